@@ -12,7 +12,7 @@ from tcprobe.report.run import advice, findings, headline, views
 from tcprobe.report.run.base import View
 from tcprobe.report.run.sections import section
 from tcprobe.report.run.spec import ReportSpec
-from tcprobe.report.run.whatifs import what_if_table
+from tcprobe.report.run.whatif.table import what_if_table
 from tcprobe.report.run.window import counted_phase
 from tcprobe.schema.columns import Row
 from tcprobe.schema.profile import Profile

@@ -1,27 +1,15 @@
-"""The table of what-ifs: for each change the step that is predicted with it, and what that rests on."""
+"""The table of what-ifs: for each change the step that is predicted with it."""
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Final
 
 from tcprobe.report import formatting as f
 from tcprobe.report.blocks import Cell, ColumnHead, Section
-from tcprobe.report.provenance import constants_of, gpu_of
+from tcprobe.report.run.whatif.words import legend, said
 from tcprobe.schema.changes.whatif import Throughput, WhatIf
-from tcprobe.schema.kinds import ChangeKind
 from tcprobe.schema.profile import Profile
-from tcprobe.schema.provenance import merged
 
-PRECISIONS: Final[dict[ChangeKind, str]] = {
-    "mixed_float16": "mixed_float16",
-    "mixed_bfloat16": "mixed_bfloat16",
-    "allow_tf32": "allow TF32",
-}
-OTHERS: Final[dict[ChangeKind, tuple[str, str]]] = {
-    "change_size": ("1 size", "{} sizes"),
-    "slice_filters": ("1 slice of 8 filters", "{} slices of 8 filters"),
-}
 LONGER: Final = " or longer"
 
 
@@ -40,7 +28,7 @@ def what_if_table(profile: Profile, top: int | None) -> Section | None:
     more = (f"({left:,} more; --top 0 shows all)",) if left else ()
     columns = _columns(shown)
     cells = tuple(tuple(column[row] for _, column in columns) for row in range(len(shown)))
-    return Section("What if (predicted)", tuple(head for head, _ in columns), cells, (*more, *_legend(shown)))
+    return Section("What if (predicted)", tuple(head for head, _ in columns), cells, (*more, *legend(shown)))
 
 
 def _columns(shown: tuple[WhatIf, ...]) -> list[tuple[ColumnHead, list[Cell | str]]]:
@@ -59,26 +47,6 @@ def _columns(shown: tuple[WhatIf, ...]) -> list[tuple[ColumnHead, list[Cell | st
         (ColumnHead("source", rank=1, least=20, path=True), [f.any_text(one.source) for one in shown]),
     ]
     return [(head, cells) for head, cells in columns if any(str(cell) != f.NA for cell in cells)]
-
-
-def said(one: WhatIf) -> str:
-    """Return what would change: ``mixed_float16``, ``filters of conv 63 -> 64``, ``all together (...)``."""
-    match one.change:
-        case "change_size":
-            return f"{one.dimension} of {one.layer} {one.size} -> {one.next_size}"
-        case "slice_filters":
-            return f"8 filters in {one.layer}, keep {one.size}"
-        case "together":
-            return f"all together ({_held(one)})"
-        case _:
-            return PRECISIONS[one.change]
-
-
-def _held(one: WhatIf) -> str:
-    counts = Counter(kind for kind, _ in one.holds)
-    lowered = [PRECISIONS[kind] for kind in counts if kind in PRECISIONS]
-    others = [(words, counts[kind]) for kind, words in OTHERS.items() if kind in counts]
-    return ", ".join([*lowered, *(alone if count == 1 else many.format(count) for (alone, many), count in others)])
 
 
 def _saves(shown: tuple[WhatIf, ...]) -> str:
@@ -112,37 +80,3 @@ def _speed(speed: Throughput | None) -> Cell:
 
 def _unpredicted(one: WhatIf) -> Cell:
     return Cell(f.count(one.unpredicted) if one.unpredicted else f.NA, one.unpredicted)
-
-
-def _legend(shown: tuple[WhatIf, ...]) -> tuple[str, ...]:
-    """Say what the predictions are, and whose constants they rest on."""
-    whose = merged(one.constants for one in shown if one.constants is not None)
-    return (
-        f"a prediction, not a measurement: the measured time of these ops x the ratio of their {_ratio(shown)}; other "
-        "kernels, and the time that the GPU waits, as they are",
-        *_marks(shown),
-        *(f"predicted for {gpu_of(one.gpu)} with {constants_of(one)}" for one in whose),
-    )
-
-
-def _ratio(shown: tuple[WhatIf, ...]) -> str:
-    bases = {one.basis for one in shown}
-    if bases == {"measured x calibrated"}:
-        return "times as predicted with this GPU's calibration"
-    return "predicted times" if len(bases) == 1 else "predicted times, calibrated where this GPU was"
-
-
-def _marks(shown: tuple[WhatIf, ...]) -> tuple[str, ...]:
-    """Explain what stands in some rows only."""
-    kinds = {one.change for one in shown}
-    told = {
-        "a size saves its part of what all such changes save together; with another bad size of the same ops left, it "
-        "saves less": "change_size" in kinds,
-        "or longer: the range of the prediction holds a loss as well": any(
-            one.may_cost and one.step_ns is not None for one in shown
-        ),
-        "not predicted: ops of unknown shapes, time or kernels that the change concerns; they count as unchanged": any(
-            one.unpredicted for one in shown
-        ),
-    }
-    return tuple(text for text, needed in told.items() if needed)
