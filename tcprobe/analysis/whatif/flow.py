@@ -92,7 +92,7 @@ class _Changes:
 
     def __init__(self, profile: Profile, judged: JudgedStep, parts: StepParts) -> None:
         self._profile, self._parts = profile, parts
-        self._predictor = Predictor(judged.run.every, parts, judged.step.gpu)
+        self._predictor = Predictor(judged, parts)
         self._sizes = size_changes(judged, profile.require("bad_sizes"), parts)
 
     def found(self) -> Iterator[WhatIf]:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final, Literal, TypeAlias
 
-from tcprobe.analysis.sizes.run import RunProduct, run_model
+from tcprobe.analysis.sizes.run import JudgedStep, run_model
 from tcprobe.analysis.whatif.parts import Keys, Part, StepParts
 from tcprobe.cost.predict import Cost
-from tcprobe.rules.model.known_gpu import KnownGpu
 from tcprobe.rules.model.step import Changes, Step, added, rests_on, share_saved
 from tcprobe.schema.changes.whatif import WhatIfBasis
 from tcprobe.schema.finding import Range
@@ -74,10 +73,11 @@ class Predicted:
 class Predictor:
     """Predicts the products of a measured step as they ran, and as they would."""
 
-    def __init__(self, every: Sequence[RunProduct], parts: StepParts, gpu: KnownGpu) -> None:
-        """Take the products with their parts of the step, and the GPU that ran them, which must be known."""
-        self.every, self.parts = every, parts
-        self.step = Step(run_model(every), gpu)
+    def __init__(self, judged: JudgedStep, parts: StepParts) -> None:
+        """Take the products, on a GPU that is known, and their parts of the step."""
+        self.every, self.parts = judged.run.every, parts
+        whole = len(self.every) == len(judged.run.timed)
+        self.step = judged.step if whole else Step(run_model(self.every), judged.step.gpu)
 
     @cached_property
     def _gpu_runs_tf32(self) -> bool:
@@ -89,11 +89,12 @@ class Predictor:
 
     @cached_property
     def _as_tf32(self) -> Step:
-        return self.step.computing(None, tf32=True)
+        return self.step if self.step.target.tf32 else self.step.computing(None, tf32=True)
 
     @cached_property
-    def _in_16_bits(self) -> dict[Precision, Step]:
-        return {kind: self.step.computing(dtype, tf32=True) for kind, dtype in DTYPES.items()}
+    def _lowered(self) -> dict[Precision, Step]:
+        steps = {kind: dtype and self.step.computing(dtype, tf32=True) for kind, dtype in DTYPES.items()}
+        return {kind: step or self._as_tf32 for kind, step in steps.items()}
 
     @property
     def is_16_bit(self) -> bool:
@@ -156,7 +157,7 @@ class Predictor:
         if self.parts.products[index].uses_tc == "unknown":
             return None
         now = self._now(index) if precision else self.step.cost(index)
-        then = (self._in_16_bits[precision] if precision else self.step).cost_after(index, changes)
+        then = (self._lowered[precision] if precision else self.step).cost_after(index, changes)
         return None if now is None or then is None else (now, then)
 
     def _now(self, index: int) -> Cost | None:
