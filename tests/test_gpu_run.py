@@ -161,6 +161,36 @@ def test_bad_sizes_say_what_their_next_sizes_save(run: Report) -> None:
     )
 
 
+def test_the_predicted_steps(run: Report, tmp_path: Path) -> None:
+    """Of 2.62 ms of kernels in a step of 4.12 ms: the convolution with one filter, and with all sizes changed."""
+    rows = run.rows("what_ifs")
+    assert [(row["change"], row["layer"], row["source"]) for row in rows] == [
+        ("slice_filters", LAST_CONV, LINE), ("together", None, None),
+    ]  # fmt: skip
+    for row in rows:
+        assert 0 <= row["gain_low_ns"] <= row["gain_ns"] <= row["gain_high_ns"] <= row["spent_ns"] <= 2_620_000
+        assert row["new_step_ns"] == pytest.approx(row["step_ns"] - row["gain_ns"])
+        assert row["new_throughput"] == pytest.approx(row["throughput"] * row["step_ns"] / row["new_step_ns"])
+    (sliced,) = run.rows("bad_sizes", layer=LAST_CONV, dimension="filters")
+    assert rows[0]["gain_ns"] <= sliced["saving_ns"]  # under the profiler a step's kernels take longer
+    written = tcprobe(RUN, "--format", "csv", "-o", tmp_path / "out")
+    assert (written.returncode, written.stdout) == (0, "")
+    table = pd.read_csv(tmp_path / "out" / "what_ifs.csv")
+    assert list(table["change"]) == ["slice_filters", "together"]
+
+
+def test_with_tf32_off_its_gain_is_predicted_and_what_16_bits_need(changed: Callable[[Change], Path]) -> None:
+    """At 8 images a step, 16 bits alone lose in the last convolution what they gain elsewhere."""
+    rows = Report(changed(variants.tf32_off)).rows("what_ifs")
+    assert [row["change"] for row in rows] == ["allow_tf32", "together"]
+    assert json.loads(rows[1]["holds"])[0] == ["mixed_float16", None]
+    assert ["slice_filters", LAST_CONV] in json.loads(rows[1]["holds"])
+
+
+def test_lost_events_predict_nothing(changed: Callable[[Change], Path]) -> None:
+    assert "lost events" in Report(changed(variants.tail_lost)).all["absent"]["what_ifs"]
+
+
 def test_a_calibration_of_the_users_is_taken(tmp_path: Path) -> None:
     from tcprobe.cost.constants import Constants
     from tcprobe.cost.shipped import shipped
