@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 
 from tcprobe.analysis.causes.advice import advise
+from tcprobe.analysis.causes.flow import with_causes
 from tcprobe.analysis.causes.off import off_tensor_cores
 from tcprobe.analysis.context import Context, context_of, with_identity
 from tcprobe.analysis.host import without_containers
@@ -137,10 +138,10 @@ def analyse(profile: Profile, options: Options | None = None) -> Profile:
     if len(profile.require("phases")):
         recorded.append(phase_table(inputs, graph))
     profile = profile.with_tables(*recorded).with_notes(*_limits(inputs, kernels))
-    return with_causes(with_what_ifs(profile, judged, ops, context))
+    return with_advice(with_what_ifs(with_causes(profile, inputs, gpu), judged, ops, context))
 
 
-def with_causes(profile: Profile) -> Profile:
+def with_advice(profile: Profile) -> Profile:
     """Add what keeps ops off the Tensor Cores and what to do first; both follow from the derived tables."""
     return advise(replace(profile, off=off_tensor_cores(profile)))
 

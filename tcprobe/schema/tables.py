@@ -40,7 +40,7 @@ _RATE: Final = (
         "float",
         "that over the GPU's dense peak for the dtype, 0-100 (more where the count of FLOPs is off)",
     ),
-    C("limit", "str", "what limits its speed at best, by the roofline of its FLOPs and bytes", values=LIMITS),
+    C("limit", "str", "what limits its speed, by the cost model: arithmetic, memory, launching it", values=LIMITS),
 )
 _BLOCKER: Final = (
     C("tc_blocker_kind", "str", "what keeps it off the Tensor Cores, as a kind", values=tuple(BLOCKERS)),
@@ -337,7 +337,11 @@ OPS: Final = T(
         *_BLOCKER,
         _CAUSE,
         *_RATE,
-        C("cause_dimension", "str", "the dimension that the cause speaks of: channels, filters, groups, units, inputs"),
+        C(
+            "cause_dimension",
+            "str",
+            "dimension that the cause speaks of: channels, filters, groups; m, n, k of a product",
+        ),
         C("cause_size", "int", "its size"),
         C("cause_kernel", "str", "short name of the costliest kernel of that cause"),
         C("tile", "str", "tile that the cost model takes for it (128x256), where the cause rests on that"),

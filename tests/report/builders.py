@@ -6,7 +6,7 @@ import io
 from dataclasses import replace
 from typing import Any
 
-from tcprobe.analysis.flow import analyse, with_causes
+from tcprobe.analysis.flow import analyse, with_advice
 from tcprobe.report import RENDERERS
 from tcprobe.report.base import RenderSpec
 from tcprobe.report.blocks import Section
@@ -75,7 +75,7 @@ def gpu_profile(**metadata: Any) -> Profile:
     )
     tables = [_summary(), _kernels(), _ops(), _layers(), _iterations(), _devices(), _bad_sizes(), _metrics()]
     waiting = Waiting(55.0 * MS, "between steps", 50.0 * MS, 5.0 * MS)
-    return with_causes(Profile(replace(meta, **metadata), waiting=waiting).with_tables(*tables))
+    return with_advice(Profile(replace(meta, **metadata), waiting=waiting).with_tables(*tables))
 
 
 def _summary() -> Table:
@@ -255,7 +255,7 @@ def cpu_profile() -> Profile:
     profile = Profile(meta).with_tables(
         summary, table("gemms", gemm, off, dead), table("host_ops", host), table("bad_sizes", bad)
     )
-    return with_causes(profile.with_absent(kernels="no GPU ran", devices="no GPU ran"))
+    return with_advice(profile.with_absent(kernels="no GPU ran", devices="no GPU ran"))
 
 
 def summary_only() -> Profile:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tcprobe.analysis.capability import tc_blocker
-from tcprobe.analysis.flow import with_causes
+from tcprobe.analysis.flow import with_advice
 from tcprobe.hardware import find_gpu
 from tcprobe.report.run import advice
 from tcprobe.rules.registry import RUN_RULES
@@ -21,7 +21,7 @@ from tests.report.builders import MS, cpu_profile, gpu_profile, summary_only, ta
 
 def steps_of(profile: Profile, *tables: Table) -> list[str]:
     """The steps where no clock tells how long the GPU waits."""
-    return advice.advice_sentences(with_causes(replace(profile, waiting=None).with_tables(*tables)))
+    return advice.advice_sentences(with_advice(replace(profile, waiting=None).with_tables(*tables)))
 
 
 def test_the_costliest_comes_first_and_names_the_line() -> None:

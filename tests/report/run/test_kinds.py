@@ -16,7 +16,7 @@ import pytest
 
 import tcprobe.flows.report
 from tcprobe.__main__ import main
-from tcprobe.analysis.flow import with_causes
+from tcprobe.analysis.flow import with_advice
 from tcprobe.report.run import advice, words
 from tcprobe.report.run.texts import with_texts
 from tcprobe.rules.base import Template
@@ -198,7 +198,7 @@ def every_kind() -> Profile:
     ]  # fmt: skip
     kernel = {"kernel": "k", "sum_ns": 2000 * MS, "uses_tc": "no", "evidence": "its name"}
     tables = table("ops", *ops), table("bad_sizes", *sizes), table("kernels", kernel)  # type: ignore[arg-type]
-    return with_causes(PROFILES["gpu"]().with_tables(*tables))
+    return with_advice(PROFILES["gpu"]().with_tables(*tables))
 
 
 @pytest.mark.parametrize("make", [*PROFILES.values(), every_kind], ids=lambda make: make.__name__)
@@ -207,7 +207,7 @@ def test_what_to_do_first_is_chosen_without_a_word(
 ) -> None:
     chosen, steps = make().advice, advice.advice_sentences(make())
     replace_words(monkeypatch, token)
-    profile = with_causes(replace_texts(make(), token))
+    profile = with_advice(replace_texts(make(), token))
     assert profile.advice == chosen
     told = advice.advice_sentences(profile)
     assert len(told) == len(steps) == min(len(chosen), advice.MOST_ACTIONS)
