@@ -27,7 +27,7 @@ from tcprobe.analysis.phases import graph_of, of_a_step, window_phase, with_wind
 from tcprobe.analysis.ranges.around import Around
 from tcprobe.analysis.ranges.flow import with_ranges
 from tcprobe.analysis.ranges.kernels import NO_RANGES, NO_TIMES, build_range_kernels, range_notes
-from tcprobe.analysis.sizes.run import known_gpu
+from tcprobe.analysis.sizes.run import JudgedStep, judged_step, known_gpu
 from tcprobe.analysis.sizes.table import build_bad_sizes
 from tcprobe.analysis.summary.figures import SummaryInputs, Totals, not_applicable
 from tcprobe.analysis.summary.phases import phase_table
@@ -52,9 +52,9 @@ from tcprobe.analysis.validity import (
 )
 from tcprobe.analysis.waits.gaps import build_gaps
 from tcprobe.analysis.waits.tuning import TunedCalls, tuned_calls, tuning_notes, tuning_of
+from tcprobe.analysis.whatif.flow import with_what_ifs
 from tcprobe.analysis.window import choose_window
 from tcprobe.hardware import find_gpu, lookup_gpu
-from tcprobe.rules.model.known_gpu import KnownGpu
 from tcprobe.schema.columns import Table
 from tcprobe.schema.profile import Note, Profile, Window
 
@@ -129,13 +129,15 @@ def analyse(profile: Profile, options: Options | None = None) -> Profile:
     profile = with_counts(_proven(profile, ops))
     gemms = build_gemms(profile, ops, context)
     gpu = known_gpu(context, options, _compiled(profile, ops))
-    profile = _without_shares(_per_layer(profile, ops, gemms, kernels, gpu), context)
+    totals = Totals.of(kernels.table, None)
+    judged = judged_step(profile, gemms, ops, totals.kernel_ns if totals else None, gpu)
+    profile = _without_shares(_per_layer(profile, ops, gemms, totals, judged), context)
     inputs = SummaryInputs(profile, context, kernels.table, ops, gemms, step, kernels.launched)
     recorded = [build_summary(inputs), *(() if graph is None else (graph,))]
     if len(profile.require("phases")):
         recorded.append(phase_table(inputs, graph))
     profile = profile.with_tables(*recorded).with_notes(*_limits(inputs, kernels))
-    return with_causes(profile)
+    return with_causes(with_what_ifs(profile, judged, ops, context))
 
 
 def with_causes(profile: Profile) -> Profile:
@@ -263,16 +265,17 @@ def _with_gaps(profile: Profile, tuned: TunedCalls) -> Profile:
     )
 
 
-def _per_layer(profile: Profile, ops: Ops | None, gemms: Gemms, kernels: _Kernels, gpu: KnownGpu) -> Profile:
+def _per_layer(
+    profile: Profile, ops: Ops | None, gemms: Gemms, totals: Totals | None, judged: JudgedStep | None
+) -> Profile:
     """Add ops, gemms, layers and bad sizes; say why one is missing."""
-    totals = Totals.of(kernels.table, None)
     kernel_ns = totals.kernel_ns if totals else None
     made = {
         "ops": (ops.table if ops else None, "the source names no ops"),
         "gemms": (gemms.table if len(gemms.table) else None, "no op with known shapes multiplies matrices"),
         "layers": (build_layers(ops, gemms, kernel_ns), "no op belongs to a layer"),
         "bad_sizes": (
-            build_bad_sizes(profile, gemms, ops, kernel_ns, gpu),
+            build_bad_sizes(judged),
             "no graph was recorded, and no shape of the profile itself tells which dimensions are features",
         ),
     }

@@ -91,14 +91,19 @@ def saving(
     return Range(min(found), found[1], max(found))
 
 
-def gains(before: Cost, after: Cost) -> tuple[float, float, float]:
+def gains(before: Cost, after: Cost, apart: bool = False) -> tuple[float, float, float]:
     """Return how many ns a change saves: at the least times of both, at the likely and at the largest ones.
 
     The model's errors apply to both alike, so the ends are compared with each other. The measured rate of an unaligned
     size has an error of its own: it and the aligned product's add up as independent ones, least saving first.
+
+    Args:
+        before: as it is.
+        after: as it would be.
+        apart: whether the errors of both are independent, as those of other units and algorithms are.
     """
     likely = before.ns - after.ns
-    if before.own_rate == after.own_rate:
+    if before.own_rate == after.own_rate and not apart:
         return before.low_ns - after.low_ns, likely, before.high_ns - after.high_ns
     less = math.hypot(before.ns - before.low_ns, after.high_ns - after.ns)
     more = math.hypot(before.high_ns - before.ns, after.ns - after.low_ns)

@@ -595,6 +595,7 @@ WHAT_IFS: Final = T(
             "ops that the change concerns and of which nothing is predicted: they stay as they are",
         ),
         C("source", "str", "file:line of the layer"),
+        C("holds", "str", "of the last row: JSON list of its changes, each with its layer, null: all that compute so"),
     ),
 )
 BAD_SIZES: Final = T(

@@ -45,6 +45,15 @@ class Waiting:
     busy_ns: float
     idle_ns: float
 
+    def busiest_ns(self, gpus: int, busiest: float) -> float:
+        """Return how long the GPU that ran most is busy in a step, at most the step.
+
+        Args:
+            gpus: GPUs that ran kernels, at least 1.
+            busiest: share of all kernel time on that GPU, 1 / `gpus` to 1.
+        """
+        return min(self.step_ns, self.busy_ns * gpus * busiest)
+
     @property
     def idle_pct(self) -> float:
         """Return the share of the step in which the GPU waits, 0-100."""

@@ -49,6 +49,7 @@ class Ops:
         graph_gpus: row of `graph_ops` -> number of GPUs that ran those ops: each executes them by itself.
         detail_gpus: likewise by row of `op_details`.
         detail_ns: row of `op_details` -> summed time of its kernels, where launches tell.
+        rows_of: op and type, as in the table -> rows of `graph_ops` that it may be.
     """
 
     table: Table
@@ -57,6 +58,7 @@ class Ops:
     graph_gpus: dict[int, int] = field(default_factory=dict)
     detail_gpus: dict[int, int] = field(default_factory=dict)
     detail_ns: dict[int, int] = field(default_factory=dict)
+    rows_of: dict[OpIdentity, tuple[int, ...]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -94,10 +96,13 @@ def build_ops(
     told = _KernelFacts.of(kernels)
     rows = [_row(f, a, graph, context, told) for f, a in zip(found.values(), attributed, strict=True)]
     by_op = _by_op(rows, attributed)
+    rows_of = {
+        (str(row["op"]), _text(row.get("op_type"))): tuple(a.rows) for row, a in zip(rows, attributed, strict=True)
+    }
     rows.sort(key=_order)
     table = Table.from_rows(OPS, rows)
     if launched is None:
-        return Ops(table, by_op, ran)
+        return Ops(table, by_op, ran, rows_of=rows_of)
     instructions, times, devices = _instructions(profile, launched)
     where = [index.find(name) if name.may_multiply else [] for name in instructions]
     ran_on: dict[int, set[int]] = {}
@@ -106,7 +111,8 @@ def build_ops(
             ran_on.setdefault(where[entry][0], set()).add(device)
     graph_gpus = {row: len(found) for row, found in ran_on.items()}
     detail_gpus = dict(Counter(entry for entry, _ in devices))
-    return Ops(table, _certain(zip(where, times, strict=True)), ran, graph_gpus, detail_gpus, dict(enumerate(times)))
+    graph_ns, detail_ns = _certain(zip(where, times, strict=True)), dict(enumerate(times))
+    return Ops(table, graph_ns, ran, graph_gpus, detail_gpus, detail_ns, rows_of)
 
 
 def _instructions(profile: Profile, launched: Launched) -> tuple[list[OpName], list[int], list[tuple[int, int]]]:

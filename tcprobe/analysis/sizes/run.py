@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 from tcprobe.analysis.context import Context
@@ -18,7 +18,7 @@ from tcprobe.gemm.dimensions import tells_features
 from tcprobe.gemm.ops import family_of, gemms_of
 from tcprobe.gemm.record import flops_of
 from tcprobe.rules.model.known_gpu import KnownGpu
-from tcprobe.rules.model.step import ProductTime
+from tcprobe.rules.model.step import ProductTime, Step
 from tcprobe.schema.columns import Row
 from tcprobe.schema.model import Layer, Model, Product
 from tcprobe.schema.profile import Profile
@@ -33,6 +33,7 @@ class RunProduct:
         row: of `graph_ops`, or of `ops` where there is no graph: class and source of its layer.
         flops: of a step, None where unknown.
         at_least: whether it may run more often in a step than its product says, which counts an unknown number as one.
+        number: of the row of `graph_ops`, or of `op_details`, that says what it multiplies.
         spent: kernel time within the window, ns, summed over GPUs; None where it was not measured.
         gpus: number of GPUs that each ran it.
     """
@@ -43,9 +44,10 @@ class RunProduct:
     spent: int | None = None
     gpus: int = 1
     at_least: bool = False
+    number: int = -1
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RecordedStep:
     """The products of one step of a run.
 
@@ -64,6 +66,18 @@ class RecordedStep:
     basis: str
 
     @property
+    def tells_sizes(self) -> bool:
+        """Whether it is known of some product which of its dimensions are features."""
+        return self.basis == "graph" or len(self.timed) > 0
+
+    @cached_property
+    def every(self) -> Sequence[RunProduct]:
+        """All of them, those of `timed` first and in their order."""
+        if self.basis == "graph":
+            return self.timed
+        return [*self.timed, *(timed for timed in self.whole if not tells_features(timed.product.record))]
+
+    @property
     def measured(self) -> dict[int, ProductTime]:
         """Time of one step of each product by its index, of those of which it is known."""
         if not self.kernel_ns or not self.steps:
@@ -76,7 +90,7 @@ class RecordedStep:
 
 
 def run_of(profile: Profile, gemms: Gemms, ops: Ops | None, kernel_ns: float | None) -> RecordedStep | None:
-    """Return the products of a run; None where there is no graph and no shape tells which dimensions are features.
+    """Return the products of a run; None where there is no graph and the profile has no shapes of its own.
 
     Args:
         profile: holds the graph and the iterations, which are made.
@@ -90,7 +104,28 @@ def run_of(profile: Profile, gemms: Gemms, ops: Ops | None, kernel_ns: float | N
         return RecordedStep(found, found, kernel_ns, steps, "graph")
     whole = _of_shapes(profile, gemms, ops)
     named = [_forward(timed) for timed in whole if tells_features(timed.product.record)]
-    return RecordedStep(named, whole, kernel_ns, steps, "shape") if named else None
+    return RecordedStep(named, whole, kernel_ns, steps, "shape") if whole else None
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedStep:
+    """The products of one step of a run, and their costs on the GPU that sizes are judged for.
+
+    Attributes:
+        run: the products.
+        step: the costs of those whose dimensions have names.
+    """
+
+    run: RecordedStep
+    step: Step
+
+
+def judged_step(
+    profile: Profile, gemms: Gemms, ops: Ops | None, kernel_ns: float | None, gpu: KnownGpu
+) -> JudgedStep | None:
+    """Return the products of a run with their costs on a GPU; None where `run_of` is. It takes what `run_of` takes."""
+    run = run_of(profile, gemms, ops, kernel_ns)
+    return None if run is None else JudgedStep(run, Step(run_model(run.timed), gpu, measured=run.measured))
 
 
 def run_model(found: Sequence[RunProduct]) -> Model:
@@ -134,7 +169,7 @@ def _of_graph(profile: Profile, gemms: Gemms, ops: Ops | None) -> list[RunProduc
         calls = executions(row["calls_per_step"])
         product = _product(row, graph_record(graph, number), 1.0 if calls is None else calls, sure)
         more = calls is None or row["at_least"] is True
-        found.append(replace(_timed(product, row, time, gpus.get(number, 1)), at_least=more))
+        found.append(replace(_timed(product, row, time, gpus.get(number, 1)), at_least=more, number=number))
     return found
 
 
@@ -150,7 +185,7 @@ def _of_shapes(profile: Profile, gemms: Gemms, ops: Ops | None) -> list[RunProdu
     for number, time in times.items():
         row = {**known[names[number], types[number]], "layer_class": None}
         product = _product(row, profile_record(details, number, _text(row["pass"])))
-        found.append(_timed(product, row, time, ops.detail_gpus.get(number, 1)))
+        found.append(replace(_timed(product, row, time, ops.detail_gpus.get(number, 1)), number=number))
     return found
 
 

@@ -5,25 +5,19 @@ from __future__ import annotations
 from functools import cached_property
 from math import isqrt
 
-from tcprobe.analysis.ops.gemms import Gemms
-from tcprobe.analysis.ops.table import Ops
 from tcprobe.analysis.sizes.advice import advice_on
-from tcprobe.analysis.sizes.run import RecordedStep, run_model, run_of
+from tcprobe.analysis.sizes.run import JudgedStep, RecordedStep, run_model
 from tcprobe.gemm.alignment import next_size
 from tcprobe.rules.model.bad import Bad
-from tcprobe.rules.model.known_gpu import KnownGpu
 from tcprobe.rules.model.settled import settled_sizes
 from tcprobe.rules.model.step import Step
 from tcprobe.rules.sizes.words import passes_of
 from tcprobe.schema.columns import Row, Table, Value
 from tcprobe.schema.kinds import GAINLESS, HARMLESS
-from tcprobe.schema.profile import Profile
 from tcprobe.schema.tables import BAD_SIZES
 
 
-def build_bad_sizes(
-    profile: Profile, gemms: Gemms, ops: Ops | None, kernel_ns: float | None, gpu: KnownGpu
-) -> Table | None:
+def build_bad_sizes(judged: JudgedStep | None) -> Table | None:
     """Return one row per layer, dimension and size that is not aligned, costliest first.
 
     Without a graph, the shapes of the profile itself tell, where it is certain which dimensions are features; None
@@ -33,17 +27,11 @@ def build_bad_sizes(
     its own name, once, in its forward pass.
 
     Args:
-        profile: holds the graph and the iterations.
-        gemms: tells which of its rows count.
-        ops: kernel time per graph record, where measured.
-        kernel_ns: all kernel time, None where nothing was measured.
-        gpu: the GPU to judge against.
+        judged: the products of a step and what they cost; None where no shape of any is known.
     """
-    run = run_of(profile, gemms, ops, kernel_ns)
-    if run is None:
+    if judged is None or not judged.run.tells_sizes:
         return None
-    step = Step(run_model(run.timed), gpu, measured=run.measured)
-    rows = _Rows(run, step).made()
+    rows = _Rows(judged.run, judged.step).made()
     _name_images(rows)
     rows.sort(key=_weight)
     return Table.from_rows(BAD_SIZES, rows)

@@ -10,7 +10,7 @@ from tcprobe.analysis.subject.kernels import small_ns, tiny_kernels, top_kernel
 from tcprobe.analysis.subject.layout import layout_work
 from tcprobe.analysis.subject.scaling import loss_scaling
 from tcprobe.analysis.subject.steps import epoch_steps, memory_use, tf32_off, warm_up
-from tcprobe.analysis.summary.waiting import of_active
+from tcprobe.analysis.summary.waiting import busiest_gpu, kernel_steps
 from tcprobe.analysis.waits.gaps import idle_of, short_of
 from tcprobe.hardware import Gpu
 from tcprobe.rules.run.base import OffOp, RunSubject
@@ -31,7 +31,7 @@ def subject_of(profile: Profile) -> RunSubject:
     """
     off, waiting = profile.off, profile.waiting
     kernel_ns, unnamed_ns = _unnamed(profile)
-    spent = [ns for ns in of_active(profile, "sum_ns").tolist() if ns]
+    gpus, busiest = busiest_gpu(profile)
     step = _figure(profile, "step_time_ns", "value")
     return RunSubject(
         off=tuple(_off(off)),
@@ -47,9 +47,9 @@ def subject_of(profile: Profile) -> RunSubject:
         short_ns=short_of(profile),
         tuning=profile.tuning,
         gpu=_gpu(profile),
-        gpus=len(spent) or 1,
-        busiest=max(spent) / sum(spent) if spent else 1.0,
-        steps=_steps(profile),
+        gpus=gpus,
+        busiest=busiest,
+        steps=kernel_steps(profile),
         step_ns=waiting.step_ns if waiting else step,
         framework=framework_of(profile.metadata.framework),
         compiled=_compiled(profile),
@@ -93,20 +93,6 @@ def _figure(profile: Profile, metric: str, column: str) -> float | None:
     row = profile.figure(metric)
     found = None if row is None else row[column]
     return None if found is None else float(found)
-
-
-def _steps(profile: Profile) -> float | None:
-    """Return how many steps the kernel times are of; the whole capture is one where it stands for a step.
-
-    Autotuning is no part of a step: its kernel times stay shares.
-    """
-    if profile.tuning is not None:
-        return None
-    if profile.waiting and profile.waiting.length == "capture":
-        return 1.0
-    if profile.metadata.window.first is not None:
-        return profile.counted_steps
-    return _figure(profile, "iterations_in_window", "value")
 
 
 def _gpu(profile: Profile) -> Gpu | None:

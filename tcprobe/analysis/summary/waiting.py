@@ -116,6 +116,33 @@ def of_active(profile: Profile, column: str) -> FloatArray:
     return values[devices.names("state").among("active") & ~np.isnan(values)]
 
 
+def busiest_gpu(profile: Profile) -> tuple[int, float]:
+    """Return how many GPUs are known to have run kernels, at least 1, and the share of their time on the busiest one.
+
+    That is 1 where it is not known which ran what.
+    """
+    spent = [ns for ns in of_active(profile, "sum_ns").tolist() if ns]
+    return len(spent) or 1, max(spent) / sum(spent) if spent else 1.0
+
+
+def kernel_steps(profile: Profile) -> float | None:
+    """Return how many steps the kernel times are of; the whole capture is one where it stands for a step.
+
+    None where that is not known, and where autotuning, which is no part of a step, is among them.
+
+    Args:
+        profile: with its summary.
+    """
+    if profile.tuning is not None:
+        return None
+    if profile.waiting and profile.waiting.length == "capture":
+        return 1.0
+    if profile.metadata.window.first is not None:
+        return profile.counted_steps
+    row = profile.figure("iterations_in_window")
+    return None if row is None or row["value"] is None else float(row["value"])
+
+
 def window_steps(profile: Profile) -> float | None:
     """Return how many steps the window holds, by the marks or as the profiler reports it; None if unknown."""
     return profile.marked_steps or Reported(profile).get(ITERATIONS)

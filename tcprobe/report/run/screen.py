@@ -12,6 +12,7 @@ from tcprobe.report.run import advice, findings, headline, views
 from tcprobe.report.run.base import View
 from tcprobe.report.run.sections import section
 from tcprobe.report.run.spec import ReportSpec
+from tcprobe.report.run.whatif.table import what_if_table
 from tcprobe.report.run.window import counted_phase
 from tcprobe.schema.columns import Row
 from tcprobe.schema.profile import Profile
@@ -31,7 +32,7 @@ class Screen:
         steps: what to do first.
         figures: the headline figures; the phases of a run that has several.
         warnings: errors and warnings.
-        why: what keeps ops off the Tensor Cores, the costliest of them, bad sizes.
+        why: what changes are predicted to give, what keeps ops off the Tensor Cores, the costliest of them, bad sizes.
         notes: what else to know.
         tables: the sections after these.
         absent: (table, reason) for each table that should be shown but is missing.
@@ -120,7 +121,7 @@ def _why(profile: Profile, spec: ReportSpec) -> list[Section]:
     cost = profile.off
     sections = [findings.causes(profile, cost, rows), findings.first(profile, cost, rows)] if cost else []
     gaps = section(profile, views.GAP_VIEW, rows) if _waits(profile) else None
-    return [s for s in (gaps, *sections, findings.bad_size_table(profile, top)) if s]
+    return [s for s in (what_if_table(profile, top), gaps, *sections, findings.bad_size_table(profile, top)) if s]
 
 
 def _rest(profile: Profile, spec: ReportSpec) -> list[Section]:

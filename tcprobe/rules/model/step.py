@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from operator import itemgetter
 from typing import Final, TypeAlias
@@ -226,10 +227,7 @@ class Step:
         Least over least, likely over likely, largest over largest, since the model's errors go together.
         """
         ends, whole = self._saved(index, changes, made), self.cost(index)
-        if ends is None or whole is None or whole.low_ns <= 0:
-            return None
-        low, mid, high = (saved / now for saved, now in zip(ends, _ends(whole), strict=True))
-        return _ordered((low, mid, high))
+        return None if ends is None or whole is None else _share(ends, whole)
 
     def _saved(self, index: int, changes: Changes, made: Changes) -> Ends | None:
         """Return what one execution saves at the least, the likely and the largest time of both."""
@@ -241,6 +239,32 @@ class Step:
         if now is None or then is None:
             return None
         return gains(now, then)
+
+    def computing(self, dtype: str | None, tf32: bool) -> Step:
+        """Return the step as it is where its products compute in another dtype; None keeps each one's own.
+
+        Args:
+            dtype: of all products.
+            tf32: whether float32 runs as TF32 where the GPU can.
+
+        Raises:
+            LookupError: it is not known which GPU the step ran on.
+        """
+        return Step(self.model, replace(self.target, tf32=tf32), dtype, self.measured)
+
+    def timed_as(self, measured: Mapping[int, ProductTime]) -> Step:
+        """Return the same step with other measured times."""
+        found = copy(self)
+        found.measured = measured
+        return found
+
+    def cost_after(self, index: int, changes: Changes) -> Cost | None:
+        """Return what one execution of a product costs after those of the changes that touch it; None if unknown."""
+        return self._cost(index, self._changed(index, changes, self._own[index]))
+
+    def touches(self, index: int, changes: Changes) -> bool:
+        """Return whether changes make a product another one."""
+        return self._changed(index, changes, self._own[index]) != self._own[index]
 
     def changed(self, index: int, changes: Changes) -> OpRecord:
         """Return the record of a product after those of the changes that touch it."""
@@ -326,6 +350,22 @@ class _Alike:
             self._numbers[key] = len(self.records)
             self.records.append(record)
         return self._numbers[key]
+
+
+def share_saved(before: Cost, after: Cost) -> Range | None:
+    """Return what one cost in place of another saves, in shares of the first, at most 1; below 0 where it costs more.
+
+    Least over least, likely over likely, largest over largest, since the model's errors go together; those of Tensor
+    Cores and of CUDA cores, which run other algorithms, add up as independent ones. None where the least time is 0.
+    """
+    return _share(gains(before, after, (before.uses_tc == "no") != (after.uses_tc == "no")), before)
+
+
+def _share(saved: Ends, whole: Cost) -> Range | None:
+    if whole.low_ns <= 0:
+        return None
+    low, mid, high = (gained / now for gained, now in zip(saved, _ends(whole), strict=True))
+    return _ordered((low, mid, high))
 
 
 def rests_on(costs: Iterable[Cost]) -> tuple[Provenance, ...]:

@@ -194,7 +194,7 @@ class RunSubject:
         """Return how long the GPU that ran most is busy in a step, at most the step; endless if no clock tells."""
         if self.waiting is None:
             return math.inf
-        return min(self.waiting.step_ns, self.waiting.busy_ns * self.gpus * self.busiest)
+        return self.waiting.busiest_ns(self.gpus, self.busiest)
 
     def within_step(self, saved: Range) -> Range:
         """Return a predicted saving, cut to the time that the GPU is busy in a step."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -42,6 +43,8 @@ class WhatIf:
         throughput: None where the workload logs none, or no step is known.
         layer, dimension, size, next_size, source: of a change of one layer.
         constants: whose constants it rests on.
+        holds: of all changes together each one, as what would change and the layer; a layer of None: all that compute
+            so.
     """
 
     change: ChangeKind
@@ -61,6 +64,7 @@ class WhatIf:
     next_size: int | None = None
     source: str | None = None
     constants: Provenance | None = None
+    holds: tuple[tuple[ChangeKind, str | None], ...] = ()
 
     @property
     def new_step_ns(self) -> Range | None:
@@ -80,6 +84,7 @@ class WhatIf:
             **dict(zip(("new_step_low_ns", "new_step_ns", "new_step_high_ns"), _ends(then), strict=True)),
             "throughput": None if speed is None else speed.now,
             **dict(zip(_SPEEDS, _ends(None if speed is None else speed.then), strict=True)),
+            "holds": json.dumps(self.holds) if self.holds else None,
             "throughput_unit": None if speed is None else speed.unit,
             "predicted_for": None if self.constants is None else self.constants.gpu,
             **whose,

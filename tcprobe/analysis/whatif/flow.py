@@ -1,0 +1,208 @@
+"""Add the what-ifs of a run: for each change the step that is predicted with it, and with all that go together."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from tcprobe.analysis.context import Context
+from tcprobe.analysis.ops.table import Ops
+from tcprobe.analysis.sizes.run import JudgedStep
+from tcprobe.analysis.summary.rates import LOST, not_of_steps
+from tcprobe.analysis.whatif.parts import StepParts, parts_of
+from tcprobe.analysis.whatif.predict import DTYPES, Precision, Predicted, Predictor, by_product
+from tcprobe.analysis.whatif.sizes import SizeChange, size_changes
+from tcprobe.rules.model.links import LinkedChange
+from tcprobe.rules.model.step import Changes
+from tcprobe.rules.run.savings import SMALLEST_PCT
+from tcprobe.schema.changes.whatif import Throughput, WhatIf
+from tcprobe.schema.columns import Row, Table
+from tcprobe.schema.finding import Range
+from tcprobe.schema.kinds import CHANGES
+from tcprobe.schema.profile import Profile
+from tcprobe.schema.tables import WHAT_IFS
+
+_ORDER: Final = list(CHANGES)
+NO_GPU: Final = "no GPU: nothing was measured that another step could be predicted from"
+NO_TIME: Final = "no op with known shapes has kernel time"
+UNKNOWN_GPU: Final = "which GPU ran is not known, or several models ran: nothing is predicted"
+NO_CORES: Final = "the GPU has no Tensor Cores"
+TUNED: Final = "the window holds autotuning: its time is not that of a usual step"
+INCOMPLETE: Final = "the profiler lost events: times of ops are too short"
+
+
+def with_what_ifs(profile: Profile, judged: JudgedStep | None, ops: Ops | None, context: Context) -> Profile:
+    """Return the profile with the steps that changes are predicted to give; says why where nothing can be predicted.
+
+    Every prediction is a measured time times a ratio of predicted times. Only products are predicted: all other
+    kernels, and the time that the GPU waits, stay as they are. Changes that likely gain less than 1 % of a step stand
+    in no row of their own, and count where all go together.
+
+    Args:
+        profile: with all tables that the analysis derives, `bad_sizes` and the summary among them.
+        judged: the products of a step, with what they cost on the GPU that ran.
+        ops: tells which op of the profile each product is.
+        context: the GPU that ran.
+    """
+    why = _impossible(profile, context)
+    if why is None and (judged is None or ops is None or not any(timed.spent for timed in judged.run.every)):
+        why = NO_TIME
+    if why is not None or judged is None or ops is None:
+        return profile.with_absent(what_ifs=why or NO_TIME)
+    parts = parts_of(profile, judged.run, ops)
+    found = tuple(_Changes(profile, judged, parts).found())
+    table = Table.from_rows(WHAT_IFS, [one.columns() for one in found])
+    return replace(profile, what_ifs=found).with_tables(table)
+
+
+def _impossible(profile: Profile, context: Context) -> str | None:
+    """Return why nothing can be predicted of a run; None where it can."""
+    if not context.measured:
+        return NO_GPU
+    if not context.nvidia or context.tensor_cores == "no":
+        return NO_CORES
+    if context.judged is None:
+        return UNKNOWN_GPU
+    if profile.tuning is not None:
+        return TUNED
+    return INCOMPLETE if not_of_steps(profile) == LOST else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """A change, and what is predicted of it."""
+
+    what: WhatIf
+    sizes: SizeChange | None = None
+
+    @property
+    def likely(self) -> float:
+        return self.what.gain_ns.mid
+
+    @property
+    def order(self) -> tuple[float, int, str, str, int]:
+        what = self.what
+        return -self.likely, _ORDER.index(what.change), what.layer or "", what.dimension or "", what.size or 0
+
+
+class _Changes:
+    """The changes of one run."""
+
+    def __init__(self, profile: Profile, judged: JudgedStep, parts: StepParts) -> None:
+        self._profile, self._parts = profile, parts
+        self._predictor = Predictor(judged.run.every, parts, judged.step.gpu)
+        self._sizes = size_changes(judged, profile.require("bad_sizes"), parts)
+
+    def found(self) -> Iterator[WhatIf]:
+        """Yield those that likely gain 1 % of a step, largest first, then all that go together."""
+        singles = sorted((one for one in self._singles() if one.likely > 0), key=lambda one: one.order)
+        yield from (one.what for one in singles if self._matters(one.what))
+        together = self._together(singles)
+        if together is not None and self._matters(together):
+            yield together
+
+    def _matters(self, what: WhatIf) -> bool:
+        return 100.0 * what.gain_ns.mid >= SMALLEST_PCT * self._parts.whole_ns
+
+    def _singles(self) -> Iterator[_Change]:
+        for precision in self._precisions():
+            yield _Change(self._what_if(WhatIf(precision, *_FIELDS), self._predictor.predict(precision, {})))
+        for change in self._sizes:
+            if change.alone:
+                yield _Change(self._of_size(change), change)
+
+    def _precisions(self) -> Iterator[Precision]:
+        """Yield the precisions that the run could take and has not."""
+        gpu, asked = self._predictor.step.target.gpu, self._profile.metadata.precision or ""
+        if asked.startswith("mixed") or self._predictor.is_16_bit:
+            return
+        for precision, dtype in DTYPES.items():
+            if gpu.peak_flop_per_s(dtype or "tf32") is not None and gpu.tensor_cores:
+                yield precision
+
+    def _of_size(self, change: SizeChange) -> WhatIf:
+        """Return the what-if of one size: its part of what all changes of sizes save together."""
+        told = self._predictor.predict(None, by_product(self._predictor.step, [change.changes]))
+        row = change.row
+        named = WhatIf(
+            change.kind,
+            *_FIELDS,
+            layer=str(row["layer"]),
+            dimension=str(row["dimension"]),
+            size=int(row["size"] or 0),
+            next_size=change.changes[0].new,
+            source=None if row["source"] is None else str(row["source"]),
+        )
+        return self._what_if(named, replace(told, saved=change.saved))
+
+    def _what_if(self, named: WhatIf, told: Predicted) -> WhatIf:
+        """Return a named change with what is predicted of it."""
+        step_ns = self._parts.step_ns
+        found = replace(
+            named,
+            gain_ns=told.gain,
+            spent_ns=told.spent_ns,
+            ops=len(told.ops),
+            basis=told.basis,
+            op_names=told.ops,
+            unpredicted=told.unpredicted,
+            evidence=told.evidence,
+            may_cost=told.saved.low < 0,
+            step_ns=step_ns,
+            constants=told.constants,
+        )
+        return replace(found, throughput=_throughput(self._profile, found))
+
+    def _together(self, singles: list[_Change]) -> WhatIf | None:
+        """Return the best precision with every change of sizes that gains with it; None of fewer than two changes."""
+        precisions = list(self._precisions())
+        sizes = [one.sizes for one in singles if one.sizes is not None]
+        chosen = [self._best(precision, sizes) for precision in (*precisions, None)]
+        best, precision, kept = max(chosen, key=lambda found: found[0].gain.mid)
+        if len(kept) + (precision is not None) < 2 or any(one.likely > best.gain.mid for one in singles):
+            return None
+        holds = ((precision, None),) if precision else ()
+        named = WhatIf("together", *_FIELDS, holds=(*holds, *((one.kind, str(one.row["layer"])) for one in kept)))
+        return self._what_if(named, best)
+
+    def _best(
+        self, precision: Precision | None, sizes: list[SizeChange]
+    ) -> tuple[Predicted, Precision | None, list[SizeChange]]:
+        """Return what a precision gains with all changes of sizes, without those that then cost."""
+        kept = sorted(sizes, key=lambda one: (str(one.row["layer"]), str(one.row["dimension"]), str(one.row["size"])))
+        if precision is not None:
+            kept += [one for one in self._sizes if not one.alone]
+        made = by_product(self._predictor.step, [one.changes for one in kept])
+        asked = Counter(change for one in kept for change in one.changes)
+        kept = [one for one in kept if self._gains(precision, [c for c in one.changes if asked[c] == 1], made)]
+        made = by_product(self._predictor.step, [one.changes for one in kept])
+        return self._predictor.predict(precision, made), precision, kept
+
+    def _gains(self, precision: Precision | None, own: Sequence[LinkedChange], made: Mapping[int, Changes]) -> bool:
+        """Return whether changes likely gain where a precision and all others, which hold them, are made."""
+        step, gained = self._predictor.step, 0.0
+        lowered = set() if precision is None else set(self._predictor.concerned(precision))
+        for index in {index for change in own for index in step.touched(change)}:
+            how, others = precision if index in lowered else None, tuple(c for c in made[index] if c not in own)
+            gained += self._predictor.saved(index, how, made[index]) - self._predictor.saved(index, how, others)
+        return not own or gained > 0
+
+
+_FIELDS: Final = (Range(0.0, 0.0, 0.0), 0.0, 0, "measured x predicted")
+"""Of a change of which nothing is predicted yet: gain, time spent, ops, basis."""
+
+
+def _throughput(profile: Profile, what: WhatIf) -> Throughput | None:
+    """Return the throughput with another length of a step; None where the workload logs none, or no step is known."""
+    row, then = profile.figure("throughput"), what.new_step_ns
+    if row is None or row["value"] is None or then is None or what.step_ns is None or then.low <= 0:
+        return None
+    now = float(row["value"])
+    speeds = Range(*(now * what.step_ns / ns for ns in (then.high, then.mid, then.low)))
+    return Throughput(now, speeds, _text(row))
+
+
+def _text(row: Row) -> str | None:
+    return None if row["text"] is None else str(row["text"])

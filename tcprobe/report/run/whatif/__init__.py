@@ -1,0 +1,1 @@
+"""What changes are predicted to give, as a table and in words."""
