@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from tcprobe.rules.model.step import added
-from tcprobe.rules.run.base import RunSubject, SizeRow, text
+from tcprobe.rules.run.base import OffOp, RunSubject, SizeRow, text
 from tcprobe.schema.advice import Saving, ShareOf, SizeChange
 from tcprobe.schema.changes.whatif import WhatIf
 from tcprobe.schema.finding import Range
@@ -56,11 +56,13 @@ def predicted(subject: RunSubject, changes: Sequence[WhatIf]) -> Saving | None:
     return Saving(saved, min(100.0, pct), of, calibrated, any(change.may_cost for change in changes))
 
 
-def of_run(subject: RunSubject, *kinds: ChangeKind) -> Saving | None:
-    """Return what the change of the whole run saves that saves most of these; None where none is predicted."""
-    found = [change for change in subject.what_ifs if change.change in kinds and change.layer is None]
-    best = max(found, key=lambda change: (change.gain_ns.mid, change.change), default=None)
-    return None if best is None else predicted(subject, (best,))
+def of_run(subject: RunSubject, kind: ChangeKind, ops: Sequence[OffOp]) -> Saving | None:
+    """Return what a change of the whole run saves; None where none is predicted that concerns one of these ops."""
+    names = {(str(op.row["op"]), text(op.row["op_type"])) for op in ops}
+    for change in subject.what_ifs:
+        if change.change == kind and change.layer is None and (not change.op_names or change.op_names & names):
+            return predicted(subject, (change,))
+    return None
 
 
 def of_layer(subject: RunSubject, kind: ChangeKind, rows: Sequence[SizeRow]) -> Saving | None:

@@ -59,4 +59,4 @@ def check(subject: RunSubject) -> Iterator[Advice]:
     for kind, ops in groups.items():
         shrinks = subject.on_tensor_cores() if kind == "mixed_precision" else 1.0
         item = subject.item(DOC.code, kind, ops, shrinks, framework=subject.framework)
-        yield replace(item, saving=None if kind == "use_float32" else of_run(subject, "mixed_float16"))
+        yield replace(item, saving=None if kind == "use_float32" else of_run(subject, "mixed_float16", ops))

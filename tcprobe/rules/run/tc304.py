@@ -66,4 +66,4 @@ def check(subject: RunSubject) -> Iterator[Advice]:
         if ops := subject.blocked(blocker):
             said = {"framework": subject.framework, "tf32_off": subject.facts.tf32_off}
             item = subject.item(DOC.code, kind, ops, subject.on_tensor_cores(), **said)
-            yield replace(item, saving=of_run(subject, "allow_tf32") if kind == "allow_tf32" else None)
+            yield replace(item, saving=of_run(subject, "allow_tf32", ops) if kind == "allow_tf32" else None)

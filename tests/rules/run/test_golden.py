@@ -23,6 +23,7 @@ V100 = find_gpu("v100-sxm2")
 A100 = find_gpu("a100-sxm-40")
 FLOAT32 = off("dtype", 40, dtype="float32", gpu="Tesla V100 SXM2")
 HALF_IDLE = waits(100, 50)
+OTHER: Final = frozenset({("other/MatMul", "MatMul")})
 KERNELS: Final[dict[str, Any]] = {"kernel_ns": 100.0 * MS}
 CONV = Where("conv", "conv/Conv2D", "forward", "model.py:7")
 TINY = TinyKernels(1200, 1000, 6.0 * MS)
@@ -59,6 +60,7 @@ BAD: Final[dict[str, list[RunSubject]]] = {
         subject(FLOAT32, measured=False),
         subject(FLOAT32, gpu=V100, what_ifs=(what_if("mixed_float16", 15, 20, 24),)),
         subject(FLOAT32, gpu=V100, what_ifs=(what_if("mixed_float16", 0, 0, 9, may_cost=True),)),
+        subject(FLOAT32, gpu=V100, what_ifs=(what_if("mixed_float16", 15, 20, 24, op_names=OTHER),)),
     ],
     "TC304": [
         subject(off("tf32", 40), gpu=A100, framework="tensorflow"),
@@ -107,7 +109,10 @@ BAD: Final[dict[str, list[RunSubject]]] = {
         subject(facts=Facts(layout=replace(CASTS, casts_ns=2.0 * MS)), framework="pytorch", **KERNELS),
         subject(facts=Facts(layout=CASTS), steps=None, **KERNELS),
     ],
-    "TC312": [subject(facts=Facts(scaling=LossScaling(4, 0.5 * MS, 2.0 * MS)), waiting=waits(5, 2))],
+    "TC312": [
+        subject(facts=Facts(scaling=LossScaling(4, 0.5 * MS, 2.0 * MS)), waiting=waits(5, 2)),
+        subject(facts=Facts(scaling=LossScaling(4, 0.5 * MS, 0.0)), waiting=waits(5, 5)),
+    ],
     "TC313": [
         subject(facts=Facts(warm_up=WarmUp(10, 1, 300.0 * MS, 100.0 * MS))),
         subject(facts=Facts(warm_up=WarmUp(10, 2, 300.0 * MS, 100.0 * MS))),

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
-from tcprobe.rules.base import RuleDoc, Says
+from tcprobe.rules.base import RuleDoc, Says, Template
 from tcprobe.rules.run.base import RunSubject
 from tcprobe.schema.advice import Advice
 from tcprobe.schema.statement import say
@@ -41,16 +41,20 @@ DOC: Final = RuleDoc(
         "TensorFlow 2 API, tf.keras.mixed_precision.LossScaleOptimizer: dynamic, initial_scale",
     ),
 )
-SAYS: Final[Says] = {
-    "fix_scale": (
-        "Take a fixed loss scale, such as 1024, and watch the loss (too large a scale gives NaN): Keras 3: "
-        "loss_scale_factor=1024.0 of the optimizer, with compile(auto_scale_loss=False); Keras 2: "
-        "LossScaleOptimizer(optimizer, dynamic=False, initial_scale=1024)",
-        "dynamic loss scaling looks at the gradients in {ops:,} ops, {ns!d} a step, and the GPU waits {waiting_ns!d} "
-        "for the host to read the answer, as far as the profile shows: {at_most_ns!d} of a step of {step_ns!d}, "
-        "{at_most_pct!p}",
-    )
-}
+ORDER: Final = (
+    "Take a fixed loss scale, such as 1024, and watch the loss (too large a scale gives NaN). Keras 3: "
+    "loss_scale_factor=1024.0 of the optimizer, with compile(auto_scale_loss=False). Keras 2: "
+    "LossScaleOptimizer(optimizer, dynamic=False, initial_scale=1024)"
+)
+
+
+def _says(fields: Mapping[str, Any]) -> Template:
+    waits = ", and the GPU waits {waiting_ns!d} for the host to read the answer" if fields["waiting_ns"] else ""
+    looks = "dynamic loss scaling looks at the gradients in {ops:,} ops, {ns!d} a step"
+    return ORDER, f"{looks}{waits}: {{at_most_ns!d}} of a step of {{step_ns!d}} as far as it shows, {{at_most_pct!p}}"
+
+
+SAYS: Final[Says] = {"fix_scale": _says}
 
 
 def check(subject: RunSubject) -> Iterator[Advice]:

@@ -39,7 +39,7 @@ DOC: Final = RuleDoc(
 SAYS: Final[Says] = {
     "halve_precision": lambda fields: (
         f"Try {words.said(words.MIXED, fields['framework'])}",
-        "float32 products run on Tensor Cores as TF32 already, and 16 bits are twice as fast there",
+        "float32 products may run on Tensor Cores as TF32 already; 16 bits run there twice as fast",
     )
 }
 
