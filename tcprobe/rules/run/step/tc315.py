@@ -45,7 +45,7 @@ DOC: Final = RuleDoc(
 
 def _says(fields: Mapping[str, Any]) -> Template:
     small = "products too small to fill the GPU take {small_ns!d}" if fields["small_ns"] else ""
-    waits = "the GPU waits {waiting_ns!d} for launches and Python" if fields["waiting_ns"] else ""
+    waits = "the GPU waits {waiting_ns!d} for what the host does once a step" if fields["waiting_ns"] else ""
     why = " and ".join(part for part in (small, waits) if part)
     return (
         "Take a larger batch, as long as memory lasts and training bears it",
