@@ -298,8 +298,9 @@ def test_tf32_off_is_the_blocker(changed: Callable[[Change], Path]) -> None:
     assert {op["tc_blocker"] for op in report.off_tensor_cores()} == {"TF32 off"}
     peak = report.summary["achieved_tflop_per_s"]["value"] / report.summary["peak_pct"]["value"]
     assert peak == pytest.approx(0.195)  # the CUDA cores' float32 peak of an A100, 19.5 TFLOP/s
-    first = shown(folder).split("What to do first\n1. ")[1]
-    assert first.startswith("Allow TF32")
+    told = shown(folder).split("What to do first\n1. ")[1].partition("\nFigures")[0]
+    assert ". Allow TF32 (" in told
+    assert "predicted to save" in told
 
 
 def test_xla_brings_shapes_from_the_module(changed: Callable[[Change], Path]) -> None:

@@ -40,7 +40,7 @@ WITHIN = {
             {"kernels"},
             {"ops", "ranges", "timing", "window"},
         ),
-        *({"summary", "waits"}, {"sizes", "validity"}, {"causes", "whatif"}, {"flow", "key_node"}),
+        *({"summary", "waits"}, {"sizes", "validity", "key_node"}, {"subject", "whatif"}, {"causes"}, {"flow"}),
     ),
     "audit": ({"settings", "severity", "suppress"}, {"fix", "source", "trace"}),
     "capture": (

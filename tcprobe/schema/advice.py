@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 AdviceKind = Literal[
     "feed_gpu", "profile_later", "use_float32", "use_float16", "mixed_precision", "allow_tf32", "check_tf32", "use_gpu",
-    "align_sizes", "change_size", "slice_filters", "library", "name_ops",
+    "align_sizes", "change_size", "slice_filters", "library", "name_ops", "fuse_kernels", "keep_layout", "fix_scale",
+    "skip_warm_up", "profile_steps", "change_kernel", "larger_batch", "key_node", "halve_precision",
 ]  # fmt: skip
 REMEDIES: Final[Mapping[AdviceKind, str]] = {
     "feed_gpu": "end what the GPU waits for",
@@ -32,6 +33,15 @@ REMEDIES: Final[Mapping[AdviceKind, str]] = {
     "slice_filters": "compute 8 filters of a convolution and keep the first ones",
     "library": "let the library choose another kernel: channels, layout, larger sizes, XLA",
     "name_ops": "record which ops the kernels belong to",
+    "fuse_kernels": "launch fewer and longer kernels",
+    "keep_layout": "keep one layout and one type, so that nothing changes them",
+    "fix_scale": "take a fixed loss scale instead of a dynamic one",
+    "skip_warm_up": "leave the first steps out of those that count",
+    "profile_steps": "profile several steps after warm-up",
+    "change_kernel": "change what one kernel that dominates does, or how",
+    "larger_batch": "take a larger batch, for which there is memory",
+    "key_node": "choose a key node that runs once a step",
+    "halve_precision": "train in mixed precision although TF32 runs on Tensor Cores, where that is predicted to pay",
 }
 """What to do about a run."""
 ShareOf = Literal["step", "kernel_time", "flops", "known_flops", "products"]
@@ -43,13 +53,17 @@ SHARES: Final[Mapping[ShareOf, str]] = {
     "products": "the predicted time of a step's products",
 }
 """What a share is a share of."""
-Bound = Literal["idle", "kernel time", "peak rates"]
+Bound = Literal["idle", "kernel time", "peak rates", "launches", "loss scaling", "small batch"]
 BOUNDS: Final[Mapping[Bound, str]] = {
     "idle": "the time that the GPU waits",
     "kernel time": "all of the kernels' time",
+    "launches": "the time of tiny kernels and of the waiting between kernels",
+    "loss scaling": "the time of its ops, and of the waiting for their answer as far as the profile shows it",
+    "small batch": "the time that the GPU waits, and that of products too small to fill it",
     "peak rates": "the kernels' time less what they take at the ratio of the GPU's peak rates",
 }
-"""What the most that an item can save is: a strict bound, except by peak rates, which kernels need not reach alike."""
+"""What the most that an item can save is: a strict bound, except by peak rates, which kernels need not reach alike, and
+of loss scaling, of which a profile shows a part."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,14 +122,16 @@ class Saving:
     Attributes:
         ns: time of a step: least, likely, most.
         pct: the likely time as a percentage of `of`.
-        of: kernel time or the step's products.
+        of: kernel time, the step's products or the step.
         calibrated: whether it comes from a calibration of the GPU.
+        may_cost: whether the prediction's range holds a longer step too, where `ns` leaves that out.
     """
 
     ns: Range
     pct: float
     of: ShareOf
     calibrated: bool
+    may_cost: bool = False
 
 
 @dataclass(frozen=True, slots=True)

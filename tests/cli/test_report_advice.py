@@ -23,17 +23,17 @@ from tests.support import ROOT, shared
 XPLANE = "samples/xplane/{}.xplane.pb"
 SIMPLE = "samples/dlprof/simple_0.16_json/{}.json"
 SAMPLES = {
-    XPLANE.format("tf24_v100_idle_0.07pct"): ["TC301"],
-    XPLANE.format("tf25_turing_idle"): ["TC301", "TC303"],
-    XPLANE.format("tf25_turing_chess_fp32"): ["TC301", "TC303"],
-    XPLANE.format("tf25_turing_busy_88pct"): ["TC303", "TC301"],
-    XPLANE.format("tf24_t4_alexnet_fp32"): ["TC303", "TC301"],
-    XPLANE.format("tf24_v100_alexnet_fp32"): ["TC301", "TC303"],
-    XPLANE.format("tf24_p100_alexnet_fp32"): ["TC301", "TC305"],
+    XPLANE.format("tf24_v100_idle_0.07pct"): ["TC301", "TC313"],
+    XPLANE.format("tf25_turing_idle"): ["TC301", "TC310", "TC303", "TC313"],
+    XPLANE.format("tf25_turing_chess_fp32"): ["TC301", "TC303", "TC313"],
+    XPLANE.format("tf25_turing_busy_88pct"): ["TC303", "TC301", "TC313"],
+    XPLANE.format("tf24_t4_alexnet_fp32"): ["TC303", "TC301", "TC313"],
+    XPLANE.format("tf24_v100_alexnet_fp32"): ["TC301", "TC303", "TC313"],
+    XPLANE.format("tf24_p100_alexnet_fp32"): ["TC301", "TC305", "TC313"],
     XPLANE.format("tf24_t4_autotuning_step"): ["TC302", "TC301", "TC303"],
-    XPLANE.format("tf22_8xv100_bert_step0"): ["TC301"],
-    XPLANE.format("jax08_mi300_gemm"): ["TC301"],
-    XPLANE.format("jax08_mi300_attention"): ["TC301"],
+    XPLANE.format("tf22_8xv100_bert_step0"): ["TC301", "TC313"],
+    XPLANE.format("jax08_mi300_gemm"): ["TC301", "TC313"],
+    XPLANE.format("jax08_mi300_attention"): ["TC301", "TC313"],
     "samples/dlprof/a100x4_pytorch_1.7_summary.csv": ["TC301"],
     "samples/dlprof/pytorch_1.8": ["TC302", "TC301"],
     "samples/dlprof/v100_tf1_0.13_detailed.csv": [],
@@ -94,8 +94,8 @@ def changed(tmp_path: Path) -> Changed:
         (0.07, "input", "Dataset.prefetch", []),
         (5, "copy", "prefetch_to_device", ["TC307"]),
         (5, "compile", "Profile after warm-up", ["TC307"]),
-        (20, "python", "tf.function", ["TC307"]),
-        (20, "launch", "jit_compile=True", ["TC307"]),
+        (20, "python", "tf.function", ["TC315", "TC310", "TC307"]),
+        (20, "launch", "jit_compile=True", ["TC315", "TC307"]),
     ],
 )
 def test_a_made_run_is_told_what_its_gpu_waits_for(
@@ -110,15 +110,16 @@ def test_a_made_run_is_told_what_its_gpu_waits_for(
 
 def test_a_run_that_is_busy_for_60_pct_waits_for_more_than_its_layer_may_save(changed: Changed) -> None:
     """Of the waiting, little is the input pipeline's: most stood in the recorded run, for a reason nobody recorded."""
-    idle, filters = advice(changed(lambda run: variants.busy(run, 60)))
+    idle, tiny, filters = advice(changed(lambda run: variants.busy(run, 60)))
+    assert (tiny["code"], tiny["bound"]) == ("TC310", "launches")
     assert (idle["code"], idle["work"], filters["code"]) == ("TC301", "unknown", "TC307")
     assert idle["step_pct"] == pytest.approx(40, abs=0.5)
-    holds([idle, filters])
+    holds([idle, tiny, filters])
 
 
 def test_a_busy_run_is_told_of_its_kernels_too() -> None:
     items = advice(RUN)
-    assert [item["code"] for item in items] == ["TC301", "TC307"]
+    assert [item["code"] for item in items] == ["TC301", "TC310", "TC307"]
     holds(items)
 
 
@@ -141,7 +142,7 @@ def test_amd_is_not_told_of_cuda_or_tensor_cores_in_its_advice() -> None:
 def test_advice_is_a_table_in_every_format(tmp_path: Path) -> None:
     rows = list(csv.DictReader(io.StringIO(shown("report", RUN, "--by", "advice", "--format", "csv"))))
     assert [(row["rank"], row["code"], row["kind"]) for row in rows] == [
-        ("1", "TC301", "feed_gpu"), ("2", "TC307", "slice_filters"),
+        ("1", "TC301", "feed_gpu"), ("2", "TC310", "fuse_kernels"), ("3", "TC307", "slice_filters"),
     ]  # fmt: skip
     items = json.loads(shown("report", RUN, "--format", "json"))["advice"]
     assert items == json.loads(json.dumps(advice(RUN)))
@@ -152,11 +153,11 @@ def test_advice_is_a_table_in_every_format(tmp_path: Path) -> None:
     )
     assert len(json.loads(shown("report", RUN, "--format", "json", "--top", "1"))["advice"]) == 1
     page = shown("report", RUN, "--by", "advice", "--format", "markdown")
-    assert "## What to do (2)" in page
+    assert "## What to do (3)" in page
     assert "| 1 | TC301 |" in page
-    assert "What to do (2)\n" in shown("report", RUN, "--by", "advice")
+    assert "What to do (3)\n" in shown("report", RUN, "--by", "advice")
     shown("report", RUN, "-o", tmp_path / "all")
-    assert (tmp_path / "all" / "advice.csv").read_text(encoding="utf-8").count("\n") == 3
+    assert (tmp_path / "all" / "advice.csv").read_text(encoding="utf-8").count("\n") == 4
 
 
 @pytest.mark.parametrize("word", ["TC301", "waiting-gpu"])

@@ -25,6 +25,13 @@ OF_SIZES: Final[Mapping[ShareOf, str]] = {
     "flops": "GEMM FLOPs",
     "known_flops": "GEMM FLOPs that are known",
 }
+GAIN_OF: Final[Mapping[ShareOf, str]] = {
+    "kernel_time": "kernel time",
+    "flops": "GEMM FLOPs",
+    "known_flops": "GEMM FLOPs that are known",
+    "products": "step's products",
+    "step": "step",
+}
 _SENTENCES: Final = Sentences(RUN_SAYS)
 
 
@@ -68,6 +75,7 @@ def as_json(item: Advice) -> dict[str, Any]:
         "kind": item.kind,
         **item.figures(),
         "calibrated": item.saving and item.saving.calibrated,
+        "may_cost": item.saving and item.saving.may_cost,
         **{key: found[key] for key in ("blocker", "sizes", "effect")},
         **dict.fromkeys(("convolution", "compiled", "listed")),
         **dict(item.says.fields),
@@ -116,16 +124,17 @@ def _step(concern: Concern) -> str:
 
 
 def _gain(item: Advice) -> str:
-    """Return what changing a layer's sizes is predicted to save; empty if unknown or unlikely."""
+    """Return what the change is predicted to save; empty if unknown, of a layer's sizes if unlikely too."""
     saving = item.saving
-    if saving is None or saving.ns.mid <= 0:
+    if saving is None or max(saving.ns.mid, 0 if item.sizes else saving.ns.high) <= 0:
         return ""
-    share, of = saving.pct, "kernel time" if saving.of == "kernel_time" else "step's products"
+    share, of = saving.pct, GAIN_OF[saving.of]
     if item.step_pct is not None:
         share, of = item.step_pct, "step"
     by = " (calibrated)" if saving.calibrated else ""
-    saves = f"save {f.range_text(saving.ns)} a step in this layer"
-    return f"predicted{by} to {saves}, likely {f.percent(share)} of the {of}"
+    saves = f"save {f.range_text(saving.ns)} a step{' in this layer' if item.sizes else ''}"
+    may_cost = " (it may also cost time)" if saving.may_cost else ""
+    return f"predicted{by} to {saves}, likely {f.percent(share)} of the {of}{may_cost}"
 
 
 def _line(item: Advice) -> str:

@@ -9,11 +9,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from tcprobe.rules.base import RuleDoc, Says
+from tcprobe.rules.run.facts import Facts
 from tcprobe.schema.advice import Advice, AdviceKind, Bound, Concern, ShareOf, Where
+from tcprobe.schema.changes.whatif import WhatIf
 from tcprobe.schema.finding import Range
 from tcprobe.schema.kinds import LEAVE, Blocker, BlockerKind
 from tcprobe.schema.statement import FieldValue, say
@@ -88,6 +90,8 @@ class RunSubject:
         step_ns: length of a step by any clock; None if unknown.
         framework: what the user's code is written with, if known.
         compiled: whether XLA compiled the step.
+        what_ifs: changes and the steps predicted with them.
+        facts: what else is known of its kernels, steps, memory and loss scaling.
     """
 
     off: tuple[OffOp, ...] = ()
@@ -109,6 +113,8 @@ class RunSubject:
     step_ns: float | None = None
     framework: Framework | None = None
     compiled: bool = False
+    what_ifs: tuple[WhatIf, ...] = ()
+    facts: Facts = field(default_factory=Facts)
 
     def blocked(self, *kinds: BlockerKind) -> list[OffOp]:
         """Return the ops that one of these keeps off, without those that an item on sizes covers; costliest first."""
@@ -133,6 +139,27 @@ class RunSubject:
         """Return the item on these ops, at least one; `shrinks` as in `concern_of`, `fields` for its sentence."""
         concern = self.concern_of(ops, shrinks)
         return Advice(code, say(kind, **fields), concern, ops[0].where, blocker=ops[0].blocker)
+
+    def of_step(self, at_most_ns: float, bound: Bound, kernel_ns: float | None = None) -> Concern:
+        """Return how much of a step an item concerns that can save so much of it; a step's length must be known.
+
+        Args:
+            at_most_ns: of a step; cut to the step.
+            bound: what that is.
+            kernel_ns: kernel time in a step, summed over GPUs.
+        """
+        step = 0.0 if self.waiting is None else self.waiting.step_ns
+        most = max(0.0, min(at_most_ns, step))
+        length = None if self.waiting is None else self.waiting.length
+        return Concern(100.0 * most / step if step else 0.0, "step", kernel_ns, most, step or None, length, bound)
+
+    def in_step(self, window_ns: float) -> float | None:
+        """Return a kernel time of the window, summed over GPUs, as that of a step on the GPU that ran most."""
+        return window_ns / self.steps * self.busiest if self.steps else None
+
+    def waits_in_step(self, window_ns: float) -> float | None:
+        """Return a time of waiting in the window, summed over GPUs, as that of a step on one of them."""
+        return window_ns / self.steps / self.gpus if self.steps else None
 
     def concern_of(self, ops: Sequence[OffOp], shrinks: float = 1.0) -> Concern:
         """Return how much of a step these ops concern.

@@ -8,12 +8,10 @@ from typing import Any, Final
 from tcprobe.rules.base import RuleDoc, Says, Template
 from tcprobe.rules.run import words
 from tcprobe.rules.run.base import GapRow, RunSubject
+from tcprobe.rules.run.waiting import LEAST_PCT, told
 from tcprobe.schema.advice import Advice, Concern
 from tcprobe.schema.statement import FieldValue, say
 from tcprobe.schema.waits import HOST_WORK, HostWork
-
-LEAST_PCT: Final = 5.0  # of the step: gaps between launches alone reach a few percent of a busy GPU's step
-MUCH_PCT: Final = 25.0  # of the waiting: a cause from here on is worth its remedy
 
 DOC: Final = RuleDoc(
     code="TC301",
@@ -183,7 +181,7 @@ def check(subject: RunSubject) -> Iterator[Advice]:
 
 def _host(subject: RunSubject) -> dict[str, FieldValue]:
     """Return what the host did in most of the waiting that is told, and in much of the rest."""
-    works = [(work, pct) for work, pct in _by_work(subject) if work != "unknown" and pct >= MUCH_PCT]
+    works = told(subject)
     work, pct = works[0] if works else ("unknown", None)
     also, also_pct = works[1] if len(works) > 1 else (None, None)
     worst = next((gap for gap in subject.gaps if gap["host_work"] == work), None)
@@ -197,15 +195,3 @@ def _host(subject: RunSubject) -> dict[str, FieldValue]:
 
 def _longest_gap(gaps: Sequence[GapRow]) -> dict[str, FieldValue]:
     return {"gap_ns": gaps[0]["duration_ns"], "before": gaps[0]["before"]} if gaps else {"gap_ns": None, "before": None}
-
-
-def _by_work(subject: RunSubject) -> list[tuple[HostWork, float]]:
-    """Return what the host did and its share of the waiting, 0-100, the largest first; the gaps' time if unknown."""
-    short = subject.short_ns if 2 * subject.short_ns >= (subject.idle_ns or 0.0) else 0.0
-    spent: dict[HostWork, float] = {"launch": short}
-    for gap in subject.gaps:
-        work: Any = gap["host_work"] or "unknown"
-        spent[work] = spent.get(work, 0.0) + float(gap["duration_ns"] or 0)
-    whole = max(sum(spent.values()), subject.idle_ns or 0.0)
-    shares = ((work, 100.0 * ns / whole if whole else 0.0) for work, ns in spent.items())
-    return sorted(shares, key=lambda share: (-share[1], share[0]))

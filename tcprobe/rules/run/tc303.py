@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
 from tcprobe.rules.base import RuleDoc, Says
 from tcprobe.rules.run import words
 from tcprobe.rules.run.base import OffOp, RunSubject
+from tcprobe.rules.run.savings import of_run
 from tcprobe.schema.advice import Advice, AdviceKind
 
 DOC: Final = RuleDoc(
@@ -22,7 +24,10 @@ DOC: Final = RuleDoc(
         "ratio of the two peak rates. Where the GPU waits most of the time this is little, and below 1 % of "
         "the step nothing is said."
     ),
-    severity="it counts the kernel time concerned times 1 - float32 rate / float16 rate of the GPU, at most.",
+    severity=(
+        "it counts the predicted saving; where none is predicted, at most the kernel time concerned times 1 - float32 "
+        "rate / float16 rate of the GPU."
+    ),
     bad="model = keras.Sequential([keras.layers.Dense(1024), keras.layers.Dense(1024)])\n",
     good=(
         'keras.mixed_precision.set_global_policy("mixed_float16")\n'
@@ -53,4 +58,5 @@ def check(subject: RunSubject) -> Iterator[Advice]:
             groups.setdefault(kind, []).append(op)
     for kind, ops in groups.items():
         shrinks = subject.on_tensor_cores() if kind == "mixed_precision" else 1.0
-        yield subject.item(DOC.code, kind, ops, shrinks, framework=subject.framework)
+        item = subject.item(DOC.code, kind, ops, shrinks, framework=subject.framework)
+        yield replace(item, saving=None if kind == "use_float32" else of_run(subject, "mixed_float16", ops))

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from tcprobe.rules.base import RuleDoc, Says
 from tcprobe.rules.run.base import SHAPES, RunSubject, SizeRow, text, to_change
-from tcprobe.rules.run.savings import may_pay, saving_of_rows, sized
+from tcprobe.rules.run.savings import may_pay, of_layer, saving_of_rows, sized
 from tcprobe.schema.advice import Advice, Concern, ShareOf, Where
 from tcprobe.schema.statement import say
 
@@ -62,7 +62,8 @@ def _of_layer(subject: RunSubject, rows: list[SizeRow]) -> Advice:
     """Return the item on the sizes of one layer, the costliest first."""
     first = rows[0]
     where = Where(layer=text(first["layer"]), source=text(first["source"]))
-    saving, (sizes, effect) = saving_of_rows(subject, rows), sized(rows)
+    saving = of_layer(subject, "change_size", rows) or saving_of_rows(subject, rows)
+    sizes, effect = sized(rows)
     return Advice(DOC.code, say("change_size"), _concern(subject, first), where, saving, None, sizes, effect)
 
 

@@ -120,7 +120,7 @@ def test_a_precision_fits_the_gpu(
     }  # fmt: skip
     reason = tc_blocker("MatMul", "float32", find_gpu(gpu), **{**known, **more})  # type: ignore[arg-type]
     row = {"op": "a/MatMul", "op_type": "MatMul", "tc_capable": "yes", "sum_ns": 9, "tc_ns": 0, **reason.columns()}
-    kernel = {"kernel": "sgemm", "sum_ns": 9, "uses_tc": "no", "evidence": "its name"}
+    kernel = {"kernel": "sgemm", "op": "a/MatMul", "op_type": "MatMul", "sum_ns": 9, "uses_tc": "no", "evidence": "-"}
     tables = table("ops", row), table("kernels", kernel), table("bad_sizes")
     (step,) = steps_of(gpu_profile().with_metadata(framework=framework), *tables)
     assert said in step.partition(". Why")[0]
@@ -149,7 +149,7 @@ def rated(low: int, high: int, basis: str = "predicted") -> dict[str, object]:
 
 def told(ops: list[dict[str, object]], sizes: list[dict[str, object]], **metadata: object) -> list[str]:
     """The steps of a run whose kernels take 100 ms."""
-    kernel = {"kernel": "k", "sum_ns": 100 * MS, "uses_tc": "no", "evidence": "its name"}
+    kernel = {"kernel": "k", "op": "of no row", "sum_ns": 100 * MS, "uses_tc": "no", "evidence": "its name"}
     tables = (table("kernels", kernel), table("ops", *ops), table("bad_sizes", *sizes))  # type: ignore[arg-type]
     return steps_of(gpu_profile(**metadata), *tables)
 
@@ -263,7 +263,8 @@ def test_a_product_with_a_vector_has_no_remedy() -> None:
 
 
 def test_without_known_steps_costs_are_shares() -> None:
-    (step,) = told([off(None, "shape", "sgemm", 9)], [], window=Window())
+    step, last = told([off(None, "shape", "sgemm", 9)], [], window=Window())
+    assert last.startswith("Profile several steps after warm-up")
     assert step == (
         f"Make the sizes multiples of 8. Why: {SHAPE}sgemm; 9.0 % of the kernel time; above all None/Conv2D/9."
     )

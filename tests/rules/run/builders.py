@@ -7,8 +7,10 @@ from typing import Any
 from tcprobe.rules.registry import RUN_RULES
 from tcprobe.rules.run.base import OffOp, RunRule, RunSubject
 from tcprobe.schema.advice import Advice
+from tcprobe.schema.changes.whatif import WhatIf
 from tcprobe.schema.columns import Row
-from tcprobe.schema.kinds import Blocker, BlockerKind, SizeAdviceKind
+from tcprobe.schema.finding import Range
+from tcprobe.schema.kinds import Blocker, BlockerKind, ChangeKind, SizeAdviceKind
 from tcprobe.schema.tables import BAD_SIZES, GAPS
 from tcprobe.schema.waits import HostWork, StepLength, Waiting
 
@@ -52,6 +54,12 @@ def gap(ms: float, work: HostWork = "input", op: str | None = "IteratorGetNext",
 def waits(step_ms: float, busy_ms: float, length: StepLength = "between steps") -> Waiting:
     """Return a step of which the GPU is busy for so long."""
     return Waiting(step_ms * MS, length, busy_ms * MS, (step_ms - busy_ms) * MS)
+
+
+def what_if(change: ChangeKind, low: float, likely: float, high: float, **more: Any) -> WhatIf:
+    """Return a prediction for a step of 100 ms, in ms."""
+    known = {"spent_ns": 40.0 * MS, "ops": 1, "basis": "measured x predicted", "step_ns": 100.0 * MS}
+    return WhatIf(change, Range(low * MS, likely * MS, high * MS), **{**known, **more})
 
 
 def subject(*ops: OffOp, **more: Any) -> RunSubject:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -11,15 +12,27 @@ from tcprobe.hardware import find_gpu
 from tcprobe.report.run.advice import advice_sentence
 from tcprobe.rules.registry import RUN_RULES
 from tcprobe.rules.run.base import RunRule, RunSubject
-from tcprobe.schema.advice import REMEDIES
+from tcprobe.rules.run.facts import Facts, LayoutWork, LossScaling, MemoryUse, TinyKernels, TopKernel, WarmUp
+from tcprobe.schema.advice import REMEDIES, Where
+from tcprobe.schema.kinds import CauseKind
 from tcprobe.schema.waits import HOST_WORK, Tuning
-from tests.rules.run.builders import MS, gap, off, rule, saved, size, subject, waits
+from tests.rules.run.builders import MS, gap, off, rule, saved, size, subject, waits, what_if
 
 FOLDER = Path(__file__).parent.with_name("golden")
 V100 = find_gpu("v100-sxm2")
 A100 = find_gpu("a100-sxm-40")
 FLOAT32 = off("dtype", 40, dtype="float32", gpu="Tesla V100 SXM2")
 HALF_IDLE = waits(100, 50)
+OTHER: Final = frozenset({("other/MatMul", "MatMul")})
+KERNELS: Final[dict[str, Any]] = {"kernel_ns": 100.0 * MS}
+CONV = Where("conv", "conv/Conv2D", "forward", "model.py:7")
+TINY = TinyKernels(1200, 1000, 6.0 * MS)
+CASTS = LayoutWork(10.0 * MS, 5.0 * MS, Where(op="model/Cast_3"), "Cast", 4.0 * MS)
+TOP = TopKernel("elementwise_kernel", 42.0 * MS, 42.0, "type", "no", CONV, "Conv2D")
+CAUSES_SAID: Final[tuple[CauseKind, ...]] = (
+    *("type", "channels", "tc_misaligned", "tc_tiles", "tc_small", "tc_memory", "tc_slow", "kernels_unknown"),
+)
+ROOM = MemoryUse(6e9, 40e9)
 
 BAD: Final[dict[str, list[RunSubject]]] = {
     "TC301": [
@@ -45,20 +58,36 @@ BAD: Final[dict[str, list[RunSubject]]] = {
         subject(off("dtype", 40, dtype="float64", gpu="Tesla T4")),
         subject(FLOAT32, waiting=None, step_ns=None),
         subject(FLOAT32, measured=False),
+        subject(FLOAT32, gpu=V100, what_ifs=(what_if("mixed_float16", 15, 20, 24),)),
+        subject(FLOAT32, gpu=V100, what_ifs=(what_if("mixed_float16", 0, 0, 9, may_cost=True),)),
+        subject(FLOAT32, gpu=V100, what_ifs=(what_if("mixed_float16", 15, 20, 24, op_names=OTHER),)),
     ],
     "TC304": [
         subject(off("tf32", 40), gpu=A100, framework="tensorflow"),
+        subject(off("tf32", 40), gpu=A100, framework="tensorflow", facts=Facts(tf32_off="environment")),
+        subject(
+            off("tf32", 40), gpu=A100, facts=Facts(tf32_off="asked"), what_ifs=(what_if("allow_tf32", 10, 20, 30),)
+        ),
         subject(off("tf32_unknown", 40), framework="pytorch"),
         subject(off("tf32_unknown", 40), framework="jax"),
     ],
     "TC305": [subject(off("gpu", 40), waiting=waits(100, 60, "marked step"))],
     "TC306": [
         subject(sizes=(size("a", "change", ms=30, **saved(10, 12, 15, 12.0)), size("b", "change", ms=20))),
+        subject(
+            sizes=(size("a", "change", ms=30, **saved(10, 12, 15, 12.0)),),
+            what_ifs=(what_if("change_size", 5, 9, 11, layer="a", dimension="filters", size=63),),
+        ),
         subject(off("shape", 40, kernel="sgemm"), sizes=(size("image", "image", 3),)),
         subject(off("shape_required", 40, dtype="int8")),
     ],
     "TC307": [
         subject(off("library", 40, kernel="wgrad2d"), sizes=(size("conv", "slice", 1, 40),)),
+        subject(
+            off("library", 40, kernel="wgrad2d"),
+            sizes=(size("conv", "slice", 1, 40),),
+            what_ifs=(what_if("slice_filters", 20, 25, 30, layer="conv", dimension="filters", size=1),),
+        ),
         subject(sizes=(size("conv", "slice", 3, **saved(-1, 8, 12, 30.0, "predicted")),)),
     ],
     "TC308": [
@@ -66,6 +95,46 @@ BAD: Final[dict[str, list[RunSubject]]] = {
         subject(off("library", 40, op_type="MatMul", kernel="sgemm"), compiled=True),
     ],
     "TC309": [subject(unnamed_ns=75.0 * MS, kernel_ns=100.0 * MS, waiting=waits(200, 100, "capture"))],
+    "TC310": [
+        subject(facts=Facts(tiny=TINY), framework="tensorflow"),
+        subject(facts=Facts(tiny=TINY), framework="pytorch", idle_ns=10.0 * MS, short_ns=2.0 * MS),
+        subject(facts=Facts(tiny=TINY), framework="jax"),
+        subject(facts=Facts(tiny=TINY)),
+        subject(facts=Facts(tiny=TINY), framework="tensorflow", compiled=True),
+        subject(facts=Facts(tiny=replace(TINY, graphs=True)), framework="pytorch"),
+    ],
+    "TC311": [
+        subject(facts=Facts(layout=LayoutWork(20.0 * MS, 0.0, CONV, "Conv2D", 15.0 * MS)), **KERNELS),
+        subject(facts=Facts(layout=replace(CASTS, casts_ns=10.0 * MS)), framework="tensorflow", **KERNELS),
+        subject(facts=Facts(layout=replace(CASTS, casts_ns=2.0 * MS)), framework="pytorch", **KERNELS),
+        subject(facts=Facts(layout=CASTS), steps=None, **KERNELS),
+    ],
+    "TC312": [
+        subject(facts=Facts(scaling=LossScaling(4, 0.5 * MS, 2.0 * MS)), waiting=waits(5, 2)),
+        subject(facts=Facts(scaling=LossScaling(4, 0.5 * MS, 0.0)), waiting=waits(5, 5)),
+    ],
+    "TC313": [
+        subject(facts=Facts(warm_up=WarmUp(10, 1, 300.0 * MS, 100.0 * MS))),
+        subject(facts=Facts(warm_up=WarmUp(10, 2, 300.0 * MS, 100.0 * MS))),
+        subject(facts=Facts(warm_up=WarmUp(1))),
+        subject(facts=Facts(warm_up=WarmUp(None)), waiting=None),
+    ],
+    "TC314": [
+        *(subject(facts=Facts(top=replace(TOP, cause=cause)), **KERNELS) for cause in CAUSES_SAID),
+        subject(facts=Facts(top=TOP), compiled=True, **KERNELS),
+        subject(facts=Facts(top=replace(TOP, communicates=True)), **KERNELS),
+        subject(facts=Facts(top=replace(TOP, where=Where(), op_type=None, cause="op_unknown")), **KERNELS),
+    ],
+    "TC315": [
+        subject(facts=Facts(memory=ROOM, small_ns=30.0 * MS), **KERNELS),
+        subject(facts=Facts(memory=ROOM), waiting=HALF_IDLE, gaps=(gap(50, "python"),)),
+        subject(facts=Facts(memory=ROOM, small_ns=30.0 * MS), waiting=HALF_IDLE, gaps=(gap(50, "launch"),), **KERNELS),
+    ],
+    "TC316": [subject(facts=Facts(epoch_steps=12))],
+    "TC317": [
+        subject(what_ifs=(what_if("mixed_bfloat16", 10, 20, 30),), framework="tensorflow", **KERNELS),
+        subject(what_ifs=(what_if("mixed_float16", 0, 4, 30, may_cost=True),), **KERNELS),
+    ],
 }
 GOOD: Final[dict[str, list[RunSubject]]] = {
     "TC301": [subject(waiting=waits(100, 96)), subject(waiting=None)],
@@ -87,6 +156,46 @@ GOOD: Final[dict[str, list[RunSubject]]] = {
         subject(off("library", 40, "conv"), sizes=(size("conv", "slice", 1, 40),)),
     ],
     "TC309": [subject(kernel_ns=100.0 * MS), subject(unnamed_ns=0.0)],
+    "TC310": [
+        subject(facts=Facts(tiny=TinyKernels(100, 100, 20.0 * MS)), waiting=None),
+        subject(facts=Facts(tiny=TinyKernels(40, 40, 20.0 * MS))),  # few launches
+        subject(facts=Facts(tiny=TinyKernels(1000, 400, 20.0 * MS))),  # most are longer
+        subject(facts=Facts(tiny=TinyKernels(1000, 900, 4.0 * MS))),  # they take 4 % of the step
+        subject(facts=Facts(tiny=TINY), waiting=HALF_IDLE, gaps=(gap(50, "launch"),)),  # TC301 says it
+        subject(facts=Facts(tiny=TINY), waiting=waits(100, 50, "capture")),  # kernels of what is no step
+        subject(facts=Facts(tiny=TINY), steps=None),
+    ],
+    "TC311": [subject(facts=Facts(layout=replace(CASTS, ns=4.0 * MS, casts_ns=0.0)), **KERNELS), subject(**KERNELS)],
+    "TC312": [
+        subject(facts=Facts(scaling=LossScaling(4, 0.5 * MS, 0.0)), waiting=None),
+        subject(facts=Facts(scaling=LossScaling(4, 0.5 * MS, 0.0)), steps=None),
+    ],
+    "TC313": [
+        subject(facts=Facts(warm_up=WarmUp(10))),
+        subject(facts=Facts(warm_up=WarmUp(1)), tuning=Tuning(1, 9, 1.0, 50.0, "a", 9)),  # TC302 says it
+        subject(facts=Facts(warm_up=WarmUp(1)), waiting=HALF_IDLE, gaps=(gap(50, "compile"),)),  # TC301 says it
+    ],
+    "TC314": [
+        subject(facts=Facts(top=replace(TOP, share_pct=24.0)), **KERNELS),
+        subject(facts=Facts(top=replace(TOP, cause="tc_well", uses_tc="yes")), **KERNELS),
+        subject(facts=Facts(top=replace(TOP, cause=None, uses_tc="yes")), **KERNELS),
+        subject(facts=Facts(top=replace(TOP, cause="layout")), **KERNELS),  # TC311 says it
+        subject(off("library", 42), facts=Facts(top=replace(TOP, cause="library")), **KERNELS),  # TC308 says it
+        subject(sizes=(size("conv", "slice", 1, 42),), facts=Facts(top=replace(TOP, cause="channels")), **KERNELS),
+    ],
+    "TC315": [
+        subject(facts=Facts(small_ns=30.0 * MS), **KERNELS),  # nobody knows how much memory is free
+        subject(facts=Facts(memory=replace(ROOM, peak_bytes=20e9), small_ns=30.0 * MS), **KERNELS),
+        subject(facts=Facts(memory=ROOM, small_ns=9.0 * MS), **KERNELS),
+        subject(facts=Facts(memory=ROOM), waiting=HALF_IDLE, gaps=(gap(50, "input"),)),
+        subject(facts=Facts(memory=ROOM), **KERNELS),
+    ],
+    "TC316": [subject()],
+    "TC317": [
+        subject(**KERNELS),
+        subject(what_ifs=(what_if("mixed_bfloat16", 0, 0, 3),), **KERNELS),
+        subject(off("tf32", 40), what_ifs=(what_if("mixed_bfloat16", 10, 20, 30),), **KERNELS),
+    ],
 }
 
 

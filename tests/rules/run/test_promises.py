@@ -8,12 +8,18 @@ from hypothesis import strategies as st
 
 from tcprobe.hardware import find_gpu, load_gpus
 from tcprobe.rules.run.base import RunSubject
+from tcprobe.rules.run.facts import Facts, LayoutWork, LossScaling, MemoryUse, TinyKernels, TopKernel, WarmUp
+from tcprobe.schema.advice import Where
+from tcprobe.schema.changes.whatif import WhatIf
 from tcprobe.schema.finding import Range
-from tcprobe.schema.kinds import BLOCKERS, SIZE_ADVICE
+from tcprobe.schema.kinds import BLOCKERS, CAUSES, CHANGES, SIZE_ADVICE
+from tcprobe.schema.tables import USES_TC
 from tcprobe.schema.waits import HOST_WORK, STEP_LENGTHS, Tuning, Waiting
-from tests.rules.run.builders import MS, found, gap, off, rule, saved, size, subject, waits
+from tests.rules.run.builders import MS, found, gap, off, rule, saved, size, subject, waits, what_if
 from tests.support import examples
 
+PREDICTED = ("mixed_precision", "use_float16", "allow_tf32", "halve_precision")
+"""What takes its saving from a what-if alone."""
 TIMES = st.floats(0, 1e4, allow_nan=False)
 OPS = st.builds(
     off,
@@ -31,6 +37,36 @@ def sizes(draw: st.DrawFn) -> dict[str, object]:
     more = saved(low, likely, high, draw(st.floats(0, 100))) if draw(st.booleans()) else {}
     row = size(draw(st.sampled_from(["a", "b"])), draw(st.sampled_from(list(SIZE_ADVICE))), ms=draw(st.none() | TIMES))
     return {**row, **more}
+
+
+WHERE = st.sampled_from([Where(), Where("a", "a/Conv2D"), Where(op="x")])
+CAUSED = st.none() | st.sampled_from(list(CAUSES))
+
+
+@st.composite
+def facts(draw: st.DrawFn) -> Facts:
+    ns = TIMES.map(lambda ms: ms * MS)
+    counts = st.floats(0, 1e5)
+    tops = st.builds(TopKernel, st.just("k"), ns, st.floats(0, 100), CAUSED, st.sampled_from(USES_TC), WHERE)
+    return Facts(
+        draw(st.none() | st.builds(TinyKernels, counts, counts, ns, st.booleans())),
+        draw(st.none() | st.builds(LayoutWork, ns, ns, WHERE, st.none(), ns)),
+        draw(st.none() | st.builds(LossScaling, st.integers(1, 99), ns, ns)),
+        draw(st.none() | st.builds(WarmUp, st.none() | st.integers(0, 9), st.integers(0, 3), ns, ns)),
+        draw(st.none() | tops),
+        draw(st.none() | st.builds(MemoryUse, st.floats(1, 1e9), st.just(1e9))),
+        draw(ns),
+        draw(st.none() | st.integers(2, 99)),
+        draw(st.none() | st.sampled_from(["environment", "asked"])),
+    )
+
+
+@st.composite
+def what_ifs(draw: st.DrawFn) -> WhatIf:
+    low, likely, high, spent = sorted(draw(st.floats(0, 1e4)) for _ in range(4))
+    change = draw(st.sampled_from(list(CHANGES)))
+    place = {"layer": "a", "dimension": "filters", "size": 63} if change in ("change_size", "slice_filters") else {}
+    return what_if(change, low, likely, high, spent_ns=spent * MS, may_cost=draw(st.booleans()), **place)
 
 
 @st.composite
@@ -54,6 +90,10 @@ def runs(draw: st.DrawFn) -> RunSubject:
         busiest=draw(st.floats(1 / gpus, 1)),
         steps=draw(st.none() | st.floats(1, 100)),
         step_ns=step * MS,
+        idle_ns=(step - busy) * MS,
+        short_ns=(step - busy) * MS * draw(st.floats(0, 1)),
+        what_ifs=tuple(draw(st.lists(what_ifs(), max_size=3))),
+        facts=draw(facts()),
     )
 
 
@@ -68,7 +108,10 @@ def test_no_item_promises_more_than_the_step(run: RunSubject) -> None:
         if item.kind == "feed_gpu":
             assert item.saves_ns == waiting.idle_ns
         elif most[0] is not None:
-            assert 0 <= most[0] <= run.busy_ns * (1 + 1e-9)
+            whole = item.concern.bound in ("launches", "loss scaling", "small batch")
+            assert 0 <= most[0] <= (waiting.step_ns if whole else run.busy_ns) * (1 + 1e-9)
+        if item.saving is not None and item.kind in PREDICTED:
+            assert 0 <= item.saving.ns.low <= item.saving.ns.mid <= item.saving.ns.high
         assert item.step_pct is None or item.step_pct <= 100 * (1 + 1e-9)
 
 

@@ -1,0 +1,88 @@
+"""TC311: finds transposes and casts that take a noticeable part of the kernel time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from tcprobe.rules.base import RuleDoc, Says, Template
+from tcprobe.rules.run import words
+from tcprobe.rules.run.base import RunSubject
+from tcprobe.schema.advice import Advice
+from tcprobe.schema.statement import say
+
+LEAST_PCT: Final = 5.0  # of the kernel time: a few transposes are in every model
+MUCH: Final = 0.25  # of this time: from here on both remedies are named
+
+DOC: Final = RuleDoc(
+    code="TC311",
+    name="transposes-and-casts",
+    summary="Kernels that change layout or type take a noticeable part of the kernel time.",
+    explanation=(
+        "Such kernels compute nothing: they copy operands into another order of dimensions (NCHW to NHWC, which "
+        "convolutions on Tensor Cores want) or another type. A model in one layout and one precision needs hardly "
+        "any. Transposes come from images with channels first, from layouts that a library converts around each "
+        "convolution, and from attention heads that are split off by transposes. Casts come from layers that compute "
+        "in another precision than their neighbours; mixed precision itself casts each weight once a step.\n\n"
+        f"Less than {LEAST_PCT:g} % of the kernel time is not listed. XLA fuses many of them with their neighbours: "
+        "those have no kernel of their own and do not count."
+    ),
+    severity="it counts the time of these kernels, at most.",
+    bad="images = keras.layers.Conv2D(64, 3, data_format='channels_first')(images)\n",
+    good="images = keras.layers.Conv2D(64, 3, data_format='channels_last')(images)\n",
+    sources=(
+        "NVIDIA Deep Learning Performance, Convolutional Layers User's Guide, section Tensor Layouts: NHWC avoids "
+        "transposes around Tensor Core kernels",
+        "PyTorch tutorials, Channels Last Memory Format",
+    ),
+)
+LAYOUT: Final[dict[str | None, str]] = {
+    None: "Keep images with channels last (NHWC) through the whole model",
+    "tensorflow": "Keep images with channels last (NHWC, data_format='channels_last') through the whole model",
+    "pytorch": "Keep images with channels last through the whole model "
+    "(model.to(memory_format=torch.channels_last), and the batches likewise)",
+}
+CASTS: Final[dict[str | None, str]] = {
+    None: "Compute neighbouring layers in one precision, so that nothing casts between them",
+    "tensorflow": "Compute neighbouring layers in one precision (a float32 layer among float16 ones casts twice), and "
+    "feed batches in the type that the first layer takes",
+}
+
+
+def _says(fields: Mapping[str, Any]) -> Template:
+    ways = [LAYOUT] if fields["transposes"] else []
+    ways += [CASTS] if fields["casts"] else []
+    order = ". ".join(words.said(way, fields["framework"]) for way in ways)
+    what = "change layout and type" if len(ways) > 1 else "change type" if fields["casts"] else "change layout"
+    kind = " ({op_type})" if fields["op_type"] else ""
+    place = "{layer}" if fields["has_layer"] else f"{{op!n}}{kind}" if fields["op"] else ""
+    most = f", {{op_ns!d}} a step of it in {place}{{line}}" if fields["op_ns"] and place else ""
+    return order, f"kernels only {what}{most}"
+
+
+SAYS: Final[Says] = {"keep_layout": _says}
+
+
+def check(subject: RunSubject) -> Iterator[Advice]:
+    """Yield one item where such kernels take a noticeable part of the kernel time."""
+    found = subject.facts.layout
+    if found is None or subject.kernel_ns <= 0:
+        return
+    share = 100.0 * found.ns / subject.kernel_ns
+    if share < LEAST_PCT:
+        return
+    yield Advice(
+        DOC.code,
+        say(
+            "keep_layout",
+            framework=subject.framework,
+            transposes=found.ns - found.casts_ns >= MUCH * found.ns,
+            casts=found.casts_ns >= MUCH * found.ns,
+            has_layer=found.where.layer is not None,
+            op=found.where.op,
+            op_type=found.op_type,
+            op_ns=found.op_ns / subject.steps if subject.steps else None,
+        ),
+        subject.concern(min(share, 100.0), "kernel_time", found.ns),
+        found.where,
+    )
