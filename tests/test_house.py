@@ -40,7 +40,7 @@ WITHIN = {
             {"kernels"},
             {"ops", "ranges", "timing", "window"},
         ),
-        *({"summary", "waits"}, {"sizes", "validity"}, {"causes"}, {"flow", "key_node"}),
+        *({"summary", "waits"}, {"sizes", "validity"}, {"causes"}, {"compare", "flow", "key_node"}),
     ),
     "audit": ({"settings", "severity", "suppress"}, {"fix", "source", "trace"}),
     "capture": (
