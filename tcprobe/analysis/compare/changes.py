@@ -112,7 +112,8 @@ def step_change(found: Steps, number: int, sides: Sequence[Side]) -> Change:
         return Change("not known", why="no steps")
     one, other = found.lengths[0], found.lengths[number]
     if found.steps is None or not len(other):
-        return Change("cannot tell", delta, pct, why=found.why[number] or found.why[0] or "steps differ")
+        lacking = {found.why[0], found.why[number]} - {"steps differ", None}
+        return Change("cannot tell", delta, pct, why=min(lacking, key=str, default="steps differ"))
     change = _judged(delta, pct, ratio_interval(one, other), ("faster", "slower"))
     return replace(change, interval=None if change.interval is None else replace(change.interval, steps=found.steps))
 

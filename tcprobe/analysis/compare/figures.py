@@ -23,6 +23,8 @@ from tcprobe.schema.columns import FloatArray, Table
 from tcprobe.schema.kinds import CAUSE_GROUPS, GROUP_OF, CauseGroup
 
 NOT_RECORDED: Final = "the run does not record it"
+COMMUNICATION: Final = "communication_kernel_time_ns"
+"""`summary` has it only where there is some."""
 WASTED: Final[frozenset[CauseGroup]] = frozenset({"slowly", "off", "layout", "copy", "idle"})
 """Parts of a step's bar of which less is better; of the others more may mean that another part became less."""
 
@@ -40,14 +42,15 @@ class _Figure:
 _STEP: Final = _Figure("step_time_ns", "ns", True)
 _THROUGHPUT: Final = _Figure("throughput", "", False)
 _WAITING: Final = (_Figure("idle_ns", "ns", True), _Figure("idle_pct", "pct", True))
+_KERNEL_TIME: Final = _Figure("kernel_time_ns", "ns", True, True)
 _FIRST: Final = (_Figure("gpu_busy_pct", "pct"),)
 _THEN: Final = (
     _Figure("tc_kernel_time_pct", "pct", False),
     _Figure("tc_capable_time_pct", "pct", False),
     _Figure("coverage_pct", "pct", False),
-    _Figure("kernel_time_ns", "ns", True, True),
+    _KERNEL_TIME,
     _Figure("tc_time_ns", "ns", None, True),
-    _Figure("communication_kernel_time_ns", "ns", True, True),
+    _Figure(COMMUNICATION, "ns", True, True),
     _Figure("memory_time_ns", "ns", True, True),
     _Figure("kernels", "count", None, True),
 )
@@ -106,7 +109,8 @@ def _side(run: Run, figure: _Figure) -> Side:
     """Return a figure of `summary`, that of a step where it is a sum, with its range."""
     row = run.profile.figure(figure.metric)
     if row is None:
-        return Side(None, reason=NOT_RECORDED)
+        named = figure.metric == COMMUNICATION and len(run.profile.require("kernels"))
+        return Side(0.0) if named else Side(None, reason=NOT_RECORDED)
     share = run.share if figure.summed else 1.0
     value, low, high = (None if row[key] is None else float(row[key] or 0) * share for key in ("value", "low", "high"))
     return Side(value, low, high, None if row["reason"] is None else str(row["reason"]))

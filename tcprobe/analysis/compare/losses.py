@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Sequence
 from typing import TypeAlias
@@ -10,7 +9,6 @@ from typing import TypeAlias
 import numpy as np
 
 from tcprobe.analysis.compare.basis import Run
-from tcprobe.analysis.grouping import distinct_rows, rows_by_group
 from tcprobe.schema.changes.comparison import Loss
 from tcprobe.schema.columns import Table
 
@@ -37,20 +35,16 @@ def _last(series: Series) -> float | None:
 
 def _by_name(metrics: Table) -> dict[str, Series]:
     """Return what was logged under each name; of several values in one step their mean."""
-    names, values = metrics.names("name"), metrics.numbers("value")
     if not len(metrics):
         return {}
+    names, values = metrics.names("name"), metrics.numbers("value")
     steps = np.nan_to_num(metrics.numbers("step"), nan=-1.0).astype(np.int64)
-    (name, step), group = distinct_rows(names.ids.astype(np.int64), steps)
+    order = np.lexsort((values, steps, names.ids))  # the values too: a sum depends on the order
+    name, step, value = names.ids[order], steps[order], values[order]
+    starts = np.flatnonzero(np.append(True, (np.diff(name) != 0) | (np.diff(step) != 0)))
+    with np.errstate(invalid="ignore", over="ignore"):
+        means = np.add.reduceat(value, starts) / np.diff(np.append(starts, len(value)))
     found: dict[str, Series] = {}
-    rows = rows_by_group(group, len(name))
-    for one, when, mine in zip(name.tolist(), step.tolist(), rows, strict=True):
-        logged = values[mine].tolist()
-        mean = logged[0] if len(logged) == 1 else _mean(logged)
+    for one, when, mean in zip(name[starts].tolist(), step[starts].tolist(), means.tolist(), strict=True):
         found.setdefault(names.names[one], {})[when if when >= 0 else None] = mean
     return found
-
-
-def _mean(values: list[float]) -> float:
-    """Return the mean; of what is no number or beyond all numbers that."""
-    return math.fsum(values) / len(values) if all(map(math.isfinite, values)) else math.nan

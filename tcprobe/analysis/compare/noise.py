@@ -31,10 +31,10 @@ def ratio_interval(first: FloatArray, other: FloatArray) -> Interval | None:
     if min(first.min(initial=1.0), other.min(initial=1.0)) <= 0.0:
         return None
     swapped = (len(other), other.tobytes()) < (len(first), first.tobytes())
-    one, two = (np.log(x) for x in ((other, first) if swapped else (first, other)))
-    likely = float(np.median(two) - np.median(one))
+    one, two = (other, first) if swapped else (first, other)
+    likely = math.log(np.median(two)) - math.log(np.median(one))
     rng = np.random.default_rng((len(one), len(two)))
-    drawn = medians(two, rng) - medians(one, rng)
+    drawn = np.log(medians(two, rng)) - np.log(medians(one, rng))
     alike = likeness(one, two)
     wider = _widening(one, two, alike)
     low, high = (likely + wider * (float(np.quantile(drawn, tail)) - likely) for tail in TAILS)

@@ -27,7 +27,7 @@ WHYS: Final = {
     "no steps": "of one of the runs no step's length is known",
     "ranges overlap": "the figures are ranges that overlap, for the class of some kernels is unknown",
     "steps differ": "the figures are of other kinds of steps: under the profiler and outside it, or of no step at all",
-    "one figure": "of one of the runs a single figure is known, which its profiler reports",
+    "one figure": "of one of the runs a single length is known: that of one marked step, or the mean of its profiler",
 }
 """What keeps a difference from being told."""
 StepsCompared = Literal["outside the profiler", "under the profiler"]
