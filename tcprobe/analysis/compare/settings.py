@@ -7,11 +7,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from tcprobe.analysis.compare.basis import Run, gpus_of, steps_of
-from tcprobe.schema.changes.comparison import ComparedFigure
+from tcprobe.schema.changes.comparison import Change, ComparedFigure
 from tcprobe.schema.profile import Note
 
-TF32_OVERRIDE: Final = "NVIDIA_TF32_OVERRIDE"
 FROM_RECORD: Final = ("driver", "keras", "python", "iter_start", "iter_stop", "host")
+PROFILERS: Final = ("dlprof", "nsight systems", "nsight compute", "xspace")
+REAL: Final = ("faster", "slower")
 OTHER_WORK: Final = 0.01
 """Share by which the FLOPs of a step may differ before the steps do other work: padding one layer is less."""
 Settings = tuple[tuple[str, tuple[str | None, ...]], ...]
@@ -57,11 +58,12 @@ def _text(value: Any) -> str | None:
 def notes_of(runs: Sequence[Run], names: Sequence[str], figures: Sequence[ComparedFigure]) -> Iterator[Note]:
     """Yield what limits the comparison."""
     metadata = [run.profile.metadata for run in runs]
-    if unmarked := [name for name, run in zip(names, runs, strict=True) if not steps_of(run.profile)]:
+    unmarked = [name for name, run in zip(names, runs, strict=True) if not steps_of(run.profile)]
+    if unmarked and any(one.metric in ("kernel_time_ns", "memory_time_ns") for one in figures):
         yield _without_steps(unmarked)
     if _differ(gpus_of(run.profile) or None for run in runs):
         yield Note("other-gpus", "the runs used other GPUs: times differ for that reason too")
-    if _differ(one.profiler.split()[0].lower() if one.profiler else None for one in metadata):
+    if _differ(_profiler(one.profiler) for one in metadata):
         said = "the profilers differ, and each slows a run in its own way"
         yield Note("other-profilers", said, "compare runs of one profiler")
     if cut := [name for name, one in zip(names, metadata, strict=True) if one.partial]:
@@ -70,6 +72,19 @@ def notes_of(runs: Sequence[Run], names: Sequence[str], figures: Sequence[Compar
         said = f"autotuning is among the counted kernels: {', '.join(tuned)}"
         yield Note("autotuning-compared", said, "profile later steps")
     yield from _other_work(figures)
+    if not settings_of(runs) and any(change.interval and change.difference in REAL for change in _steps(figures)):
+        said = "the steps differ, and nothing that is recorded of the runs does: the machine may have been busier"
+        yield Note("nothing-else-differs", said, "run each again, in turn")
+
+
+def _profiler(name: str | None) -> str | None:
+    """Return whose profiler it is, without its version."""
+    text = (name or "").lower()
+    return next((kind for kind in PROFILERS if kind in text), text) or None
+
+
+def _steps(figures: Sequence[ComparedFigure]) -> Iterator[Change]:
+    yield from (change for one in figures if one.metric == "step_time_ns" for change in one.changes)
 
 
 def _without_steps(names: Sequence[str]) -> Note:

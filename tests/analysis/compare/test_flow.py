@@ -107,6 +107,28 @@ def test_whether_steps_differ(first: list[int], other: list[int], expected: tupl
     assert (change.interval is None) == (expected[0] == "cannot tell")
 
 
+def test_steps_that_differ_where_nothing_else_does_are_called_so() -> None:
+    slow, fast = timed([150, 153, 151, 152] * 3), timed([100, 101, 102, 103] * 3)
+    assert [note.code for note in pair(fast, slow).notes] == ["nothing-else-differs"]
+    changed = slow.with_metadata(precision="mixed_float16")
+    assert "nothing-else-differs" not in {note.code for note in pair(fast, changed).notes}
+    assert "nothing-else-differs" not in {note.code for note in pair(fast, fast).notes}
+
+
+@pytest.mark.parametrize(
+    ("first", "other", "codes"),
+    [
+        ("DLProf 1.8.0 (build 2)", "DLProf 0.16.0", []),
+        ("TensorFlow's profiler (XSpace)", "the profiler of TensorFlow or JAX (XSpace)", []),
+        ("Nsight Systems 2026.2.1", "Nsight Systems (nsys stats)", []),
+        ("Nsight Systems 2026.2.1", "DLProf 1.8.0", ["other-profilers"]),
+        (None, "DLProf 1.8.0", []),
+    ],
+)
+def test_versions_of_a_profiler_are_no_other_profiler(first: str | None, other: str, codes: list[str]) -> None:
+    assert [note.code for note in pair(run(*BEFORE, profiler=first), run(*BEFORE, profiler=other)).notes] == codes
+
+
 def test_steps_under_the_profiler_are_held_against_their_like_alone() -> None:
     outside, under = timed([100, 101, 102] * 4), timed([120, 121, 122] * 4, "profiled")
     change = figure(pair(outside, under), "step_time_ns").changes[0]
@@ -165,15 +187,17 @@ def test_what_was_logged_stands_side_by_side() -> None:
 
 def test_settings_that_differ_and_notes() -> None:
     record = {"environment": {"XLA_FLAGS": "-a", "SAME": "1"}, "driver": "570.1", "wall_ns": 10}
-    one = run(*BEFORE, command=("train.py", "--batch", "8"), profiler="TensorFlow 2.4", xla=False, run=record)
+    one = run(
+        *BEFORE, command=("train.py", "--batch", "8"), profiler="TensorFlow's profiler (XSpace)", xla=False, run=record
+    )
     changed = {"environment": {"SAME": "1", "NVIDIA_TF32_OVERRIDE": "0"}, "driver": "570.1", "wall_ns": 15}
-    two = run(*BEFORE, command=("train.py", "--batch", "16"), profiler="nsys 2026", xla=True, run=changed)
+    two = run(*BEFORE, command=("train.py", "--batch", "16"), profiler="Nsight Systems 2026", xla=True, run=changed)
     two = two.with_tables(two.require("devices").with_columns(name=["NVIDIA H100"]))
     found = pair(one, two)
     assert dict(found.settings) == {
         "gpu": ("Tesla V100-SXM2-16GB", "NVIDIA H100"),
         "xla": ("no", "yes"),
-        "profiler": ("TensorFlow 2.4", "nsys 2026"),
+        "profiler": ("TensorFlow's profiler (XSpace)", "Nsight Systems 2026"),
         "command": ("train.py --batch 8", "train.py --batch 16"),
         "environment.XLA_FLAGS": ("-a", None),
         "environment.NVIDIA_TF32_OVERRIDE": (None, "0"),
