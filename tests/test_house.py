@@ -40,7 +40,13 @@ WITHIN = {
             {"kernels"},
             {"ops", "ranges", "timing", "window"},
         ),
-        *({"summary", "waits"}, {"sizes", "validity", "key_node"}, {"subject", "whatif"}, {"causes"}, {"flow"}),
+        *(
+            {"summary", "waits"},
+            {"sizes", "validity", "key_node"},
+            {"subject", "whatif"},
+            {"causes"},
+            {"compare", "flow"},
+        ),
     ),
     "audit": ({"settings", "severity", "suppress"}, {"fix", "source", "trace"}),
     "capture": (

@@ -13,7 +13,7 @@ from tcprobe.analysis.summary.reported import Reported
 from tcprobe.analysis.summary.step_time import spread_of
 from tcprobe.analysis.summary.timed import ideal_ns, timed_ops
 from tcprobe.analysis.summary.waiting import ITERATIONS, window_steps
-from tcprobe.schema.columns import Row
+from tcprobe.schema.columns import FloatArray, Row
 from tcprobe.schema.profile import Profile
 from tcprobe.schema.waits import Waiting
 
@@ -115,24 +115,41 @@ def _window(inputs: SummaryInputs, span: int | None) -> Row:
     return figure("window_ns", None, None, NO_CLOCK)
 
 
-def _throughput(inputs: SummaryInputs) -> Row:
-    """Return the median of what the script logged during measured steps."""
-    metrics, steps = inputs.profile.require("metrics"), inputs.profile.require("steps")
+@dataclass(frozen=True, slots=True)
+class Logged:
+    """What the script logged of its throughput, in the order of its steps; `quiet`: in steps outside the profiler."""
+
+    values: FloatArray
+    unit: str | None
+    quiet: bool
+
+
+def logged_throughput(profile: Profile) -> Logged | None:
+    """Return the figures that the headline is the median of; None where the script logged none under that name."""
+    metrics, steps = profile.require("metrics"), profile.require("steps")
     named = np.array([str(n).lower() == THROUGHPUT for n in metrics.values("name")], dtype=np.bool_)
     if not named.any():
-        return figure(THROUGHPUT, None, None, "the script logged none under that name")
+        return None
     values, units = metrics.numbers("value")[named], metrics.names("unit").take(named).tolist()
-    typical = steps.names("kind").among("measured", "after") & in_phase(inputs.profile, steps.numbers("step"))
-    quiet = steps.numbers("step")[typical]
+    during = metrics.numbers("step")[named]
+    typical = steps.names("kind").among("measured", "after") & in_phase(profile, steps.numbers("step"))
     finite = np.abs(values) < BEYOND
-    inside = np.isin(metrics.numbers("step")[named], quiet) & finite
-    why = None if inside.any() else "of all steps, warm-up and profiled ones included"
-    anywhere = finite & in_phase(inputs.profile, metrics.numbers("step")[named])
-    chosen = values[inside if inside.any() else anywhere]
-    unit = units[0] if len(set(units)) == 1 else None
-    if not len(chosen):
+    inside = np.isin(during, steps.numbers("step")[typical]) & finite
+    quiet = bool(inside.any())
+    chosen = inside if quiet else finite & in_phase(profile, during)
+    order = np.lexsort((values[chosen], during[chosen]))
+    return Logged(values[chosen][order], units[0] if len(set(units)) == 1 else None, quiet)
+
+
+def _throughput(inputs: SummaryInputs) -> Row:
+    """Return the median of what the script logged during measured steps."""
+    logged = logged_throughput(inputs.profile)
+    if logged is None:
+        return figure(THROUGHPUT, None, None, "the script logged none under that name")
+    if not len(logged.values):
         return figure(THROUGHPUT, None, None, "the script logged no finite number")
-    return figure(THROUGHPUT, float(np.median(chosen)), "reported", why, spread_of(chosen), unit)
+    why = None if logged.quiet else "of all steps, warm-up and profiled ones included"
+    return figure(THROUGHPUT, float(np.median(logged.values)), "reported", why, spread_of(logged.values), logged.unit)
 
 
 def _flops_per_step(inputs: SummaryInputs) -> Row:

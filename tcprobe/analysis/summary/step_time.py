@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -99,14 +100,55 @@ def phase_step_time(profile: Profile, mine: NDArray[np.bool_], ends: NDArray[np.
         ends: which of them hold an epoch's end.
     """
     steps = profile.require("steps")
-    kinds, lengths = steps.names("kind"), steps.numbers("duration_ns")
-    known = mine & ~np.isnan(lengths)
-    for kind, which in RATE_KINDS.items():
-        alike = known & kinds.among(kind)
-        if (typical := alike & ~ends).any():
-            pool = alike if (alike & ends).any() else known
-            return _between(lengths[typical], which, _epoch_ends(steps, pool, ends), kind)
+    lengths, known = steps.numbers("duration_ns"), mine & ~np.isnan(steps.numbers("duration_ns"))
+    for kind, typical in typical_steps(profile, mine, ends):
+        alike = known & steps.names("kind").among(kind)
+        pool = alike if (alike & ends).any() else known
+        return _between(lengths[typical], RATE_KINDS[kind], _epoch_ends(steps, pool, ends), kind)
     return None
+
+
+def typical_steps(
+    profile: Profile, mine: NDArray[np.bool_], ends: NDArray[np.bool_]
+) -> Iterator[tuple[str, NDArray[np.bool_]]]:
+    """Yield each kind of steps, those that tell most of a step's length first, and its rows of known, typical length.
+
+    Args:
+        profile: with its steps.
+        mine: which rows of `steps` are of the phase.
+        ends: which of them hold an epoch's end.
+    """
+    steps = profile.require("steps")
+    kinds, known = steps.names("kind"), mine & ~np.isnan(steps.numbers("duration_ns"))
+    for kind in RATE_KINDS:
+        if (typical := known & kinds.among(kind) & ~ends).any():
+            yield kind, typical
+
+
+@dataclass(frozen=True, slots=True)
+class StepLengths:
+    """Lengths of steps of the window's phase, in the order in which they ran.
+
+    Attributes:
+        outside: of steps outside the profiler: those that the headline rests on, where it rests on such.
+        profiled: of steps under the profiler.
+    """
+
+    outside: FloatArray
+    profiled: FloatArray
+
+
+def step_lengths(profile: Profile) -> StepLengths:
+    """Return the lengths of single steps, epoch ends and warm-up apart; none where only a sum of them is known."""
+    mine = steps_by_phase(profile)[window_phase(profile) or 0]
+    steps = profile.require("steps")
+    lengths = steps.numbers("duration_ns")[order := np.argsort(steps.numbers("step"), kind="stable")]
+    found = {kind: lengths[rows[order]] for kind, rows in typical_steps(profile, mine, steps_with_ends(profile))}
+    under = found.get("profiled")
+    if under is None:
+        under = profiled_lengths(profile)
+        under = under[~np.isnan(under)]
+    return StepLengths(found.get("measured", found.get("after", np.zeros(0))), under)
 
 
 def _epoch_ends(steps: Table, among: NDArray[np.bool_], ends: NDArray[np.bool_]) -> EpochEnds | None:

@@ -22,15 +22,36 @@ DIFFERENCES: Final = {
 FEWEST_STEPS: Final = 8
 """Under this many steps of either run nothing is said of whether their lengths differ."""
 Why = Literal["few steps", "no steps", "ranges overlap", "steps differ", "one figure"]
+WHYS: Final = {
+    "few steps": "of one of the runs fewer than `FEWEST_STEPS` steps are known",
+    "no steps": "of one of the runs no step's length is known",
+    "ranges overlap": "the figures are ranges that overlap, for the class of some kernels is unknown",
+    "steps differ": "the figures are of other kinds of steps: under the profiler and outside it, or of no step at all",
+    "one figure": "of one of the runs a single length is known: that of one marked step, or the mean of its profiler",
+}
+"""What keeps a difference from being told."""
+StepsCompared = Literal["outside the profiler", "under the profiler"]
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A change with its 95 % confidence interval, in percent of the first run's figure."""
+    """A change with its 95 % confidence interval, in percent of the first run's figure.
+
+    It tells whether the steps of these two runs differ, not whether two other runs would.
+
+    Attributes:
+        low_pct, likely_pct, high_pct: the change of the median of `samples`.
+        samples: how many steps (of throughput: logged figures) of the first run and of the other one.
+        steps: where these steps stand: outside the profiler, or under it on both sides.
+        likeness: how alike successive samples are, 0-1 (lag-1 correlation of their ranks); it widens the interval.
+    """
 
     low_pct: float
     likely_pct: float
     high_pct: float
+    samples: tuple[int, int] = (0, 0)
+    steps: StepsCompared = "outside the profiler"
+    likeness: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +88,10 @@ class ComparedFigure:
     """One figure of all runs.
 
     Attributes:
-        metric: as in `summary` (``step_time_ns``), or ``peak_memory_bytes``, ``wall_ns``.
+        metric: as in `summary` (``step_time_ns``), or ``wall_ns``, ``peak_memory_bytes``, ``copies``,
+            ``cause_GROUP_ns`` for each group of `CAUSE_GROUPS` (the mean over GPUs).
+            Sums over the window (``kernel_time_ns``, ``tc_time_ns``, ``memory_time_ns``, ``kernels``, ``copies``,
+            ``communication_kernel_time_ns``, causes) are of one step, unless `Comparison.per_step` is False.
         unit: ns, pct, bytes, count, tflop_per_s, or the unit that the workload logged.
         sides: of each run.
         changes: of each run but the first.
@@ -93,6 +117,7 @@ class ComparedRow:
         uses_tc: of each run: yes, no, unknown; None where it has it not. Of a layer: share on Tensor Cores is `tc_ns`.
         tc_ns: time in a step on Tensor Cores; None where unknown.
         layer, pass_, source: where it stands, where the runs agree.
+        op_type: of an op; None of layers and kernels.
     """
 
     name: str
@@ -104,17 +129,18 @@ class ComparedRow:
     layer: str | None = None
     pass_: str | None = None
     source: str | None = None
+    op_type: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Renamed:
-    """An op that other kernels run now: of one op and GPU the kernels that left and that came.
+    """An op that other kernels run now: the kernels that left and that came, all GPUs together.
 
     Attributes:
         op: path of the op, or the layer where ops have no names; None of the run as a whole.
         before, after: names of kernels, costliest first.
-        before_ns, after_ns: their time in a step.
-        run: number of the run, from 1.
+        before_ns, after_ns: their time in a step, summed over GPUs.
+        run: number of the run, from 1; the kernels that left are of run 0.
     """
 
     op: str | None
@@ -156,7 +182,7 @@ class Comparison:
         per_step: whether the times of `layers`, `ops` and `kernels` are of a step; False: of the whole capture, as
             one of the runs marks no steps.
         settings: (what, value of each run) of what differs between the runs: GPU, precision, profiler, versions,
-            command; values are text, None where unknown.
+            command; values are text, None where unknown. Of the environment ``environment.NAME``.
         notes: what limits the comparison: other GPUs, other profilers, other work in a step.
     """
 

@@ -1,0 +1,106 @@
+"""Find which names of several runs mean one thing, though a framework numbered them anew.
+
+TensorFlow and Keras number what is made again (``dense_1``), and functions (``__inference_step_123``); XLA numbers what
+it fuses. Nothing else of a name is touched, and numbers only where the runs then agree as a whole.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Final, TypeAlias
+
+from tcprobe.analysis.ops.paths import plain_path
+
+_FUNCTION: Final = re.compile(r"(__(?:inference|forward|backward)_\w*?[A-Za-z_])_\d+(?!\w)")
+_COUNTERS: Final = re.compile(r"((?:_\d{1,9}){0,3})$")
+_COMPILED: Final = re.compile(
+    r"^(?P<stem>[a-z][a-z_]*(?:fusion|wrapped|reduce|copy|broadcast|transpose)[a-z_]*)(?:[._]\d+)+$"
+)
+DEPTH: Final = 3
+Renaming: TypeAlias = dict[str, str]
+"""Name in a run -> name that it has in the comparison."""
+_Counters: TypeAlias = tuple[int, ...]
+
+
+def op_names(runs: Sequence[Iterable[str]]) -> list[Renaming]:
+    """Return for each run what to call each of its ops: its plain path, with the numbers of an earlier run."""
+    plain = [{name: _FUNCTION.sub(r"\1", plain_path(name)) for name in names} for names in runs]
+    compiled = compiled_names([named.values() for named in plain])
+    made = [{name: now[path] for name, path in named.items()} for named, now in zip(plain, compiled, strict=True)]
+    shifted = layer_names([named.values() for named in made])
+    return [{name: now[path] for name, path in named.items()} for named, now in zip(made, shifted, strict=True)]
+
+
+def layer_names(runs: Sequence[Iterable[str]]) -> list[Renaming]:
+    """Return for each run what to call each of its layers.
+
+    Names that differ in counters alone are a family. Where all counters of a family are those of an earlier run, moved
+    by the same numbers (``dense_2, dense_3`` of ``dense, dense_1``), each is the one of that run in the same place.
+    Families of other sizes, or moved unevenly, stay as they are: a name may be the user's own.
+    """
+    pool: dict[str, dict[_Counters, str]] = {}
+    found = []
+    for names in runs:
+        families: dict[str, dict[_Counters, str]] = defaultdict(dict)
+        for name in sorted(set(names)):
+            stem, counters = _counted(name)
+            families[stem].setdefault(counters, name)
+        renamed = {name: name for family in families.values() for name in family.values()}
+        for stem, family in families.items():
+            known = pool.setdefault(stem, {})
+            renamed |= _moved(known, family)
+            for counters, name in family.items():
+                if renamed[name] == name:
+                    known.setdefault(counters, name)
+        found.append({name: renamed.get(name, name) for name in names})
+    return found
+
+
+def _counted(name: str) -> tuple[str, _Counters]:
+    """Return a name without the counters of its parts, and these: 0 where a part has none."""
+    stems, counters = [], []
+    for part in name.split("/"):
+        numbers = _COUNTERS.search(part)
+        text = numbers[1] if numbers else ""
+        stems.append(part[: len(part) - len(text)])
+        told = [int(n) for n in text.split("_")[1:]]
+        counters += told + [0] * (DEPTH - len(told))
+    return "/".join(stems), tuple(counters)
+
+
+def _moved(known: dict[_Counters, str], family: dict[_Counters, str]) -> Renaming:
+    """Return the names that a family has in an earlier run, where it is that one with its counters moved."""
+    if len(known) != len(family) or known.keys() == family.keys():
+        return {}
+    before, after = sorted(known), sorted(family)
+    shift = {tuple(b - a for a, b in zip(one, other, strict=True)) for one, other in zip(before, after, strict=True)}
+    if len(shift) != 1:
+        return {}
+    return {family[other]: known[one] for one, other in zip(before, after, strict=True)}
+
+
+def compiled_names(runs: Sequence[Iterable[str]]) -> list[Renaming]:
+    """Return for each run what to call each of its kernels.
+
+    XLA's own names (``loop_add_fusion_12``) say little but what kind of loop it is: where the runs that have any of a
+    kind do not have the same numbers, the kind is one row (``loop_add_fusion_*``). All other names stay as they are.
+    """
+    kinds = [defaultdict[str, set[str]](set) for _ in runs]
+    given = [list(names) for names in runs]
+    for names, kind in zip(given, kinds, strict=True):
+        for name in names:
+            if stem := _stem(name):
+                kind[stem].add(name)
+    every = {stem for kind in kinds for stem in kind}
+    differs = {stem for stem in every if len({frozenset(k[stem]) for k in kinds if stem in k}) > 1}
+    return [{n: f"{s}_*" if (s := _stem(n)) in differs else n for n in names} for names in given]
+
+
+def _stem(name: str) -> str | None:
+    """Return the kind of a kernel or op that XLA named; None of all others."""
+    if name.endswith("fusion"):
+        return name if re.fullmatch(r"[a-z][a-z_]*", name) else None
+    found = _COMPILED.match(name)
+    return found["stem"] if found else None

@@ -1,0 +1,264 @@
+"""Runs side by side, worked out by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tcprobe.analysis import analyse
+from tcprobe.errors import UsageError
+from tcprobe.schema.changes.comparison import DIFFERENCES, WHYS
+from tcprobe.schema.columns import Table
+from tcprobe.schema.profile import Profile
+from tcprobe.schema.tables import CAUSES_OF_TIME, MEMORY_OPS
+from tests.analysis.builders import FP32, OTHER, TC, UNKNOWN, metrics, profile, steps
+from tests.analysis.compare.builders import AFTER, BEFORE, figure, pair, row, run, timed
+
+
+def test_sums_are_of_a_step_though_the_windows_differ() -> None:
+    found = pair(run(*BEFORE, count=2), run(*AFTER, count=5))
+    assert found.per_step
+    # before: 400 + 100 in a step, after: 150 + 100 + 100
+    kernel_time = figure(found, "kernel_time_ns")
+    assert [side.value for side in kernel_time.sides] == [500.0, 350.0]
+    assert (kernel_time.changes[0].difference, kernel_time.changes[0].delta) == ("less", -150.0)
+    assert kernel_time.changes[0].pct == pytest.approx(-30.0)
+    assert [side.value for side in figure(found, "kernels").sides] == [2.0, pytest.approx(3.0)]
+    share = figure(found, "tc_kernel_time_pct")
+    assert [side.value for side in share.sides] == [0.0, pytest.approx(100.0 * 150 / 350)]
+    assert (share.changes[0].difference, share.changes[0].pct, share.less_is_better) == ("more", None, False)
+
+
+def test_layers_ops_and_kernels_are_joined_and_what_a_run_lacks_is_0() -> None:
+    found = pair(run(*BEFORE), run(*AFTER))
+    kernels = {one.name: (one.sides, one.changes, one.launches, one.uses_tc) for one in found.kernels}
+    assert kernels == {
+        FP32: ((400.0, 0.0), (-400.0,), (1.0, 0.0), ("no", None)),
+        TC: ((0.0, 150.0), (150.0,), (0.0, 1.0), (None, "yes")),
+        OTHER: ((100.0, 200.0), (100.0,), (1.0, 2.0), ("no", "no")),
+    }
+    assert [one.name for one in found.kernels] == [FP32, TC, OTHER]  # by the size of the change
+    conv = row(found.ops, "model/conv/Conv2D")
+    assert (conv.op_type, conv.sides, conv.changes, conv.tc_ns) == ("Conv2D", (400.0, 150.0), (-250.0,), (0.0, 150.0))
+    assert row(found.layers, "model/conv").sides == (400.0, 150.0)
+    for rows in (found.layers, found.ops, found.kernels):
+        assert sum(one.changes[0] or 0.0 for one in rows) == -150.0
+
+
+def test_kernels_that_took_the_place_of_others_are_told_by_op() -> None:
+    (renamed,) = pair(run(*BEFORE), run(*AFTER)).renamed
+    assert (renamed.op, renamed.before, renamed.after) == ("model/conv/Conv2D", (FP32,), (TC,))
+    assert (renamed.before_ns, renamed.after_ns, renamed.run) == (400.0, 150.0, 1)
+
+
+def test_kernels_of_ops_that_changed_name_are_told_by_layer() -> None:
+    other = run(*AFTER)
+    fused = other.require("ops").with_columns(op_type=["_FusedConv2D" if t == "Conv2D" else t for t in types(other)])
+    kernels = other.require("kernels")
+    named = ["_FusedConv2D" if t == "Conv2D" else t for t in kernels.values("op_type")]
+    found = pair(run(*BEFORE), other.with_tables(fused, kernels.with_columns(op_type=named)))
+    assert [(one.op, one.before, one.after) for one in found.renamed] == [("model/conv", (FP32,), (TC,))]
+
+
+def types(one: Profile) -> list[str]:
+    return [str(value) for value in one.require("ops").values("op_type")]
+
+
+def test_a_run_without_steps_makes_all_sums_those_of_captures() -> None:
+    whole = run(*AFTER, count=3)
+    stray = whole.require("launches").with_columns(iteration=np.full(9, np.nan))
+    unmarked = analyse(profile(stray, whole.require("op_details"), whole.require("devices"), gpu_used=True))
+    found = pair(run(*BEFORE, count=2), unmarked)
+    assert not found.per_step
+    assert [side.value for side in figure(found, "kernel_time_ns").sides] == [1000.0, 1050.0]  # 2 x 500, 3 x 350
+    assert [note.code for note in found.notes] == ["compared-whole"]
+    assert "run 1" in found.notes[0].message
+    assert "run 0" not in found.notes[0].message
+
+
+def test_ranges_that_overlap_tell_nothing() -> None:
+    # with a kernel of unknown class: 0 to 50 %; against 43 %, and against 100 %
+    unsure = run((OTHER, 1, 0, 200), (UNKNOWN, -1, 500, 200))
+    overlapping = figure(pair(unsure, run(*AFTER)), "tc_kernel_time_pct")
+    assert (overlapping.sides[0].low, overlapping.sides[0].high) == (0.0, 50.0)
+    assert (overlapping.changes[0].difference, overlapping.changes[0].why) == ("cannot tell", "ranges overlap")
+    assert overlapping.changes[0].delta is None
+    apart = figure(pair(unsure, run((TC, 0, 0, 200))), "tc_kernel_time_pct").changes[0]
+    assert (apart.difference, apart.delta) == ("more", None)
+    assert row(pair(unsure, run(*AFTER)).kernels, UNKNOWN).tc_ns == (None, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("first", "other", "expected"),
+    [
+        ([100, 101, 102, 103] * 3, [100, 101, 102, 103] * 4, ("within noise", None)),
+        ([100, 101, 102, 103] * 3, [103, 101, 100, 102] * 3, ("within noise", None)),
+        ([100, 101, 102, 103] * 3, [150, 153, 151, 152] * 3, ("slower", None)),
+        ([150, 153, 151, 152] * 3, [100, 102, 101, 103] * 3, ("faster", None)),
+        ([100] * 7, [150] * 20, ("cannot tell", "few steps")),
+        ([100] * 20, [150] * 7, ("cannot tell", "few steps")),
+    ],
+)
+def test_whether_steps_differ(first: list[int], other: list[int], expected: tuple[str, str | None]) -> None:
+    change = figure(pair(timed(first), timed(other)), "step_time_ns").changes[0]
+    assert (change.difference, change.why) == expected
+    assert (change.interval is None) == (expected[0] == "cannot tell")
+
+
+def test_steps_that_differ_where_nothing_else_does_are_called_so() -> None:
+    slow, fast = timed([150, 153, 151, 152] * 3), timed([100, 101, 102, 103] * 3)
+    assert [note.code for note in pair(fast, slow).notes] == ["nothing-else-differs"]
+    changed = slow.with_metadata(precision="mixed_float16")
+    assert "nothing-else-differs" not in {note.code for note in pair(fast, changed).notes}
+    assert "nothing-else-differs" not in {note.code for note in pair(fast, fast).notes}
+
+
+@pytest.mark.parametrize(
+    ("first", "other", "codes"),
+    [
+        ("DLProf 1.8.0 (build 2)", "DLProf 0.16.0", []),
+        ("TensorFlow's profiler (XSpace)", "the profiler of TensorFlow or JAX (XSpace)", []),
+        ("Nsight Systems 2026.2.1", "Nsight Systems (nsys stats)", []),
+        ("Nsight Systems 2026.2.1", "DLProf 1.8.0", ["other-profilers"]),
+        (None, "DLProf 1.8.0", []),
+    ],
+)
+def test_versions_of_a_profiler_are_no_other_profiler(first: str | None, other: str, codes: list[str]) -> None:
+    assert [note.code for note in pair(run(*BEFORE, profiler=first), run(*BEFORE, profiler=other)).notes] == codes
+
+
+def test_steps_under_the_profiler_are_held_against_their_like_alone() -> None:
+    outside, under = timed([100, 101, 102] * 4), timed([120, 121, 122] * 4, "profiled")
+    change = figure(pair(outside, under), "step_time_ns").changes[0]
+    assert (change.difference, change.why, change.delta) == ("cannot tell", "steps differ", 20.0)
+    slower = figure(pair(under, timed([150, 151, 152] * 4, "profiled")), "step_time_ns")
+    assert slower.changes[0].difference == "slower"
+    assert slower.changes[0].interval is not None
+    assert slower.changes[0].interval.steps == "under the profiler"
+    assert slower.sides[0].reason == "median of 12 steps under the profiler"
+
+
+def test_few_steps_outside_the_profiler_give_way_to_those_under_it() -> None:
+    def both(outside: int, under: int) -> Profile:
+        lengths = [(under + i % 3, "profiled") for i in range(12)] + [(outside + i % 2, "after") for i in range(4)]
+        starts = [sum(ns for ns, _ in lengths[:i]) for i in range(len(lengths))]
+        return analyse(
+            profile(steps(*((i, at, ns, kind) for i, (at, (ns, kind)) in enumerate(zip(starts, lengths, strict=True)))))
+        )
+
+    found = figure(pair(both(100, 120), both(100, 150)), "step_time_ns")
+    assert [side.value for side in found.sides] == [121.0, 151.0]
+    assert found.changes[0].difference == "slower"
+
+
+def test_a_single_length_tells_nothing_of_noise() -> None:
+    one = analyse(profile(run(*BEFORE, count=1).require("step_marks"), run(*BEFORE, count=1).require("launches")))
+    change = figure(pair(one, one), "step_time_ns").changes[0]
+    assert (change.difference, change.why, change.delta) == ("cannot tell", "one figure", 0.0)
+
+
+def test_throughput_is_judged_by_what_was_logged() -> None:
+    def logged(speed: float, count: int = 12) -> Profile:
+        rows = [(i, 100 * i, 100, "measured") for i in range(count)]
+        speeds = [(i, "throughput", speed + i % 3, "img/s") for i in range(count)]
+        return analyse(profile(steps(*rows), metrics(*speeds), gpu_used=False))
+
+    found = figure(pair(logged(500.0), logged(600.0)), "throughput")
+    assert (found.unit, found.less_is_better) == ("img/s", False)
+    assert [side.value for side in found.sides] == [501.0, 601.0]
+    assert found.changes[0].difference == "more"
+    assert found.changes[0].interval is not None
+    assert figure(pair(logged(500.0), logged(500.0)), "throughput").changes[0].difference == "within noise"
+    few = figure(pair(logged(500.0), logged(600.0, 7)), "throughput").changes[0]
+    assert (few.difference, few.why) == ("cannot tell", "few steps")
+
+
+def test_what_was_logged_stands_side_by_side() -> None:
+    one = profile(metrics((0, "acc", 0.1, ""), (0, "g_loss", 3.0, ""), (1, "g_loss", 2.0, ""), (5, "g_loss", 1.0, "")))
+    two = profile(metrics((1, "g_loss", 2.5, ""), (1, "g_loss", 3.5, ""), (0, "g_loss", 4.0, ""), (0, "fid", 9.0, "")))
+    found = pair(analyse(one), analyse(two)).losses
+    assert [loss.name for loss in found] == ["g_loss", "acc", "fid"]
+    # logged twice in step 1 of the second run: the mean; step 5 in the first run alone
+    assert (found[0].steps, found[0].values, found[0].last) == ((0, 1), ((3.0, 2.0), (4.0, 3.0)), (1.0, 3.0))
+    assert (found[1].steps, found[1].values, found[1].last) == ((), ((), ()), (0.1, None))
+
+
+def test_settings_that_differ_and_notes() -> None:
+    record = {"environment": {"XLA_FLAGS": "-a", "SAME": "1"}, "driver": "570.1", "wall_ns": 10}
+    one = run(
+        *BEFORE, command=("train.py", "--batch", "8"), profiler="TensorFlow's profiler (XSpace)", xla=False, run=record
+    )
+    changed = {"environment": {"SAME": "1", "NVIDIA_TF32_OVERRIDE": "0"}, "driver": "570.1", "wall_ns": 15}
+    two = run(*BEFORE, command=("train.py", "--batch", "16"), profiler="Nsight Systems 2026", xla=True, run=changed)
+    two = two.with_tables(two.require("devices").with_columns(name=["NVIDIA H100"]))
+    found = pair(one, two)
+    assert dict(found.settings) == {
+        "gpu": ("Tesla V100-SXM2-16GB", "NVIDIA H100"),
+        "xla": ("no", "yes"),
+        "profiler": ("TensorFlow's profiler (XSpace)", "Nsight Systems 2026"),
+        "command": ("train.py --batch 8", "train.py --batch 16"),
+        "environment.XLA_FLAGS": ("-a", None),
+        "environment.NVIDIA_TF32_OVERRIDE": (None, "0"),
+    }
+    assert [note.code for note in found.notes] == ["other-gpus", "other-profilers"]
+    assert figure(found, "wall_ns").changes[0].pct == pytest.approx(50.0)
+
+
+def test_times_of_causes_are_grouped_and_the_mean_over_gpus() -> None:
+    def caused(*rows: tuple[int, str, str, int]) -> Profile:
+        made = [{"device": d, "group": g, "cause": c, "split_ns": ns, "sum_ns": ns} for d, g, c, ns in rows]
+        return run(*BEFORE, count=2).with_tables(Table.from_rows(CAUSES_OF_TIME, made))
+
+    one = caused((0, "off", "tf32", 600), (0, "off", "library", 200), (1, "off", "tf32", 400), (1, "idle", "idle", 100))
+    two = caused((0, "well", "tc_well", 300))
+    found = pair(one, two)
+    # (600 + 200 + 400) / 2 GPUs / 2 steps, and 100 / 2 / 2
+    off, idle, well = (figure(found, f"cause_{group}_ns") for group in ("off", "idle", "well"))
+    assert [side.value for side in off.sides] == [300.0, 0.0]
+    assert [side.value for side in idle.sides] == [25.0, 0.0]
+    assert [side.value for side in well.sides] == [0.0, 150.0]
+    assert (off.less_is_better, well.less_is_better) == (True, None)
+
+
+def test_copies_of_the_counted_steps_alone_count() -> None:
+    def copied(*iterations: int) -> Profile:
+        rows = [
+            {"device": 0, "stream": 1, "start_ns": 10 + i, "duration_ns": 5, "kind": "MemcpyH2D", "iteration": i}
+            for i in iterations
+        ]
+        base = run(*BEFORE, count=4)
+        raw = profile(*(base.require(n) for n in ("launches", "op_details", "step_marks", "devices")))
+        return analyse(raw.with_tables(Table.from_rows(MEMORY_OPS, rows)))
+
+    found = pair(copied(0, 1, 1, 2, 3), copied(1, 2))
+    counted = [side.value for side in figure(found, "copies").sides]
+    window = found.profiles[0].metadata.window
+    assert window.first is not None
+    assert window.last is not None
+    held = sum(window.first <= i <= window.last for i in (0, 1, 1, 2, 3)) / (window.last - window.first + 1)
+    assert counted[0] == pytest.approx(held)
+
+
+def test_three_runs_are_each_held_against_the_first() -> None:
+    found = pair(run(*BEFORE), run(*AFTER), run(*BEFORE))
+    assert [change.delta for change in figure(found, "kernel_time_ns").changes] == [-150.0, 0.0]
+    assert row(found.kernels, FP32).changes == (-400.0, 0.0)
+    assert {one.run for one in found.renamed} == {1}
+
+
+def test_one_run_cannot_be_compared() -> None:
+    with pytest.raises(UsageError, match="one run alone"):
+        pair(run(*BEFORE))
+
+
+def test_every_word_of_a_change_has_a_meaning() -> None:
+    words = {"faster", "slower", "more", "less", "same", "within noise", "cannot tell", "not known"}
+    assert set(DIFFERENCES) == words
+    assert set(WHYS) == {"few steps", "no steps", "ranges overlap", "steps differ", "one figure"}
+
+
+def test_autotuning_and_cut_runs_are_named() -> None:
+    cut = replace(run(*BEFORE), metadata=replace(run(*BEFORE).metadata, partial=True))
+    assert [note.code for note in pair(run(*BEFORE), cut).notes] == ["partial-runs"]
