@@ -317,7 +317,7 @@ def test_xla_brings_shapes_from_the_module(changed: Callable[[Change], Path]) ->
 
 
 def test_a_step_that_xla_compiled_is_not_told_to_use_xla(changed: Callable[[Change], Path]) -> None:
-    waits, first = first_steps(shown(changed(variants.xla_alone), "--width", "0"))
+    waits, first, *_ = first_steps(shown(changed(variants.xla_alone), "--width", "0"))
     assert "the GPU waits 2.63 ms of a step of 4.12 ms" in waits
     assert first.startswith("2. Give generator_1/conv2d_3_1 8 filters, keep the first (slice) and measure.")
     assert "1.13 ms of kernel time in a step, " in first  # of catalogue.py
