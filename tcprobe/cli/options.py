@@ -42,6 +42,7 @@ class By(StrEnum):
     device = "device"
     phase = "phase"
     gap = "gap"
+    cause = "cause"
     advice = "advice"
 
 

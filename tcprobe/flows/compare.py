@@ -37,9 +37,7 @@ def _read(path: Path, options: Options | None) -> Profile:
     except InputError:
         raise  # they name the file
     except (UsageError, MeasurementFailed) as error:
-        if str(path) in error.message:
-            raise
-        raise type(error)(f"{path}: {error.message}", error.hint) from error
+        raise type(error)(f"in {path}: {error.message}", error.hint) from error
 
 
 def short_names(paths: Sequence[Path]) -> tuple[str, ...]:
