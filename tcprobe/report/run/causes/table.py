@@ -46,7 +46,12 @@ def cause_table(profile: Profile) -> Section | None:
     if not found:
         return None
     gpus = _gpus(profile)
-    columns = [(head, cells) for head, cells in _columns(found, gpus) if any(str(c) not in ("", f.NA) for c in cells)]
+    waiting = profile.waiting
+    of_steps = profile.counted_steps is not None or (waiting is not None and waiting.length == "reported")
+    each = "a step" if of_steps else "time"
+    columns = [
+        (head, cells) for head, cells in _columns(found, gpus, each) if any(str(c) not in ("", f.NA) for c in cells)
+    ]
     cells = tuple(zip(*(column for _, column in columns), strict=True))
     return Section(_title(profile, gpus), tuple(head for head, _ in columns), cells, _notes(found, profile))
 
@@ -90,7 +95,7 @@ def _title(profile: Profile, gpus: int) -> str:
     return f"Where a step goes (of {f.duration(window.length_ns / steps)} a step in the window{several})"
 
 
-def _columns(found: Sequence[Part], gpus: int) -> list[tuple[ColumnHead, list[Cell | str]]]:
+def _columns(found: Sequence[Part], gpus: int, each: str) -> list[tuple[ColumnHead, list[Cell | str]]]:
     first = [at == 0 or found[at - 1].group != part.group for at, part in enumerate(found)]
     whole = {g: sum(p.share_pct for p in found if p.group == g) for g in {p.group for p in found}}
     return [
@@ -104,7 +109,7 @@ def _columns(found: Sequence[Part], gpus: int) -> list[tuple[ColumnHead, list[Ce
         (ColumnHead("why", wraps=True), [Cell(CAUSE_WORDS[p.cause] or f.NA, p.cause) for p in found]),
         (ColumnHead("share", right=True), [Cell(f.percent(p.share_pct), p.share_pct, "pct") for p in found]),
         (ColumnHead("over GPUs", right=True, rank=3), [_range(p) if gpus > 1 else f.NA for p in found]),
-        (ColumnHead("a step", right=True), [Cell(f.duration(p.step_ns), p.step_ns, "ns") for p in found]),
+        (ColumnHead(each, right=True), [Cell(f.duration(p.step_ns), p.step_ns, "ns") for p in found]),
         (ColumnHead("kernels", right=True, rank=5), [Cell(f.count(p.launches), p.launches) for p in found]),
         (ColumnHead("costliest", least=28, rank=1), [_costliest(p) for p in found]),
         (ColumnHead("its kernel", least=28, rank=4), [f.any_text(p.row["kernel"]) for p in found]),
