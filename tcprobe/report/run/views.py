@@ -357,7 +357,7 @@ CAUSE_VIEW = View(
         word_of("part", "group"),
         word_of("cause", "cause"),
         share_of("share", "share_pct"),
-        time_of("a step", "step_ns"),
+        replace(time_of("a step", "step_ns"), without_step="time"),
         time_of("of the window", "split_ns", 2),
         time_of("kernel time", "sum_ns", 1),
         count_of("kernels", "launches", 3),
