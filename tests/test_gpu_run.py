@@ -211,7 +211,7 @@ def test_a_calibration_of_the_users_is_taken(tmp_path: Path) -> None:
 
 def test_the_text_names_kernel_layer_line_and_pass(request: pytest.FixtureRequest) -> None:
     text = shown("run", "--width", "0", "--top", "5")
-    blockers = text[text.index("\nWhy not more") : text.index("\nBadly sized")]
+    blockers = text[text.index("\nCostliest ops off") : text.index("\nBadly sized")]
     for said in (DIRECT, f"{LAST_CONV} (wgrad)", LINE):
         assert said in blockers
     if request.config.getoption("--update-golden", default=False):
@@ -388,7 +388,7 @@ def test_the_longest_gaps_say_what_the_host_did(changed: Callable[[Change], Path
     folder = changed(lambda run: variants.busy(run, 5))
     assert "the input pipeline" in shown(folder, "--by", "gap")
     page = shown(folder)
-    assert page.index("\nLongest gaps (3)") < page.index("\nWhy not more")
+    assert page.index("\nLongest gaps (3)") < page.index("\nCostliest ops off")
     head, first, *_ = shown(folder, "--by", "gap", "--format", "csv").splitlines()
     assert head.split(",") == [column.name for column in TABLES["gaps"].columns]
     assert first.split(",")[-3:-1] == ["input", "IteratorGetNextOp::DoCompute"]

@@ -80,6 +80,7 @@ WITHIN = {
         {"document"},
         {"base", "grid", "scan"},
         {"audit", "key_node", "run", "csv", "github", "json", "markdown", "sarif", "text"},
+        {"compare"},
     ),
     "rules": ({"model"}, {"base"}, {"precision", "run", "sizes"}, {"registry"}, {"says"}),
 }

@@ -42,6 +42,7 @@ class By(StrEnum):
     device = "device"
     phase = "phase"
     gap = "gap"
+    cause = "cause"
     advice = "advice"
 
 
@@ -72,6 +73,14 @@ TopOption = Annotated[
 ByOption = Annotated[
     list[By] | None,
     typer.Option("--by", help="Show only this table below the headline; may be given several times."),
+]
+FailIfOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--fail-if",
+        metavar="CONDITION",
+        help="Exit with 1 where it holds: 'tc_kernel_time_pct<30'; of a change: 'step_time>+5%'. May be repeated.",
+    ),
 ]
 IterStartOption = Annotated[
     int | None,

@@ -21,6 +21,10 @@ def register(app: typer.Typer) -> None:
 def report(
     ctx: typer.Context,
     path: Annotated[Path, typer.Argument(metavar="PATH", help="Run folder, profile file, or directory with one.")],
+    against: Annotated[
+        Path | None, typer.Option("--against", metavar="PATH", help="Say also what changed from this run or profile.")
+    ] = None,
+    fail_if: o.FailIfOption = None,
     format: o.FormatOption = None,  # noqa: A002 - the parameter's name is the option's
     output: o.OutputOption = None,
     top: o.TopOption = None,
@@ -42,17 +46,27 @@ def report(
     chosen = o.chosen_format(ctx, format, output)
     with o.errors_as_json(chosen == "json" and output in (None, "-")):
         from tcprobe.analysis import Options
+        from tcprobe.flows.compare import judged
+        from tcprobe.flows.conditions import exit_code, read_conditions
         from tcprobe.flows.report import make_report
         from tcprobe.flows.write.destination import destination
         from tcprobe.flows.write.document import write_document
+        from tcprobe.report.compare.against import JudgedReport
+        from tcprobe.report.compare.words import verdict_text
         from tcprobe.report.run.document import RunDocument
         from tcprobe.report.run.spec import ReportSpec
 
+        conditions = read_conditions(fail_if or (), compares=against is not None)
         to = destination("run", chosen, output, force)
         profile = make_report(path, Options(iter_start, iter_stop, target_gpu, step_range))
-        document = RunDocument(profile, ReportSpec(top, tuple(by or ())))
+        compared, verdicts, names = judged(profile, path, against, conditions, Options(target_gpu=target_gpu))
+        report = RunDocument(profile, ReportSpec(top, tuple(by or ())))
+        document = JudgedReport(report, compared, verdicts) if compared or conditions else report
         files = write_document(document, o.render_spec(width, safe_csv), to)
     _say(path, files)
+    for verdict in verdicts:
+        tell(verdict_text(verdict, names))
+    raise typer.Exit(exit_code(verdicts))
 
 
 def _say(path: Path, files: list[Path]) -> None:

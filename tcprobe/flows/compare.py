@@ -9,8 +9,10 @@ from pathlib import Path
 from tcprobe.analysis import Options
 from tcprobe.analysis.compare import compare
 from tcprobe.errors import InputError, MeasurementFailed, UsageError
+from tcprobe.flows.conditions import judge_comparison, judge_run
 from tcprobe.flows.report import make_report
 from tcprobe.schema.changes.comparison import Comparison
+from tcprobe.schema.changes.condition import Condition, Verdict
 from tcprobe.schema.profile import Profile
 
 
@@ -31,15 +33,38 @@ def make_comparison(paths: Sequence[Path], options: Options | None = None) -> Co
     return compare([_read(path, options) for path in paths], short_names(paths))
 
 
+def judged(
+    profile: Profile, path: Path, against: Path | None, conditions: Sequence[Condition], options: Options
+) -> tuple[Comparison | None, tuple[Verdict, ...], tuple[str, ...]]:
+    """Hold the report of a run against another one and against conditions.
+
+    Args:
+        profile: of the run, analysed.
+        path: of the run.
+        against: another run or profile; None compares nothing.
+        conditions: as `read_conditions` gave them.
+        options: how to read the other one.
+
+    Returns:
+        The comparison (the other run first), what became of each condition, and what the runs are called.
+
+    Raises:
+        InputError: the other one cannot be used.
+        UsageError: a condition names no figure.
+    """
+    if against is None:
+        return None, judge_run(profile, conditions), ("",)
+    comparison = compare([_read(against, options), profile], short_names([against, path]))
+    return comparison, judge_comparison(comparison, conditions), comparison.names
+
+
 def _read(path: Path, options: Options | None) -> Profile:
     try:
         return make_report(path, options)
     except InputError:
         raise  # they name the file
     except (UsageError, MeasurementFailed) as error:
-        if str(path) in error.message:
-            raise
-        raise type(error)(f"{path}: {error.message}", error.hint) from error
+        raise type(error)(f"in {path}: {error.message}", error.hint) from error
 
 
 def short_names(paths: Sequence[Path]) -> tuple[str, ...]:

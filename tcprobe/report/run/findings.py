@@ -12,6 +12,7 @@ from tcprobe.report import formatting as f
 from tcprobe.report.blocks import Cell, ColumnHead, Section
 from tcprobe.report.provenance import constants_of, gpu_of
 from tcprobe.report.run import words
+from tcprobe.report.run.causes.words import cause_of_op
 from tcprobe.report.run.window import of_a_step, step_known, summed
 from tcprobe.schema.columns import Row, Value
 from tcprobe.schema.kinds import LEAVE, Blocker, SizeAdvice
@@ -140,7 +141,7 @@ def first(profile: Profile, cost: OffTensorCores, top: int | None) -> Section:
             f.any_text(row["op_type"]),
             _weight(cost, weight, cost.bounded and is_bounded(row)),
             _share(_share_of(cost, weight)),
-            f.any_text(words.blocker_of(row)),
+            cause_of_op(row) if row.get("cause") == "channels" else f.any_text(words.blocker_of(row)),
             f.any_text(row["source"]),
         )
         for row, weight in zip(shown.rows(), cost.weight.tolist(), strict=False)

@@ -10,6 +10,7 @@ from tcprobe.report.blocks import Cell, ColumnHead, Facts, Lines, NumberedList, 
 from tcprobe.report.formatting import any_text, full_number
 from tcprobe.report.run import advice, findings, headline, views
 from tcprobe.report.run.base import View
+from tcprobe.report.run.causes.table import cause_table
 from tcprobe.report.run.sections import section
 from tcprobe.report.run.spec import ReportSpec
 from tcprobe.report.run.whatif.table import what_if_table
@@ -85,7 +86,7 @@ def _notes(profile: Profile, levels: tuple[str, ...]) -> Remarks:
 def _views(profile: Profile, spec: ReportSpec) -> list[View]:
     if spec.by:
         return [views.BY[name] for name in spec.by]
-    elsewhere = [views.PHASE_VIEW, views.GAP_VIEW, views.ADVICE_VIEW]
+    elsewhere = [views.PHASE_VIEW, views.GAP_VIEW, views.CAUSE_VIEW, views.ADVICE_VIEW]
     if profile.table("range_kernels") is None:
         elsewhere.append(views.RANGE_VIEW)
     shown = [view for view in views.BY.values() if view not in elsewhere]
@@ -119,7 +120,8 @@ def _why(profile: Profile, spec: ReportSpec) -> list[Section]:
     top = spec.rows_for_people
     rows = None if top is None else min(FIRST_SCREEN_ROWS, top)
     cost = profile.off
-    sections = [findings.causes(profile, cost, rows), findings.first(profile, cost, rows)] if cost else []
+    blockers = findings.causes(profile, cost, rows) if cost and not cost.measured else None
+    sections = [cause_table(profile), blockers, findings.first(profile, cost, rows) if cost else None]
     gaps = section(profile, views.GAP_VIEW, rows) if _waits(profile) else None
     return [s for s in (what_if_table(profile, top), gaps, *sections, findings.bad_size_table(profile, top)) if s]
 

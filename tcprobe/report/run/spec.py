@@ -14,7 +14,7 @@ class ReportSpec:
 
     Attributes:
         top: rows per table; 0 is all, None is 10 for people and all for programs.
-        by: tables to show (kernel, op, range, layer, iteration, device, phase, gap, advice); empty: the default ones.
+        by: tables to show (names of `tcprobe.report.run.views.BY`); empty: the default ones.
     """
 
     top: int | None = None

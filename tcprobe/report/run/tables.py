@@ -23,6 +23,7 @@ TABLE_OF: Final = {
     "device": "devices",
     "phase": "phases",
     "gap": "gaps",
+    "cause": "causes",
     "advice": "advice",
 }
 ALWAYS: Final = ("summary", "kernels", "ops", "layers", "iterations", "devices", "bad_sizes")

@@ -9,20 +9,24 @@ from typing import cast
 from tcprobe.probe.constants import WINDOW_STEPS
 from tcprobe.report import formatting as f
 from tcprobe.report.blocks import Cell, ColumnHead
-from tcprobe.report.run.base import Field, View
+from tcprobe.report.run.base import (
+    Field,
+    View,
+    count_of,
+    field_of,
+    name_of,
+    number_of,
+    sentence_of,
+    share_of,
+    time_of,
+    word_of,
+)
+from tcprobe.report.run.causes.words import cause_label, cause_of_op
 from tcprobe.report.run.window import OF_AN_EXECUTION, phase_steps
 from tcprobe.schema.columns import Row, Value
 from tcprobe.schema.op import Part
 from tcprobe.schema.tables import RANGE_BUCKETS
 from tcprobe.schema.waits import HOST_WORK, HostWork
-
-
-def _field(head: ColumnHead, column: str, show: Callable[[Value], str] = f.any_text, unit: str = "") -> Field:
-    return Field(head, lambda row: Cell(show(row[column]), row[column], unit))
-
-
-def _name(text: str, column: str, rank: int = 0, least: int = 24) -> Field:
-    return _field(ColumnHead(text, rank=rank, least=least), column)
 
 
 def _source(rank: int) -> Field:
@@ -34,30 +38,6 @@ def _source(rank: int) -> Field:
 def _line(row: Row) -> Value:
     """Return where the layer was constructed; of what belongs to no layer, where it was called."""
     return row.get("called_from") if row["source"] is None and row["layer"] is None else row["source"]
-
-
-def _sentence(text: str, column: str, rank: int = 0) -> Field:
-    return _field(ColumnHead(text, rank=rank, wraps=True), column)
-
-
-def _word(text: str, column: str, rank: int = 0) -> Field:
-    return _field(ColumnHead(text, rank=rank), column)
-
-
-def _number(text: str, column: str, unit: str, rank: int = 0) -> Field:
-    return _field(ColumnHead(text, right=True, rank=rank), column, f.FORMATTERS[unit], unit)
-
-
-def _time(text: str, column: str, rank: int = 0) -> Field:
-    return _number(text, column, "ns", rank)
-
-
-def _share(text: str, column: str, rank: int = 0) -> Field:
-    return _number(text, column, "pct", rank)
-
-
-def _count(text: str, column: str, rank: int = 0) -> Field:
-    return _field(ColumnHead(text, right=True, rank=rank), column, f.count)
 
 
 def _tc_share(row: Row) -> Cell:
@@ -86,6 +66,10 @@ def _repeated(row: Row) -> Cell:
 def _times(calls: Value) -> str:
     whole = calls is not None and float(calls).is_integer()
     return f.count(calls) if whole else f.any_text(calls)
+
+
+def _rate(value: Value) -> str:
+    return f.NA if value is None else f.full_number(float(value), 3)
 
 
 def _flops(row: Row) -> Cell:
@@ -139,31 +123,39 @@ def _phase_profiled(row: Row) -> str:
 _FLOPS_OF_A_STEP = Field(ColumnHead("FLOP/step", right=True, rank=2), _flops, OF_AN_EXECUTION)
 _TC_SHARE = Field(ColumnHead("TC share", right=True), _tc_share)
 
+_CAUSE_OF_OP = Field(ColumnHead("why", wraps=True), lambda row: Cell(cause_of_op(row), row["cause"]))
+_RATES = (
+    field_of(ColumnHead("TFLOP/s", right=True, rank=3), "achieved_tflop_per_s", _rate),
+    share_of("of peak", "peak_pct", 2),
+    word_of("limit", "limit", 6),
+)
+
 KERNEL_VIEW = View(
     "kernel",
     "kernels",
     "Kernels",
     (
-        _name("kernel", "kernel", least=40),
-        _word("uses TC", "uses_tc"),
-        _time("time", "sum_ns"),
-        _share("share", "share_pct"),
-        _count("calls", "calls", 1),
-        _time("mean", "mean_ns", 3),
-        _time("min", "min_ns", 6),
-        _time("max", "max_ns", 6),
-        _word("precision", "precision", 4),
-        _name("op", "op", 2),
-        _word("op capable", "op_capable", 5),
-        _word("basis", "basis", 7),
-        _name("evidence", "evidence", 8),
-        _count("registers", "registers", 9),
-        _number("static shared", "static_shared_bytes", "bytes", 10),
-        _number("dynamic shared", "dynamic_shared_bytes", "bytes", 10),
-        _word("block", "block", 9),
-        _word("grid", "grid", 9),
-        _share("occupancy", "occupancy_pct", 9),
-        _count("GPU", "device", 3),
+        name_of("kernel", "kernel", least=40),
+        word_of("uses TC", "uses_tc"),
+        time_of("time", "sum_ns"),
+        share_of("share", "share_pct"),
+        count_of("calls", "calls", 1),
+        time_of("mean", "mean_ns", 3),
+        time_of("min", "min_ns", 6),
+        time_of("max", "max_ns", 6),
+        Field(ColumnHead("why", rank=4, least=24), lambda row: Cell(cause_label(row["cause"]), row["cause"])),
+        word_of("precision", "precision", 4),
+        name_of("op", "op", 2),
+        word_of("op capable", "op_capable", 5),
+        word_of("basis", "basis", 7),
+        name_of("evidence", "evidence", 8),
+        count_of("registers", "registers", 9),
+        number_of("static shared", "static_shared_bytes", "bytes", 10),
+        number_of("dynamic shared", "dynamic_shared_bytes", "bytes", 10),
+        word_of("block", "block", 9),
+        word_of("grid", "grid", 9),
+        share_of("occupancy", "occupancy_pct", 9),
+        count_of("GPU", "device", 3),
     ),
 )
 OP_VIEW = View(
@@ -171,23 +163,26 @@ OP_VIEW = View(
     "ops",
     "Ops",
     (
-        _name("op", "op", least=30),
-        _word("type", "op_type", 2),
-        _word("can use TC", "tc_capable", 2),
-        _sentence("kept off by", "tc_blocker"),
-        _time("kernel time", "sum_ns"),
-        _share("share", "share_pct"),
-        _time("GPU time", "union_ns", 6),
-        _time("on TC", "tc_ns", 3),
-        _time("unknown", "unknown_ns", 5),
-        _time("host time", "host_ns", 4),
-        _count("calls", "calls", 4),
-        _count("kernels", "launches", 6),
-        _word("pass", "pass", 5),
-        _name("layer", "layer", 6),
-        _word("dtype", "dtype", 4),
-        _field(ColumnHead("shapes", rank=7, least=30), "shapes", f.shapes),
-        _number("FLOP/call", "flops", "flops", 5),
+        name_of("op", "op", least=30),
+        word_of("type", "op_type", 2),
+        word_of("can use TC", "tc_capable", 3),
+        _CAUSE_OF_OP,
+        sentence_of("kept off by", "tc_blocker", 8),
+        time_of("kernel time", "sum_ns"),
+        share_of("share", "share_pct"),
+        time_of("GPU time", "union_ns", 6),
+        *_RATES,
+        time_of("on TC", "tc_ns", 4),
+        time_of("unknown", "unknown_ns", 5),
+        time_of("around", "around_ns", 6),
+        time_of("host time", "host_ns", 4),
+        count_of("calls", "calls", 4),
+        count_of("kernels", "launches", 6),
+        word_of("pass", "pass", 5),
+        name_of("layer", "layer", 6),
+        word_of("dtype", "dtype", 4),
+        field_of(ColumnHead("shapes", rank=7, least=30), "shapes", f.shapes),
+        number_of("FLOP/call", "flops", "flops", 5),
         _source(3),
     ),
     order=("sum_ns", "union_ns", "host_ns"),
@@ -198,17 +193,17 @@ RANGE_VIEW = View(
     "Kernel time by NVTX range",
     (
         Field(ColumnHead("range", least=24), _range_name),
-        _time("kernel time", "sum_ns"),
-        _share("share", "share_pct"),
-        _count("kernels", "launches", 4),
-        _time("on TC", "tc_ns", 2),
-        _time("unknown", "unknown_ns", 5),
-        _time("GPU time", "union_ns", 6),
-        _count("calls", "calls", 3),
-        _time("with inner ranges", "inclusive_sum_ns", 1),
-        _time("GPU time with inner", "inclusive_union_ns", 6),
-        _count("kernels with inner", "inclusive_launches", 7),
-        _word("marks", "kind", 5),
+        time_of("kernel time", "sum_ns"),
+        share_of("share", "share_pct"),
+        count_of("kernels", "launches", 4),
+        time_of("on TC", "tc_ns", 2),
+        time_of("unknown", "unknown_ns", 5),
+        time_of("GPU time", "union_ns", 6),
+        count_of("calls", "calls", 3),
+        time_of("with inner ranges", "inclusive_sum_ns", 1),
+        time_of("GPU time with inner", "inclusive_union_ns", 6),
+        count_of("kernels with inner", "inclusive_launches", 7),
+        word_of("marks", "kind", 5),
     ),
     order=("sum_ns", "inclusive_sum_ns"),
     kept=("bucket", RANGE_BUCKETS[1:]),
@@ -218,19 +213,21 @@ LAYER_VIEW = View(
     "layers",
     "Layers",
     (
-        _name("layer", "layer"),
-        _word("class", "layer_class", 3),
-        _time("kernel time", "sum_ns"),
-        _share("share", "share_pct", 1),
+        name_of("layer", "layer"),
+        word_of("class", "layer_class", 3),
+        time_of("kernel time", "sum_ns"),
+        share_of("share", "share_pct", 1),
         Field(ColumnHead("capable on TC", right=True), _capable_share),
-        _time("forward", "forward_ns", 4),
-        _time("input grad", "dgrad_ns", 4),
-        _time("weight grad", "wgrad_ns", 4),
-        _time("on TC", "tc_ns", 3),
-        _time("unknown", "unknown_ns", 5),
-        _time("host time", "host_ns", 4),
-        _count("kernels", "launches", 6),
-        _count("GEMMs", "gemms", 5),
+        Field(ColumnHead("why", rank=2, least=24), lambda row: Cell(cause_label(row["cause"]), row["cause"])),
+        *_RATES,
+        time_of("forward", "forward_ns", 4),
+        time_of("input grad", "dgrad_ns", 4),
+        time_of("weight grad", "wgrad_ns", 4),
+        time_of("on TC", "tc_ns", 3),
+        time_of("unknown", "unknown_ns", 5),
+        time_of("host time", "host_ns", 4),
+        count_of("kernels", "launches", 6),
+        count_of("GEMMs", "gemms", 5),
         _FLOPS_OF_A_STEP,
         _source(1),
     ),
@@ -241,18 +238,18 @@ ITERATION_VIEW = View(
     "iterations",
     "Iterations",
     (
-        _count("iteration", "iteration"),
-        _word("counted", "in_window"),
+        count_of("iteration", "iteration"),
+        word_of("counted", "in_window"),
         Field(ColumnHead("steps", right=True, rank=6), _steps),
-        _time("duration", "duration_ns"),
-        _time("kernel time", "sum_ns", 1),
-        _time("on TC", "tc_ns", 3),
-        _time("unknown", "unknown_ns", 4),
-        _time("kernels ran", "union_ns", 4),
-        _time("copies", "memory_ns", 5),
-        _count("kernels", "launches", 6),
+        time_of("duration", "duration_ns"),
+        time_of("kernel time", "sum_ns", 1),
+        time_of("on TC", "tc_ns", 3),
+        time_of("unknown", "unknown_ns", 4),
+        time_of("kernels ran", "union_ns", 4),
+        time_of("copies", "memory_ns", 5),
+        count_of("kernels", "launches", 6),
         _TC_SHARE,
-        _word("# TC, = not TC, ? unknown", "bar", 2),
+        word_of("# TC, = not TC, ? unknown", "bar", 2),
     ),
     order=(),
 )
@@ -261,22 +258,22 @@ DEVICE_VIEW = View(
     "devices",
     "GPUs",
     (
-        _count("GPU", "device"),
-        _name("name", "name"),
-        _word("name is", "name_basis", 4),
-        _word("state", "state"),
-        _word("Tensor Cores", "tensor_cores", 1),
-        _word("compute", "compute_capability", 5),
-        _count("SMs", "sm_count", 6),
-        _number("memory", "memory_bytes", "bytes", 6),
-        _share("busy", "gpu_busy_pct"),
-        _time("kernel time", "sum_ns"),
+        count_of("GPU", "device"),
+        name_of("name", "name"),
+        word_of("name is", "name_basis", 4),
+        word_of("state", "state"),
+        word_of("Tensor Cores", "tensor_cores", 1),
+        word_of("compute", "compute_capability", 5),
+        count_of("SMs", "sm_count", 6),
+        number_of("memory", "memory_bytes", "bytes", 6),
+        share_of("busy", "gpu_busy_pct"),
+        time_of("kernel time", "sum_ns"),
         _TC_SHARE,
-        _time("on TC", "tc_ns", 3),
-        _time("unknown", "unknown_ns", 4),
-        _time("copies", "memory_ns", 4),
-        _count("kernels", "launches", 2),
-        _number("peak memory", "peak_memory_bytes", "bytes", 3),
+        time_of("on TC", "tc_ns", 3),
+        time_of("unknown", "unknown_ns", 4),
+        time_of("copies", "memory_ns", 4),
+        count_of("kernels", "launches", 2),
+        number_of("peak memory", "peak_memory_bytes", "bytes", 3),
     ),
 )
 GAP_VIEW = View(
@@ -284,16 +281,16 @@ GAP_VIEW = View(
     "gaps",
     "Longest gaps",
     (
-        _time("start", "start_ns"),
-        _time("length", "duration_ns"),
-        _share("of the window", "share_pct"),
-        _field(ColumnHead("the host did"), "host_work", _work),
-        _name("evidence", "host_op", 2),
-        _time("of it", "host_ns", 3),
-        _name("after", "after", 4),
-        _name("before", "before", 1),
-        _count("step", "iteration", 5),
-        _count("GPU", "device", 6),
+        time_of("start", "start_ns"),
+        time_of("length", "duration_ns"),
+        share_of("of the window", "share_pct"),
+        field_of(ColumnHead("the host did"), "host_work", _work),
+        name_of("evidence", "host_op", 2),
+        time_of("of it", "host_ns", 3),
+        name_of("after", "after", 4),
+        name_of("before", "before", 1),
+        count_of("step", "iteration", 5),
+        count_of("GPU", "device", 6),
     ),
     order=("duration_ns",),
 )
@@ -302,14 +299,14 @@ HOST_OP_VIEW = View(
     "host_ops",
     "Ops by host time",
     (
-        _name("op", "op"),
-        _word("type", "op_type"),
-        _time("host time", "sum_ns"),
-        _share("share", "share_pct"),
-        _count("calls", "calls", 1),
-        _time("mean", "mean_ns", 2),
-        _time("min", "min_ns", 4),
-        _time("max", "max_ns", 4),
+        name_of("op", "op"),
+        word_of("type", "op_type"),
+        time_of("host time", "sum_ns"),
+        share_of("share", "share_pct"),
+        count_of("calls", "calls", 1),
+        time_of("mean", "mean_ns", 2),
+        time_of("min", "min_ns", 4),
+        time_of("max", "max_ns", 4),
     ),
 )
 GEMM_VIEW = View(
@@ -317,20 +314,21 @@ GEMM_VIEW = View(
     "gemms",
     "Matrix multiplications of a step",
     (
-        _name("layer", "layer"),
-        _word("pass", "pass"),
-        _word("type", "op_type", 4),
-        _count("M", "m"),
-        _count("N", "n"),
-        _count("K", "k"),
-        _count("batch", "batch", 3),
-        _word("dtype", "dtype", 1),
-        _number("FLOP/call", "flops", "flops", 1),
+        name_of("layer", "layer"),
+        word_of("pass", "pass"),
+        word_of("type", "op_type", 4),
+        count_of("M", "m"),
+        count_of("N", "n"),
+        count_of("K", "k"),
+        count_of("batch", "batch", 3),
+        word_of("dtype", "dtype", 1),
+        number_of("FLOP/call", "flops", "flops", 1),
         Field(ColumnHead("calls/step", right=True, rank=1), _repeated, "calls/execution", usual="1"),
-        _sentence("kept off by", "tc_blocker", 1),
-        _time("kernel time", "kernel_ns", 2),
+        sentence_of("kept off by", "tc_blocker", 1),
+        time_of("kernel time", "kernel_ns", 2),
+        *_RATES,
         _source(2),
-        _name("op", "op", 5),
+        name_of("op", "op", 5),
     ),
     order=("flops",),
     without_step="Matrix multiplications",
@@ -345,8 +343,30 @@ PHASE_VIEW = View(
         Field(ColumnHead("a step calls", wraps=True), _of_phases("parts", _parts)),
         Field(ColumnHead("step time", right=True), lambda row: Cell(_phase_time(row), row["step_ns"], "ns")),
         Field(ColumnHead("FLOP/step", right=True), _flops),
-        _count("products", "products", 2),
+        count_of("products", "products", 2),
         Field(ColumnHead("profiled", wraps=True), _of_phases("profiled", _phase_profiled)),
+    ),
+    order=(),
+)
+CAUSE_VIEW = View(
+    "cause",
+    "causes",
+    "Causes of time",
+    (
+        count_of("GPU", "device"),
+        word_of("part", "group"),
+        word_of("cause", "cause"),
+        share_of("share", "share_pct"),
+        replace(time_of("a step", "step_ns"), without_step="time"),
+        time_of("of the window", "split_ns", 2),
+        time_of("kernel time", "sum_ns", 1),
+        count_of("kernels", "launches", 3),
+        count_of("ops", "ops", 3),
+        name_of("costliest op", "op", 2),
+        name_of("layer", "layer", 1),
+        word_of("pass", "pass", 4),
+        name_of("its kernel", "kernel", 4),
+        _source(2),
     ),
     order=(),
 )
@@ -355,19 +375,22 @@ ADVICE_VIEW = View(
     "advice",
     "What to do",
     (
-        _count("rank", "rank"),
-        _word("code", "code"),
-        _word("name", "name", 2),
-        replace(_share("of the step", "step_pct"), without_step="of the time captured"),
-        _time("at most", "at_most_ns", 1),
-        _time("likely", "saving_ns", 1),
-        _time("kernel time", "kernel_ns", 3),
-        _share("concerns", "share_pct", 2),
-        _word("of", "share_of", 2),
-        _sentence("what and why", "text"),
+        count_of("rank", "rank"),
+        word_of("code", "code"),
+        word_of("name", "name", 2),
+        replace(share_of("of the step", "step_pct"), without_step="of the time captured"),
+        time_of("at most", "at_most_ns", 1),
+        time_of("likely", "saving_ns", 1),
+        time_of("kernel time", "kernel_ns", 3),
+        share_of("concerns", "share_pct", 2),
+        word_of("of", "share_of", 2),
+        sentence_of("what and why", "text"),
         _source(4),
     ),
     order=(),
 )
-_BY = (KERNEL_VIEW, OP_VIEW, RANGE_VIEW, LAYER_VIEW, ITERATION_VIEW, DEVICE_VIEW, PHASE_VIEW, GAP_VIEW, ADVICE_VIEW)
+_BY = (
+    *(KERNEL_VIEW, OP_VIEW, RANGE_VIEW, LAYER_VIEW, ITERATION_VIEW, DEVICE_VIEW, PHASE_VIEW, GAP_VIEW, CAUSE_VIEW),
+    ADVICE_VIEW,
+)
 BY = {view.by: view for view in _BY}

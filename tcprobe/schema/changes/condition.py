@@ -23,6 +23,7 @@ class Condition:
         limit: in the unit of the figure; of a change in percent of the first run's figure, or in the figure's unit.
         change: whether it asks of the change from the first run rather than of the figure itself.
         percent: whether `limit` is a percentage of the first run's figure; only of a change.
+        unit: as typed behind the limit; empty for a bare number, which is in the figure's own unit.
     """
 
     text: str
@@ -31,6 +32,7 @@ class Condition:
     limit: float
     change: bool = False
     percent: bool = False
+    unit: str = ""
 
 
 @dataclass(frozen=True, slots=True)

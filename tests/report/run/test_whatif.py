@@ -107,4 +107,4 @@ def test_nothing_predicted_is_no_table() -> None:
 def test_it_stands_after_the_advice(format_: str) -> None:
     profile: Profile = replace(gpu_profile(), what_ifs=(what_if("mixed_float16", 27, 33, 39),))
     text = rendered(format_, run(profile), 100 if format_ == "text" else None)
-    assert text.index("What to do first") < text.index("What if (predicted)") < text.index("Why not more")
+    assert text.index("What to do first") < text.index("What if (predicted)") < text.index("Costliest ops off")
