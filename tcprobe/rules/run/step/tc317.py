@@ -56,8 +56,14 @@ def check(subject: RunSubject) -> Iterator[Advice]:
     spent = best.spent_ns * subject.steps if subject.steps else None
     share = 100.0 * spent / subject.kernel_ns if spent and subject.kernel_ns > 0 else 0.0
     concern = subject.concern(min(share, 100.0), "kernel_time", spent)
+    sized = {str(row["layer"]) for row in subject.sizes if row["layer"] is not None}
+    drawn = frozenset({op for op, _ in best.op_names} | sized)  # all products are concerned, those of these layers too
     yield Advice(
-        DOC.code, say("halve_precision", framework=subject.framework, change=best.change), concern, saving=saving
+        DOC.code,
+        say("halve_precision", framework=subject.framework, change=best.change),
+        concern,
+        saving=saving,
+        draws_on=drawn,
     )
 
 
