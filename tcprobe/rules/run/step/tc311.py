@@ -38,8 +38,8 @@ DOC: Final = RuleDoc(
         "NVIDIA Deep Learning Performance, Convolutional Layers User's Guide, section Tensor Layouts: NHWC avoids "
         "transposes around Tensor Core kernels",
         "PyTorch tutorials, Channels Last Memory Format",
-        "TensorFlow, ComputeInNhwcEnabled: fp16 on Volta and later, bf16 and TF32 on Ampere and later compute in NHWC, all "
-        "other configurations in NCHW",
+        "TensorFlow, core/kernels, ComputeInNhwcEnabled: fp16 on Volta and later, bf16 and TF32 on Ampere and later "
+        "compute in NHWC, all other configurations in NCHW",
     ),
 )
 LAYOUT: Final[dict[str | None, str]] = {
