@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, TextIO
 import typer
 from typer.core import TyperCommand
 
-from tcprobe.cli import audit_shapes_options as a
 from tcprobe.cli import options as o
+from tcprobe.cli.options import audit_shapes as a
 from tcprobe.errors import UnreadableInput, UsageError
 from tcprobe.visible import UNENCODABLE, hand_over, say
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from tcprobe.cli import options as o
-from tcprobe.cli import profile_options as p
+from tcprobe.cli.options import profile as p
 from tcprobe.visible import say
 
 

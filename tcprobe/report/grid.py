@@ -61,7 +61,8 @@ def markdown_lines(section: Section) -> list[str]:
     if not section.cells:
         return []
     rule = ["---:" if h.right else "---" for h in section.headings]
-    rows = [[h.text for h in section.headings], rule, *([escape_markdown(str(c)) for c in r] for r in section.cells)]
+    heads = [escape_markdown(head.text) for head in section.headings]  # names of runs may stand there
+    rows = [heads, rule, *([escape_markdown(str(c)) for c in r] for r in section.cells)]
     return [f"| {' | '.join(row)} |" for row in rows]
 
 

@@ -7,8 +7,8 @@ from typing import get_args
 
 import pytest
 
-from tcprobe.cli.audit_shapes_options import AuditFormat as AuditFormat
 from tcprobe.cli.options import Format as RunFormat
+from tcprobe.cli.options.audit_shapes import AuditFormat as AuditFormat
 from tcprobe.report import FORMATS, RENDERERS, DocumentKind, renderers
 from tcprobe.report.base import Renderer
 
