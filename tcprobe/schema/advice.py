@@ -66,6 +66,12 @@ BOUNDS: Final[Mapping[Bound, str]] = {
 of loss scaling, of which a profile shows a part."""
 
 
+WAITING: Final = "(waiting)"
+"""What an item draws on whose saving is time that the GPU waits."""
+LAUNCHES: Final = "(launches)"
+"""Likewise, time of tiny kernels."""
+
+
 @dataclass(frozen=True, slots=True)
 class SizeChange:
     """A dimension of a layer, its size and the next aligned size."""
@@ -147,6 +153,9 @@ class Advice:
         blocker: what keeps the costliest op off the Tensor Cores.
         sizes: sizes to change; for ``slice_filters`` the filters.
         effect: what the first of these sizes costs.
+        draws_on: what its saving is a part of: ops and layers by name, `WAITING`, `LAUNCHES`; empty where that is not
+            told.
+        beside: codes of the items above it that draw on some of the same, so that savings do not add up.
     """
 
     code: str
@@ -157,6 +166,8 @@ class Advice:
     blocker: Blocker | None = None
     sizes: tuple[SizeChange, ...] = ()
     effect: SizeAdvice | None = None
+    draws_on: frozenset[str] = frozenset()
+    beside: tuple[str, ...] = ()
 
     @property
     def kind(self) -> AdviceKind:
@@ -183,7 +194,7 @@ class Advice:
             "at_most_ns": concern.at_most_ns, "bound": None if concern.at_most_ns is None else concern.bound,
             "layer": where.layer, "op": where.op, "pass": where.pass_, "source": where.source,
             "kernel_ns": concern.kernel_ns, "step_ns": concern.step_ns, "step_length": concern.length,
-            **self._saved(),
+            "beside": ", ".join(self.beside) or None, **self._saved(),
         }  # fmt: skip
 
     def _saved(self) -> Row:

@@ -685,6 +685,7 @@ ADVICE: Final = T(
         C("op", "str", "op that it concerns; if several, the costliest"),
         C("pass", "str", "pass of that op", values=PASSES),
         C("source", "str", "file:line where the layer was constructed"),
+        C("beside", "str", "codes of items above it that draw on some of the same time: savings do not add up"),
         C("text", "str", "the whole advice, in words"),
     ),
     key=("rank",),

@@ -31,9 +31,19 @@ def advise(profile: Profile) -> Profile:
     """
     subject = subject_of(profile)
     found = [item for rule in RUN_RULES for item in rule.check(subject)]
-    ranked = tuple(sorted(_by_step(found) if subject.waiting else _by_share(found), key=_turn))
+    ranked = related(sorted(_by_step(found) if subject.waiting else _by_share(found), key=_turn))
     table = Table.from_rows(ADVICE, [_row(rank, item) for rank, item in enumerate(ranked, 1)])
     return replace(profile, advice=ranked).with_tables(table)
+
+
+def related(ranked: list[Advice]) -> tuple[Advice, ...]:
+    """Return the items, each with the codes of those above it that draw on some of the same time."""
+    return tuple(
+        replace(
+            item, beside=tuple(dict.fromkeys(above.code for above in ranked[:at] if above.draws_on & item.draws_on))
+        )
+        for at, item in enumerate(ranked)
+    )
 
 
 def _turn(item: Advice) -> int:

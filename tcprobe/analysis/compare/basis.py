@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from tcprobe.schema.profile import Profile
+
+UNNAMED: Final = "unknown"
+"""What to call a GPU without a name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,4 +48,4 @@ def steps_of(profile: Profile) -> float | None:
 def gpus_of(profile: Profile) -> tuple[str, ...]:
     """Return the names of the GPUs that ran kernels, sorted; a GPU without a name is ``unknown``."""
     rows = (row for row in profile.require("devices").rows() if row["state"] == "active")
-    return tuple(sorted(str(row["name"] or "unknown") for row in rows))
+    return tuple(sorted(str(row["name"] or UNNAMED) for row in rows))

@@ -128,7 +128,7 @@ def throughput_change(first: Profile, other: Profile, sides: tuple[Side, Side]) 
         return Change("cannot tell", delta, pct, why="steps differ")
     if min(len(one.values), len(two.values)) < FEWEST_STEPS:
         return Change("cannot tell", delta, pct, why="few steps")
-    return _judged(delta, pct, ratio_interval(one.values, two.values), ("less", "more"))
+    return _judged(delta, pct, ratio_interval(one.values, two.values, rounded=True), ("less", "more"))
 
 
 def _judged(
@@ -136,7 +136,7 @@ def _judged(
 ) -> Change:
     """Return the change with what the interval says: below 0, above it, or neither."""
     if interval is None:
-        return Change("cannot tell", delta, pct, why="one figure")
+        return Change("cannot tell", delta, pct, why="no ratio")
     if interval.low_pct <= 0.0 <= interval.high_pct:
         return Change("within noise", delta, pct, interval)
     return Change(names[0] if interval.high_pct < 0.0 else names[1], delta, pct, interval)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -25,6 +26,8 @@ from tcprobe.schema.kinds import CAUSE_GROUPS, GROUP_OF, CauseGroup
 NOT_RECORDED: Final = "the run does not record it"
 COMMUNICATION: Final = "communication_kernel_time_ns"
 """`summary` has it only where there is some."""
+OF_KERNELS: Final[frozenset[CauseGroup]] = frozenset({"well", "slowly", "used", "off", "never", "layout"})
+"""Parts that kernels of unknown cause may belong to."""
 WASTED: Final[frozenset[CauseGroup]] = frozenset({"slowly", "off", "layout", "copy", "idle"})
 """Parts of a step's bar of which less is better; of the others more may mean that another part became less."""
 
@@ -176,7 +179,7 @@ def _waiting(runs: Sequence[Run], figure: _Figure) -> ComparedFigure:
 
 
 def _causes(runs: Sequence[Run]) -> Iterator[ComparedFigure]:
-    """Yield the time of each group of causes, the mean over the GPUs.
+    """Yield the time of each group of causes, the mean over the GPUs; their sum where a run does not tell them apart.
 
     Where all runs tell how long each cause takes of the window, that counts, else the summed time of kernels.
     """
@@ -185,28 +188,52 @@ def _causes(runs: Sequence[Run]) -> Iterator[ComparedFigure]:
         return
     known = [table for table in tables if len(table)]
     column = "split_ns" if not any(np.isnan(table.numbers("split_ns")).any() for table in known) else "sum_ns"
-    spent = [_by_group(table, column) for table in tables]
+    apart = all(None not in table.values("device") for table in known)
+    spent = [_by_group(table, column, apart) for table in tables]
     for group in CAUSE_GROUPS:
         sides = [_cause_side(run, times, group) for run, times in zip(runs, spent, strict=True)]
         if not any(side.value for side in sides):
             continue
+        more = [
+            float(np.nan_to_num(times.get("unknown", 0.0), nan=np.inf)) * run.share
+            for run, times in zip(runs, spent, strict=True)
+        ]
         figure = _Figure(f"cause_{group}_ns", "ns", True if group in WASTED else None)
-        yield _compared(figure, sides, lambda number, sides=sides: change_of(sides[0], sides[number]))  # type: ignore[misc]
+        yield _compared(
+            figure, sides, partial(_cause_change, sides, more if group in OF_KERNELS else [0.0] * len(runs))
+        )
+
+
+def _cause_change(sides: Sequence[Side], more: Sequence[float], number: int) -> Change:
+    """Return how the known time of a group differs; nothing can be told where time of unknown cause may explain it.
+
+    Args:
+        sides: the time of the group in each run.
+        more: time of kernels of unknown cause in each run, any part of which may be of the group.
+        number: of the run.
+    """
+    found = change_of(sides[0], sides[number])
+    ends = [(side.value or 0.0, (side.value or 0.0) + most) for side, most in zip(sides, more, strict=True)]
+    (least, most), (low, high) = ends[0], ends[number]
+    if found.difference in ("more", "less") and low <= most and least <= high:
+        return Change("cannot tell", why="ranges overlap")
+    return found
 
 
 def _cause_side(run: Run, times: dict[CauseGroup, float], group: CauseGroup) -> Side:
     """Return the time of a group in one run: 0 where it has none, unknown where a part of it is, or no cause is."""
-    if not times:
+    blind = group == "copy" and run.profile.table("memory_ops") is None and group not in times
+    if not times or blind:
         return Side(None, reason=NOT_RECORDED)
     value = times.get(group, 0.0) * run.share
     return Side(None, reason=NOT_RECORDED) if np.isnan(value) else Side(value)
 
 
-def _by_group(table: Table, column: str) -> dict[CauseGroup, float]:
-    """Return the time of each group that occurs, the mean over the GPUs."""
+def _by_group(table: Table, column: str, mean: bool) -> dict[CauseGroup, float]:
+    """Return the time of each group that occurs, the mean over the GPUs or their sum."""
     found: dict[CauseGroup, list[float]] = {}
     times: FloatArray = table.numbers(column)
-    gpus = max(len(set(table.values("device"))), 1)
+    gpus = max(len(set(table.values("device"))), 1) if mean else 1
     for cause, time in zip(table.values("cause"), times.tolist(), strict=True):
         found.setdefault(GROUP_OF[cause], []).append(time)  # type: ignore[index]
     return {group: sum(sorted(each)) / gpus for group, each in found.items()}

@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Final, TypeAlias
 
+from tcprobe.analysis.kernels.cxx import parse
 from tcprobe.analysis.ops.paths import plain_path
 
 _FUNCTION: Final = re.compile(r"(__(?:inference|forward|backward)_\w*?[A-Za-z_])_\d+(?!\w)")
@@ -18,6 +19,7 @@ _COUNTERS: Final = re.compile(r"((?:_\d{1,9}){0,3})$")
 _COMPILED: Final = re.compile(
     r"^(?P<stem>[a-z][a-z_]*(?:fusion|wrapped|reduce|copy|broadcast|transpose)[a-z_]*)(?:[._]\d+)+$"
 )
+_WHOLE: Final = re.compile(r"[<(]|^_Z|::")
 DEPTH: Final = 3
 Renaming: TypeAlias = dict[str, str]
 """Name in a run -> name that it has in the comparison."""
@@ -79,6 +81,28 @@ def _moved(known: dict[_Counters, str], family: dict[_Counters, str]) -> Renamin
     if len(shift) != 1:
         return {}
     return {family[other]: known[one] for one, other in zip(before, after, strict=True)}
+
+
+def kernel_names(runs: Sequence[Iterable[str]]) -> list[Renaming]:
+    """Return for each run what to call each of its kernels: by its function alone where a run tells no more of it.
+
+    Some reports (DLProf's kernel report) give the names of functions without scopes, template arguments and parameters:
+    ``fft2d_r2c_32x32`` is then all that can be joined with ``void fft2d_r2c_32x32<float, ...>(...)``.
+    """
+    given = [set(names) for names in runs]
+    bare = [not any(_WHOLE.search(name) for name in names) for names in given]
+    short = {name for names, is_bare in zip(given, bare, strict=True) if is_bare for name in names}
+    cut = [
+        {name: name if is_bare or not short else _function(name, short) for name in names}
+        for names, is_bare in zip(given, bare, strict=True)
+    ]
+    compiled = compiled_names([named.values() for named in cut])
+    return [{name: now[one] for name, one in named.items()} for named, now in zip(cut, compiled, strict=True)]
+
+
+def _function(name: str, short: set[str]) -> str:
+    function = parse(name).function if _WHOLE.search(name) else name
+    return function if function in short else name
 
 
 def compiled_names(runs: Sequence[Iterable[str]]) -> list[Renaming]:

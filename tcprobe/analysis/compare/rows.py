@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from tcprobe.analysis.compare.basis import Run
-from tcprobe.analysis.compare.names import Renaming, compiled_names, layer_names, op_names
+from tcprobe.analysis.compare.names import Renaming, kernel_names, layer_names, op_names
 from tcprobe.analysis.ops.table import NO_OP
 from tcprobe.schema.changes.comparison import ComparedRow
 from tcprobe.schema.columns import Row, Table
@@ -61,12 +61,13 @@ def joined(runs: Sequence[Run]) -> Joined:
     tables = {name: [run.profile.require(name) for run in runs] for name in ("layers", "ops", "kernels")}
     layer = layer_names([_given(table, "layer") for table in tables["layers"]])
     op = op_names([{*_given(o, "op"), *_given(k, "op")} for o, k in zip(tables["ops"], tables["kernels"], strict=True)])
-    kernel = compiled_names([_given(table, "kernel") for table in tables["kernels"]])
+    kernel = kernel_names([_given(table, "kernel") for table in tables["kernels"]])
+    types = _types(tables["ops"] + tables["kernels"], op + op)
     return Joined(
         [_layers(t, n) for t, n in zip(tables["layers"], layer, strict=True)],
-        [_ops(t, n, m) for t, n, m in zip(tables["ops"], op, layer, strict=True)],
+        [_ops(t, n, m, types) for t, n, m in zip(tables["ops"], op, layer, strict=True)],
         [_kernels(t, n) for t, n in zip(tables["kernels"], kernel, strict=True)],
-        [_by_op(t, n, m) for t, n, m in zip(tables["kernels"], kernel, op, strict=True)],
+        [_by_op(t, n, m, types) for t, n, m in zip(tables["kernels"], kernel, op, strict=True)],
     )
 
 
@@ -75,26 +76,36 @@ def _given(table: Table, column: str) -> set[str]:
     return {name for name in names.tolist() if name is not None} if len(names) else set()
 
 
+def _types(tables: Sequence[Table], named: Sequence[Renaming]) -> dict[str, str]:
+    """Return the types of ops that have one type in all the runs that tell it, by name: some reports tell none."""
+    found: dict[str, set[str]] = {}
+    for table, names in zip(tables, named, strict=True):
+        for op, op_type in {*zip(table.values("op"), table.values("op_type"), strict=True)}:
+            if op is not None and op_type is not None:
+                found.setdefault(names.get(str(op), str(op)), set()).add(str(op_type))
+    return {name: min(types) for name, types in found.items() if len(types) == 1}
+
+
 def _layers(table: Table, named: Renaming) -> Parts | None:
     return _parts(((named[str(row["layer"])], None), row, _sure(row)) for row in table.rows())
 
 
-def _ops(table: Table, named: Renaming, layers: Renaming) -> Parts | None:
+def _ops(table: Table, named: Renaming, layers: Renaming, types: Mapping[str, str]) -> Parts | None:
     """Return the ops; one without a kernel takes no time where others have kernels."""
-    rows = list(table.rows())
-    timed = any(row["sum_ns"] is not None for row in rows)
-    found = _parts(
-        ((named[str(row["op"])], _text(row["op_type"])), row, _sure(row))
-        for row in rows
-        if row["sum_ns"] is not None or not timed
-    )
-    for row in rows if found else ():
-        part = (found or {}).get((named[str(row["op"])], _text(row["op_type"])))
+    rows = [(_op_key(named[str(row["op"])], row, types), row) for row in table.rows()]
+    timed = any(row["sum_ns"] is not None for _, row in rows)
+    found = _parts((key, row, _sure(row)) for key, row in rows if row["sum_ns"] is not None or not timed)
+    for key, row in rows if found else ():
+        part = (found or {}).get(key)
         if part is not None:
             part.layer.add(layers.get(str(row["layer"]), _text(row["layer"])))
             part.pass_.add(_text(row["pass"]))
             part.uses_tc.add(_op_uses_tc(row))
     return found
+
+
+def _op_key(name: str, row: Row, types: Mapping[str, str]) -> tuple[str, str | None]:
+    return name, _text(row["op_type"]) or types.get(name)
 
 
 def _op_uses_tc(row: Row) -> str:
@@ -117,10 +128,12 @@ def _of_kernel(row: Row) -> float | None:
     return _number(row["sum_ns"]) if row["uses_tc"] == "yes" else 0.0
 
 
-def _by_op(table: Table, named: Renaming, ops: Renaming) -> list[tuple[str, str | None, str, float]]:
+def _by_op(
+    table: Table, named: Renaming, ops: Renaming, types: Mapping[str, str]
+) -> list[tuple[str, str | None, str, float]]:
     """Return op, its type, kernel and time of each row that has a time."""
     return [
-        (ops.get(str(row["op"]), NO_OP), _text(row["op_type"]), named[str(row["kernel"])], float(row["sum_ns"] or 0))
+        (*_op_key(ops.get(str(row["op"]), NO_OP), row, types), named[str(row["kernel"])], float(row["sum_ns"] or 0))
         for row in table.rows()
         if row["sum_ns"] is not None
     ]

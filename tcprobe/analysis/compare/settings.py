@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from tcprobe.analysis.compare.basis import Run, gpus_of, steps_of
+from tcprobe.analysis.compare.basis import UNNAMED, Run, gpus_of, steps_of
 from tcprobe.schema.changes.comparison import Change, ComparedFigure
 from tcprobe.schema.profile import Note
 
@@ -61,7 +61,7 @@ def notes_of(runs: Sequence[Run], names: Sequence[str], figures: Sequence[Compar
     unmarked = [name for name, run in zip(names, runs, strict=True) if not steps_of(run.profile)]
     if unmarked and any(one.metric in ("kernel_time_ns", "memory_time_ns") for one in figures):
         yield _without_steps(unmarked)
-    if _differ(gpus_of(run.profile) or None for run in runs):
+    if _differ(_models(run) for run in runs):
         yield Note("other-gpus", "the runs used other GPUs: times differ for that reason too")
     if _differ(_profiler(one.profiler) for one in metadata):
         said = "the profilers differ, and each slows a run in its own way"
@@ -75,6 +75,12 @@ def notes_of(runs: Sequence[Run], names: Sequence[str], figures: Sequence[Compar
     if not settings_of(runs) and any(change.interval and change.difference in REAL for change in _steps(figures)):
         said = "the steps differ, and nothing that is recorded of the runs does: the machine may have been busier"
         yield Note("nothing-else-differs", said, "run each again, in turn")
+
+
+def _models(run: Run) -> tuple[str, ...] | None:
+    """Return the GPUs that ran kernels; None where one of them is not named, or none ran: that differs from nothing."""
+    gpus = gpus_of(run.profile)
+    return None if UNNAMED in gpus else gpus or None
 
 
 def _profiler(name: str | None) -> str | None:

@@ -11,6 +11,7 @@ from tcprobe.report.run import words
 from tcprobe.report.sentences import Sentences
 from tcprobe.rules.registry import NAMES
 from tcprobe.rules.says import RUN_SAYS
+from tcprobe.rules.sizes.words import listed
 from tcprobe.schema.advice import Advice, Concern, ShareOf
 from tcprobe.schema.profile import Profile
 
@@ -63,7 +64,12 @@ def advice_sentence(item: Advice) -> str:
     more = {"layer": f.any_text(where.layer), "line": _line(item), "pass_": where.pass_, "sizes": item.sizes,
             "blocker": item.blocker, "effect": item.effect}  # fmt: skip
     order, reason = _SENTENCES.halves(item.kind, {**dict(item.says.fields), **more})
-    return f"{order}. Why: {'; '.join(part for part in (reason, *_why(item)) if part)}."
+    return f"{order}. Why: {'; '.join(part for part in (reason, *_why(item)) if part)}.{_beside(item)}"
+
+
+def _beside(item: Advice) -> str:
+    """Say which items above draw on the same time: each saving is of the run as it is."""
+    return f" It is partly the time of {listed(item.beside)}: savings do not add up." if item.beside else ""
 
 
 def as_json(item: Advice) -> dict[str, Any]:

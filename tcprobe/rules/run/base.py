@@ -66,6 +66,11 @@ class OffOp:
         return Where(text(row["layer"]), text(row["op"]), text(row["pass"]), text(row["source"]))
 
 
+def names_of(ops: Sequence[OffOp]) -> frozenset[str]:
+    """Return the ops, and their layers, for what asks whether two items draw on the same time."""
+    return frozenset(name for op in ops for name in (str(op.row["op"]), op.place))
+
+
 @dataclass(frozen=True, slots=True)
 class RunSubject:
     """What a rule on a run may read.
@@ -138,7 +143,7 @@ class RunSubject:
     ) -> Advice:
         """Return the item on these ops, at least one; `shrinks` as in `concern_of`, `fields` for its sentence."""
         concern = self.concern_of(ops, shrinks)
-        return Advice(code, say(kind, **fields), concern, ops[0].where, blocker=ops[0].blocker)
+        return Advice(code, say(kind, **fields), concern, ops[0].where, blocker=ops[0].blocker, draws_on=names_of(ops))
 
     def of_step(self, at_most_ns: float, bound: Bound, kernel_ns: float | None = None) -> Concern:
         """Return how much of a step an item concerns that can save so much of it; a step's length must be known.

@@ -9,7 +9,7 @@ from tcprobe.rules.base import RuleDoc, Says, Template
 from tcprobe.rules.run import words
 from tcprobe.rules.run.base import GapRow, RunSubject
 from tcprobe.rules.run.waiting import LEAST_PCT, told
-from tcprobe.schema.advice import Advice, Concern
+from tcprobe.schema.advice import WAITING, Advice, Concern
 from tcprobe.schema.statement import FieldValue, say
 from tcprobe.schema.waits import HOST_WORK, HostWork
 
@@ -176,6 +176,7 @@ def check(subject: RunSubject) -> Iterator[Advice]:
             **_longest_gap(subject.gaps),
         ),
         Concern(waiting.idle_pct, "step", None, waiting.idle_ns, waiting.step_ns, waiting.length, "idle"),
+        draws_on=frozenset([WAITING]),
     )
 
 

@@ -64,7 +64,8 @@ def _of_layer(subject: RunSubject, rows: list[SizeRow]) -> Advice:
     where = Where(layer=text(first["layer"]), source=text(first["source"]))
     saving = of_layer(subject, "change_size", rows) or saving_of_rows(subject, rows)
     sizes, effect = sized(rows)
-    return Advice(DOC.code, say("change_size"), _concern(subject, first), where, saving, None, sizes, effect)
+    drawn = frozenset([str(first["layer"])])
+    return Advice(DOC.code, say("change_size"), _concern(subject, first), where, saving, None, sizes, effect, drawn)
 
 
 def _concern(subject: RunSubject, row: SizeRow) -> Concern:

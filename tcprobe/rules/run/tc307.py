@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from tcprobe.rules.base import RuleDoc, Says, Template
 from tcprobe.rules.run import words
-from tcprobe.rules.run.base import OffOp, RunSubject, SizeRow, text
+from tcprobe.rules.run.base import OffOp, RunSubject, SizeRow, names_of, text
 from tcprobe.rules.run.savings import may_pay, of_layer, saving_of_rows, share_of, sized
 from tcprobe.schema.advice import Advice, Where
 from tcprobe.schema.statement import say
@@ -54,7 +54,7 @@ def check(subject: RunSubject) -> Iterator[Advice]:
             concern = subject.concern(float(row["saving_pct"] or 0), share_of([row]), None)
             where = Where(layer=text(row["layer"]), source=text(row["source"]))
             saving = of_layer(subject, "slice_filters", [row]) or saving_of_rows(subject, [row])
-            yield Advice(DOC.code, say("slice_filters"), concern, where, saving, None, *sized([row]))
+            yield Advice(DOC.code, say("slice_filters"), concern, where, saving, None, *sized([row]), _layer(row))
 
 
 def _measured(subject: RunSubject, row: SizeRow, off: list[OffOp]) -> Advice:
@@ -63,4 +63,9 @@ def _measured(subject: RunSubject, row: SizeRow, off: list[OffOp]) -> Advice:
     concern = subject.concern_of([op for op in off if op.row["pass"] == worst.row["pass"]])
     where = Where(text(row["layer"]), text(worst.row["op"]), text(worst.row["pass"]), text(row["source"]))
     saving = of_layer(subject, "slice_filters", [row]) or saving_of_rows(subject, [row])
-    return Advice(DOC.code, say("slice_filters"), concern, where, saving, worst.blocker, *sized([row]))
+    drawn = _layer(row) | names_of(off)
+    return Advice(DOC.code, say("slice_filters"), concern, where, saving, worst.blocker, *sized([row]), drawn)
+
+
+def _layer(row: SizeRow) -> frozenset[str]:
+    return frozenset([str(row["layer"])])

@@ -21,13 +21,14 @@ DIFFERENCES: Final = {
 """What became of a figure. Only times of steps can be real or noise; of other figures the change is what it is."""
 FEWEST_STEPS: Final = 8
 """Under this many steps of either run nothing is said of whether their lengths differ."""
-Why = Literal["few steps", "no steps", "ranges overlap", "steps differ", "one figure"]
+Why = Literal["few steps", "no steps", "ranges overlap", "steps differ", "one figure", "no ratio"]
 WHYS: Final = {
     "few steps": "of one of the runs fewer than `FEWEST_STEPS` steps are known",
     "no steps": "of one of the runs no step's length is known",
     "ranges overlap": "the figures are ranges that overlap, for the class of some kernels is unknown",
     "steps differ": "the figures are of other kinds of steps: under the profiler and outside it, or of no step at all",
     "one figure": "of one of the runs a single length is known: that of one marked step, or the mean of its profiler",
+    "no ratio": "some steps of one of the runs have a length, or a throughput, of 0",
 }
 """What keeps a difference from being told."""
 StepsCompared = Literal["outside the profiler", "under the profiler"]

@@ -10,13 +10,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tcprobe.analysis.causes.advice import advise
+from tcprobe.analysis.causes.advice import advise, related
 from tcprobe.analysis.causes.off import off_tensor_cores
+from tcprobe.report.run.advice import advice_sentence
+from tcprobe.rules.run.facts import Facts, TinyKernels
+from tcprobe.schema.advice import LAUNCHES, WAITING, Advice, Concern
 from tcprobe.schema.columns import Value
 from tcprobe.schema.kinds import Blocker
 from tcprobe.schema.profile import Metadata, Profile, Window
+from tcprobe.schema.statement import say
 from tcprobe.schema.waits import Tuning, Waiting
 from tests.report.builders import figure, table
+from tests.rules.run import builders as built
 from tests.support import examples
 
 MS = 1_000_000
@@ -170,3 +175,37 @@ def test_the_order_of_ops_never_matters_and_the_first_saves_most(
     known = np.array([ns for ns in saves if ns is not None])
     assert (np.diff(known) <= 0).all()
     assert (known <= waiting.step_ns).all()
+
+
+def drawing(code: str, pct: float, *names: str) -> Advice:
+    concern = Concern(pct, "step", None, pct * MS, 100.0 * MS, "between steps")
+    return Advice(code, say("feed_gpu"), concern, draws_on=frozenset(names))
+
+
+def test_items_name_those_above_them_that_draw_on_the_same_time() -> None:
+    ranked = [
+        drawing("TC303", 40, "a", "b"), drawing("TC301", 30, WAITING), drawing("TC306", 20, "b"),
+        drawing("TC310", 10, WAITING, LAUNCHES), drawing("TC307", 5, "b", "a", "c"), drawing("TC302", 1),
+    ]  # fmt: skip
+    assert [item.beside for item in related(ranked)] == [(), (), ("TC303",), ("TC301",), ("TC303", "TC306"), ()]
+
+
+def test_an_item_beside_another_says_so_in_words_and_in_its_row() -> None:
+    """TC310's launches hold a part of the waiting that TC301 counts whole."""
+    subject = built.subject(
+        waiting=built.waits(100, 60), gaps=(built.gap(30),), facts=Facts(tiny=TinyKernels(1000, 900, 6.0 * MS)),
+        idle_ns=40.0 * MS, short_ns=10.0 * MS,
+    )  # fmt: skip
+    items = {item.code: item for item in related(sorted(built.found(subject), key=lambda item: item.code))}
+    assert items["TC310"].beside == ("TC301",)
+    assert items["TC310"].figures()["beside"] == "TC301"
+    assert advice_sentence(items["TC310"]).endswith(" It is partly the time of TC301: savings do not add up.")
+    assert items["TC301"].figures()["beside"] is None
+
+
+@pytest.mark.parametrize("code", ["TC303", "TC304", "TC305"])
+def test_a_size_and_the_precision_of_one_layer_are_related(code: str) -> None:
+    kind: Any = {"TC303": "dtype", "TC304": "tf32", "TC305": "gpu"}[code]
+    subject = built.subject(built.off(kind, 40, "a", dtype="float32"), sizes=(built.size("a", "change", ms=30),))
+    items = {item.code: item.beside for item in related(sorted(built.found(subject), key=lambda item: item.code))}
+    assert items == {code: (), "TC306": (code,)}

@@ -207,10 +207,6 @@ def test_settings_that_differ_and_notes() -> None:
 
 
 def test_times_of_causes_are_grouped_and_the_mean_over_gpus() -> None:
-    def caused(*rows: tuple[int, str, str, int]) -> Profile:
-        made = [{"device": d, "group": g, "cause": c, "split_ns": ns, "sum_ns": ns} for d, g, c, ns in rows]
-        return run(*BEFORE, count=2).with_tables(Table.from_rows(CAUSES_OF_TIME, made))
-
     one = caused((0, "off", "tf32", 600), (0, "off", "library", 200), (1, "off", "tf32", 400), (1, "idle", "idle", 100))
     two = caused((0, "well", "tc_well", 300))
     found = pair(one, two)
@@ -220,6 +216,69 @@ def test_times_of_causes_are_grouped_and_the_mean_over_gpus() -> None:
     assert [side.value for side in idle.sides] == [25.0, 0.0]
     assert [side.value for side in well.sides] == [0.0, 150.0]
     assert (off.less_is_better, well.less_is_better) == (True, None)
+
+
+def caused(*rows: tuple[int | None, str, str, int]) -> Profile:
+    """A run whose time is of these causes: (device, group, cause, ns of its two steps)."""
+    made = [{"device": d, "group": g, "cause": c, "split_ns": ns, "sum_ns": ns} for d, g, c, ns in rows]
+    return run(*BEFORE, count=2).with_tables(Table.from_rows(CAUSES_OF_TIME, made))
+
+
+@pytest.mark.parametrize(
+    ("unknown", "expected"),
+    [
+        # 200 of known cause against 600: of 300 that are unknown none makes 600
+        (300, ("more", 200.0)),
+        # up to 600 of it
+        (400, ("cannot tell", None)),
+    ],
+)
+def test_time_of_unknown_cause_may_be_of_any(unknown: int, expected: tuple[str, float | None]) -> None:
+    one = caused((0, "off", "tf32", 200), (0, "unknown", "op_unknown", unknown), (0, "idle", "idle", 100))
+    found = pair(one, caused((0, "off", "tf32", 600), (0, "idle", "idle", 300)))
+    off, idle = (figure(found, f"cause_{group}_ns").changes[0] for group in ("off", "idle"))
+    assert (off.difference, off.delta) == expected
+    assert (idle.difference, idle.delta) == ("more", 100.0)  # no kernel is idle time
+
+
+def test_gpus_that_a_report_adds_up_are_added_up_in_all_runs() -> None:
+    two_gpus = caused((0, "off", "tf32", 400), (1, "off", "tf32", 600))
+    found = figure(pair(two_gpus, caused((None, "off", "tf32", 1000))), "cause_off_ns")
+    assert [side.value for side in found.sides] == [500.0, 500.0]  # 1000 / 2 steps
+    assert found.changes[0].difference == "same"
+
+
+def test_copies_that_a_source_does_not_have_are_missing_and_no_zero() -> None:
+    copied = caused((0, "off", "tf32", 400), (0, "copy", "copy", 100))
+    found = figure(pair(copied, caused((0, "off", "tf32", 400))), "cause_copy_ns")
+    assert [side.value for side in found.sides] == [50.0, None]
+    assert found.changes[0].difference == "not known"
+
+
+def test_a_gpu_without_a_name_is_no_other_gpu() -> None:
+    one, two = run(*BEFORE), run(*BEFORE)
+    nameless = two.with_tables(two.require("devices").with_columns(name=[None]))
+    assert "other-gpus" not in {note.code for note in pair(one, nameless).notes}
+
+
+def test_a_report_of_functions_alone_is_joined_by_function() -> None:
+    """No types of ops and no arguments of kernels, as in DLProf's kernel report."""
+    whole = run(("void ns::f<float, 1>(float*)", 0, 0, 400), ("void ns::f<float, 2>(float*)", 1, 500, 100))
+    short = run(("f", 0, 0, 400), ("f", 1, 500, 100))
+    short = pair(short, short).profiles[0]
+    untyped = short.with_tables(
+        *(short.require(name).with_columns(op_type=[None] * len(short.require(name))) for name in ("ops", "kernels"))
+    )
+    found = pair(whole, untyped)
+    assert [(one.name, one.sides) for one in found.kernels] == [("f", (500.0, 500.0))]
+    assert {(one.op_type, one.changes) for one in found.ops} == {("Conv2D", (0.0,)), ("Relu", (0.0,))}
+    assert found.renamed == ()
+
+
+def test_steps_of_no_length_have_no_ratio() -> None:
+    """A step of 0 ns is a clock that did not tick."""
+    found = figure(pair(timed([100] * 9), timed([100] * 8 + [0])), "step_time_ns").changes[0]
+    assert (found.difference, found.why) == ("cannot tell", "no ratio")
 
 
 def test_copies_of_the_counted_steps_alone_count() -> None:
@@ -256,7 +315,7 @@ def test_one_run_cannot_be_compared() -> None:
 def test_every_word_of_a_change_has_a_meaning() -> None:
     words = {"faster", "slower", "more", "less", "same", "within noise", "cannot tell", "not known"}
     assert set(DIFFERENCES) == words
-    assert set(WHYS) == {"few steps", "no steps", "ranges overlap", "steps differ", "one figure"}
+    assert set(WHYS) == {"few steps", "no steps", "ranges overlap", "steps differ", "one figure", "no ratio"}
 
 
 def test_autotuning_and_cut_runs_are_named() -> None:

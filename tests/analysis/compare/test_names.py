@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tcprobe.analysis.compare.names import compiled_names, layer_names, op_names
+from tcprobe.analysis.compare.names import compiled_names, kernel_names, layer_names, op_names
 
 
 @pytest.mark.parametrize(
@@ -34,6 +34,15 @@ def test_layers_numbered_anew(first: list[str], other: list[str], expected: dict
     one, two = layer_names([first, other])
     assert one == {name: name for name in first}
     assert two == {name: expected.get(name, name) for name in other}
+
+
+def test_functions_alone_shorten_the_names_of_others_and_nothing_else() -> None:
+    whole = ["void ns::fft<float, (bool)0>(float *)", "void ns::fft<float, (bool)1>(float *)", "void g<int>(int)"]
+    one, two = kernel_names([whole, ["fft", "volta_sgemm"]])
+    assert one == {whole[0]: "fft", whole[1]: "fft", whole[2]: whole[2]}
+    assert two == {"fft": "fft", "volta_sgemm": "volta_sgemm"}
+    (same, other) = kernel_names([whole, [*whole, "fft"]])  # a run that gives both means both
+    assert (same, other) == ({n: n for n in whole}, {n: n for n in [*whole, "fft"]})
 
 
 def test_a_third_run_may_have_the_names_of_the_second() -> None:

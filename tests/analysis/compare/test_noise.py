@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tcprobe.analysis.compare.noise import RESAMPLES, _student, likeness, medians, ratio_interval
+from tcprobe.analysis.compare.noise import RESAMPLES, _degrees, _student, likeness, medians, ratio_interval
 from tcprobe.schema.columns import FloatArray
 
 LENGTHS = st.lists(st.floats(1.0, 1e9), min_size=8, max_size=40).map(np.array)
@@ -67,8 +69,60 @@ def test_the_unit_of_the_lengths_does_not_matter(one: FloatArray, other: FloatAr
     assert scaled.likely_pct == pytest.approx(plain.likely_pct, rel=1e-6, abs=1e-6)
 
 
-def test_lengths_of_0_have_no_ratio() -> None:
-    assert ratio_interval(np.zeros(9), np.ones(9)) is None
+@pytest.mark.parametrize("odd", [0.0, -1.0, float("nan"), float("inf")])
+def test_what_is_no_length_has_no_ratio(odd: float) -> None:
+    assert ratio_interval(np.append(np.ones(8), odd), np.ones(9)) is None
+    assert ratio_interval(np.ones(9), np.append(np.ones(8), odd)) is None
+
+
+def test_figures_logged_with_three_digits_are_known_to_half_of_the_last() -> None:
+    # 193 and 194: the medians may be 193.49 and 193.51, or 192.5 and 194.5
+    one, other = np.full(8, 1.93e5), np.full(8, 1.94e5)
+    exact, rounded = ratio_interval(one, other), ratio_interval(one, other, rounded=True)
+    assert exact is not None
+    assert rounded is not None
+    assert exact.low_pct == pytest.approx(100.0 / 193.0)
+    assert rounded.low_pct <= 0.0 < 1.0 < rounded.high_pct < 1.05
+    far = ratio_interval(one, np.full(8, 1.95e5), rounded=True)
+    assert far is not None
+    assert 0.51 < far.low_pct < 0.52  # 194.5 / 193.5 - 1 = 0.517 %
+    digits = ratio_interval(one + 0.123456, other + 0.123456, rounded=True)
+    assert digits is not None
+    assert digits.low_pct == pytest.approx(100.0 / 193.0, rel=1e-4)  # all digits of it: nothing to add
+
+
+def test_eight_steps_against_a_thousand_are_as_sure_as_eight() -> None:
+    """The degrees of freedom are those of the short run: 11 % of equal runs differed with those of both."""
+    assert _degrees([1.0, 0.0], [8.0, 1000.0]) == pytest.approx(7.0)
+    assert _degrees([1.0, 1.0], [8.0, 8.0]) == pytest.approx(14.0)
+    assert _degrees([0.0, 0.0], [8.0, 8.0]) == pytest.approx(14.0)
+    assert _degrees([1.0, 1.0], [1.0, 1.0]) == pytest.approx(2.0)
+    rng, wrong = np.random.default_rng(3), 0
+    for _ in range(200):
+        found = ratio_interval(alike(8, 0.0, rng), alike(1000, 0.0, rng))
+        assert found is not None
+        wrong += not found.low_pct <= 0.0 <= found.high_pct
+    assert wrong / 200 <= 0.09
+
+
+def test_steps_of_two_lengths_are_not_told_apart_by_chance() -> None:
+    """Steps that take 100 or 110, as where every other one writes a log: the median is either."""
+    rng, wrong = np.random.default_rng(6), 0
+    for _ in range(100):
+        one, two = (np.where(rng.random(count) < 0.5, 100.0, 110.0) for count in (20, 21))
+        found = ratio_interval(one, two)
+        assert found is not None
+        wrong += not found.low_pct <= 0.0 <= found.high_pct
+    assert wrong <= 5
+
+
+def test_a_million_steps_are_compared_in_seconds() -> None:
+    lengths = np.random.default_rng(1).lognormal(0.0, 0.05, 1_000_000)
+    began = time.monotonic()
+    found = ratio_interval(lengths[::-1].copy(), 1.001 * lengths)
+    assert time.monotonic() - began < 20.0
+    assert found is not None
+    assert 0.05 < found.low_pct < 0.1 < found.high_pct < 0.15
 
 
 def test_equal_lengths_in_each_run_differ_by_their_ratio_alone() -> None:

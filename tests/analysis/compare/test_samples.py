@@ -97,6 +97,32 @@ def test_one_step_on_two_gpus() -> None:
     assert set(wgrad.before).isdisjoint(wgrad.after)
 
 
+def test_one_run_in_two_formats_is_one_run() -> None:
+    """Nsight Systems of two years exported one report: all is equal."""
+    found = make_comparison([shared(f"samples/nsys/rtx3090_tensorrt_nsys2023.{n}.sqlite") for n in (1, 4)])
+    assert {change.difference for one in found.figures for change in one.changes} == {"same"}
+    assert {one.changes for rows in (found.ops, found.kernels) for one in rows} == {(0.0,)}
+    assert found.renamed == ()
+
+
+def test_reports_of_one_run_of_dlprof_differ_in_nothing_that_both_tell() -> None:
+    folder = shared("samples/dlprof/pytorch_1.8")
+    found = make_comparison([folder, folder / "dlprof_kernel.csv"])
+    told = {change.difference for one in found.figures for change in one.changes if one.metric != "cause_unknown_ns"}
+    assert told == {"same", "not known", "cannot tell"}
+    assert {one.changes for rows in (found.ops, found.kernels) for one in rows} == {(0.0,)}
+    assert found.renamed == ()
+    assert "other-gpus" not in {note.code for note in found.notes}
+
+
+def test_a_table_of_kernels_knows_no_causes_that_could_be_less() -> None:
+    found = make_comparison([shared(BEFORE), shared("samples/nsys_stats/h100x2_mfu_before_cuda_gpu_kern_sum.csv")])
+    causes = {one.metric: one.changes[0] for one in found.figures if one.metric.startswith("cause_")}
+    assert causes["cause_used_ns"].why == causes["cause_never_ns"].why == "ranges overlap"
+    assert causes["cause_copy_ns"].difference == "not known"
+    assert figure(found, "kernel_time_ns").changes[0].difference == "same"
+
+
 def test_reports_of_dlprof_are_held_against_one_another_by_their_sums() -> None:
     folder = "samples/dlprof/simple_0.16_json"
     names = [f"{gpu}_roberta-large_128-32.json" for gpu in ("a100-40gb-400w", "v100-16gb-300w")]

@@ -23,6 +23,8 @@ V100 = find_gpu("v100-sxm2")
 A100 = find_gpu("a100-sxm-40")
 FLOAT32 = off("dtype", 40, dtype="float32", gpu="Tesla V100 SXM2")
 HALF_IDLE = waits(100, 50)
+TUNED: Final = Tuning(14, 621, 97.0 * MS, 97.0, "alex_net/conv2d_1/Relu", 58)
+SLICED: Final = (("mixed_float16", None), ("slice_filters", "generator/conv2d_3"))
 OTHER: Final = frozenset({("other/MatMul", "MatMul")})
 KERNELS: Final[dict[str, Any]] = {"kernel_ns": 100.0 * MS}
 CONV = Where("conv", "conv/Conv2D", "forward", "model.py:7")
@@ -108,6 +110,12 @@ BAD: Final[dict[str, list[RunSubject]]] = {
         subject(facts=Facts(layout=replace(CASTS, casts_ns=10.0 * MS)), framework="tensorflow", **KERNELS),
         subject(facts=Facts(layout=replace(CASTS, casts_ns=2.0 * MS)), framework="pytorch", **KERNELS),
         subject(facts=Facts(layout=CASTS), steps=None, **KERNELS),
+        # channels last already: the library converts for kernels off the Tensor Cores
+        *(
+            subject(off(kind, 40), facts=Facts(layout=LayoutWork(20.0 * MS, 0.0, CONV, "Conv2D", 9.0 * MS)), **KERNELS)
+            for kind in ("dtype", "tf32", "gpu")
+        ),
+        subject(facts=Facts(layout=replace(CASTS, casts_ns=0.0, op_type="Transpose")), **KERNELS),
     ],
     "TC312": [
         subject(facts=Facts(scaling=LossScaling(4, 0.5 * MS, 2.0 * MS)), waiting=waits(5, 2)),
@@ -134,6 +142,9 @@ BAD: Final[dict[str, list[RunSubject]]] = {
     "TC317": [
         subject(what_ifs=(what_if("mixed_bfloat16", 10, 20, 30),), framework="tensorflow", **KERNELS),
         subject(what_ifs=(what_if("mixed_float16", 0, 4, 30, may_cost=True),), **KERNELS),
+        # 16 bits alone likely cost, for one layer: there is no row of them
+        subject(what_ifs=(what_if("together", 0, 14, 20, holds=SLICED),), framework="tensorflow", **KERNELS),
+        subject(what_ifs=(what_if("together", 0, 14, 20, holds=(*SLICED, ("change_size", "a"))),), **KERNELS),
     ],
 }
 GOOD: Final[dict[str, list[RunSubject]]] = {
@@ -165,10 +176,15 @@ GOOD: Final[dict[str, list[RunSubject]]] = {
         subject(facts=Facts(tiny=TINY), waiting=waits(100, 50, "capture")),  # kernels of what is no step
         subject(facts=Facts(tiny=TINY), steps=None),
     ],
-    "TC311": [subject(facts=Facts(layout=replace(CASTS, ns=4.0 * MS, casts_ns=0.0)), **KERNELS), subject(**KERNELS)],
+    "TC311": [
+        subject(facts=Facts(layout=CASTS), tuning=TUNED, **KERNELS),
+        subject(facts=Facts(layout=replace(CASTS, ns=4.0 * MS, casts_ns=0.0)), **KERNELS),
+        subject(**KERNELS),
+    ],
     "TC312": [
         subject(facts=Facts(scaling=LossScaling(4, 0.5 * MS, 0.0)), waiting=None),
         subject(facts=Facts(scaling=LossScaling(4, 0.5 * MS, 0.0)), steps=None),
+        subject(facts=Facts(scaling=LossScaling(4, 0.5 * MS, 2.0 * MS)), waiting=waits(5, 2), tuning=TUNED),
     ],
     "TC313": [
         subject(facts=Facts(warm_up=WarmUp(10))),
@@ -188,12 +204,15 @@ GOOD: Final[dict[str, list[RunSubject]]] = {
         subject(facts=Facts(memory=replace(ROOM, peak_bytes=20e9), small_ns=30.0 * MS), **KERNELS),
         subject(facts=Facts(memory=ROOM, small_ns=9.0 * MS), **KERNELS),
         subject(facts=Facts(memory=ROOM), waiting=HALF_IDLE, gaps=(gap(50, "input"),)),
+        subject(facts=Facts(memory=ROOM, small_ns=30.0 * MS), tuning=TUNED, **KERNELS),
         subject(facts=Facts(memory=ROOM), **KERNELS),
     ],
     "TC316": [subject()],
     "TC317": [
         subject(**KERNELS),
         subject(what_ifs=(what_if("mixed_bfloat16", 0, 0, 3),), **KERNELS),
+        subject(what_ifs=(what_if("together", 0, 14, 20, holds=SLICED[1:]),), **KERNELS),
+        subject(what_ifs=(what_if("together", 0, 14, 20, holds=(SLICED[0], ("change_size", "a"))),), **KERNELS),
         subject(off("tf32", 40), what_ifs=(what_if("mixed_bfloat16", 10, 20, 30),), **KERNELS),
     ],
 }

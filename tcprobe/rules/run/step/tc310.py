@@ -10,7 +10,7 @@ from tcprobe.rules.run import words
 from tcprobe.rules.run.base import RunSubject
 from tcprobe.rules.run.facts import TINY_NS
 from tcprobe.rules.run.waiting import spoken_of
-from tcprobe.schema.advice import Advice
+from tcprobe.schema.advice import LAUNCHES, WAITING, Advice
 from tcprobe.schema.statement import say
 
 LEAST: Final = 50  # tiny kernels in a step: fewer take less than a millisecond of launches
@@ -89,4 +89,5 @@ def check(subject: RunSubject) -> Iterator[Advice]:
             step_ns=waiting.step_ns,
         ),
         concern,
+        draws_on=frozenset([LAUNCHES, WAITING] if short else [LAUNCHES]),
     )

@@ -9,6 +9,7 @@ from tcprobe.rules.base import RuleDoc, Says, Template
 from tcprobe.rules.run import words
 from tcprobe.rules.run.base import RunSubject
 from tcprobe.schema.advice import Advice
+from tcprobe.schema.kinds import BlockerKind
 from tcprobe.schema.statement import say
 
 LEAST_PCT: Final = 5.0  # of the kernel time: a few transposes are in every model
@@ -24,6 +25,9 @@ DOC: Final = RuleDoc(
         "any. Transposes come from images with channels first, from layouts that a library converts around each "
         "convolution, and from attention heads that are split off by transposes. Casts come from layers that compute "
         "in another precision than their neighbours; mixed precision itself casts each weight once a step.\n\n"
+        "Convolutions off the Tensor Cores are run with channels first: TensorFlow converts images and filters for "
+        "them though the model has channels last already. There the precision comes first, which brings them onto the "
+        "Tensor Cores; on a GPU without any, channels first is the layout to keep.\n\n"
         f"Less than {LEAST_PCT:g} % of the kernel time is not listed. XLA fuses many of them with their neighbours: "
         "those have no kernel of their own and do not count."
     ),
@@ -34,6 +38,8 @@ DOC: Final = RuleDoc(
         "NVIDIA Deep Learning Performance, Convolutional Layers User's Guide, section Tensor Layouts: NHWC avoids "
         "transposes around Tensor Core kernels",
         "PyTorch tutorials, Channels Last Memory Format",
+        "TensorFlow, core/kernels, ComputeInNhwcEnabled: fp16 on Volta and later, bf16 and TF32 on Ampere and later "
+        "compute in NHWC, all other configurations in NCHW",
     ),
 )
 LAYOUT: Final[dict[str | None, str]] = {
@@ -49,10 +55,39 @@ CASTS: Final[dict[str | None, str]] = {
 }
 
 
+LOWER: Final = (
+    "Lower the precision first ({code}), then measure again: convolutions off the Tensor Cores are run with channels "
+    "first, and images and filters converted for them"
+)
+FIRST: Final = (
+    "Keep images with channels first (NCHW), the layout of kernels without Tensor Cores, where the model allows"
+)
+ORDER: Final = (
+    "Keep one order of dimensions through the whole model: images with channels last (NHWC), nothing transposed "
+    "between layers"
+)
+"""Where the model transposes most itself, as attention does around its heads."""
+TRANSPOSES: Final = ("transpose", "permute", "contiguous")
+RULE_OF: Final[Mapping[BlockerKind, str]] = {"dtype": "TC303", "tf32": "TC304", "tf32_unknown": "TC304"}
+NONE_HERE: Final[tuple[BlockerKind, ...]] = ("gpu", "not_nvidia")
+
+
+def _layout(fields: Mapping[str, Any]) -> str:
+    """Return what to do about a layout: by what keeps the op, around which it changes, off the Tensor Cores."""
+    kept_off: BlockerKind | None = fields["kept_off"]
+    op_type = (fields["op_type"] or "").lower()
+    if any(word in op_type for word in TRANSPOSES):
+        return ORDER
+    if "conv" in op_type and kept_off in NONE_HERE:
+        return FIRST
+    code = RULE_OF.get(kept_off) if kept_off and "conv" in op_type else None
+    return LOWER.format(code=code) if code else words.said(LAYOUT, fields["framework"])
+
+
 def _says(fields: Mapping[str, Any]) -> Template:
-    ways = [LAYOUT] if fields["transposes"] else []
-    ways += [CASTS] if fields["casts"] else []
-    order = ". ".join(words.said(way, fields["framework"]) for way in ways)
+    ways = [_layout(fields)] if fields["transposes"] else []
+    ways += [words.said(CASTS, fields["framework"])] if fields["casts"] else []
+    order = ". ".join(ways)
     what = "change layout and type" if len(ways) > 1 else "change type" if fields["casts"] else "change layout"
     kind = " ({op_type})" if fields["op_type"] else ""
     place = "{layer}" if fields["has_layer"] else f"{{op!n}}{kind}" if fields["op"] else ""
@@ -64,9 +99,9 @@ SAYS: Final[Says] = {"keep_layout": _says}
 
 
 def check(subject: RunSubject) -> Iterator[Advice]:
-    """Yield one item where such kernels take a noticeable part of the kernel time."""
+    """Yield one item where such kernels take a noticeable part of the kernel time; none of steps with autotuning."""
     found = subject.facts.layout
-    if found is None or subject.kernel_ns <= 0:
+    if found is None or subject.kernel_ns <= 0 or subject.tuning is not None:
         return
     share = 100.0 * found.ns / subject.kernel_ns
     if share < LEAST_PCT:
@@ -81,8 +116,10 @@ def check(subject: RunSubject) -> Iterator[Advice]:
             has_layer=found.where.layer is not None,
             op=found.where.op,
             op_type=found.op_type,
+            kept_off=next((op.blocker.kind for op in subject.off if op.row["op"] == found.where.op), None),
             op_ns=found.op_ns / subject.steps if subject.steps else None,
         ),
         subject.concern(min(share, 100.0), "kernel_time", found.ns),
         found.where,
+        draws_on=frozenset(name for name in (found.where.op, found.where.layer) if name),
     )

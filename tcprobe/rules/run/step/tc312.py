@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from tcprobe.rules.base import RuleDoc, Says, Template
 from tcprobe.rules.run.base import RunSubject
-from tcprobe.schema.advice import Advice
+from tcprobe.schema.advice import LAUNCHES, WAITING, Advice
 from tcprobe.schema.statement import say
 
 DOC: Final = RuleDoc(
@@ -60,7 +60,13 @@ SAYS: Final[Says] = {"fix_scale": _says}
 def check(subject: RunSubject) -> Iterator[Advice]:
     """Yield one item where the ops of dynamic loss scaling are found and the length of a step is known."""
     found, waiting = subject.facts.scaling, subject.waiting
-    if found is None or waiting is None or not subject.steps or waiting.length == "capture":
+    if (
+        found is None
+        or waiting is None
+        or not subject.steps
+        or waiting.length == "capture"
+        or subject.tuning is not None
+    ):
         return
     spent, waits = subject.in_step(found.ns) or 0.0, subject.waits_in_step(found.waiting_ns) or 0.0
     concern = subject.of_step(spent + min(waits, waiting.idle_ns), "loss scaling", found.ns / subject.steps)
@@ -76,4 +82,5 @@ def check(subject: RunSubject) -> Iterator[Advice]:
             step_ns=waiting.step_ns,
         ),
         concern,
+        draws_on=frozenset([LAUNCHES, WAITING] if waits else [LAUNCHES]),
     )

@@ -98,6 +98,7 @@ def check(subject: RunSubject) -> Iterator[Advice]:
         ),
         subject.concern(min(top.share_pct, 100.0), "kernel_time", top.ns),
         top.where,
+        draws_on=frozenset(name for name in (top.where.op, top.where.layer) if name),
     )
 
 

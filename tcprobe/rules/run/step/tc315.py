@@ -9,7 +9,7 @@ from tcprobe.rules.base import RuleDoc, Says, Template
 from tcprobe.rules.run.base import RunSubject
 from tcprobe.rules.run.facts import MemoryUse
 from tcprobe.rules.run.waiting import told
-from tcprobe.schema.advice import Advice
+from tcprobe.schema.advice import WAITING, Advice
 from tcprobe.schema.statement import FieldValue, say
 from tcprobe.schema.waits import HostWork, Waiting
 
@@ -60,7 +60,13 @@ SAYS: Final[Says] = {"larger_batch": _says}
 def check(subject: RunSubject) -> Iterator[Advice]:
     """Yield one item where memory is free, and products are too small or the host is busy once a step."""
     memory, waiting = subject.facts.memory, subject.waiting
-    if memory is None or memory.used_pct >= MOST_USED_PCT or waiting is None or waiting.length == "capture":
+    if (
+        memory is None
+        or memory.used_pct >= MOST_USED_PCT
+        or waiting is None
+        or waiting.length == "capture"
+        or subject.tuning is not None
+    ):
         return
     small, waits = _small(subject), _waits(subject, waiting)
     if small or waits:
@@ -79,7 +85,7 @@ def _item(subject: RunSubject, memory: MemoryUse, small: float, waits: float) ->
         at_most_pct=concern.share_pct,
         step_ns=concern.step_ns,
     )
-    return Advice(DOC.code, say("larger_batch", **said), concern)
+    return Advice(DOC.code, say("larger_batch", **said), concern, draws_on=frozenset([WAITING] if waits else ()))
 
 
 def _small(subject: RunSubject) -> float:
