@@ -5,9 +5,23 @@ from __future__ import annotations
 import sys
 from types import TracebackType
 
-__all__ = ["__version__", "step"]
+_API = (
+    *("Comparison", "Finding", "KerasCallback", "NoTable", "Profile", "TcprobeError"),
+    *("audit_shapes", "compare", "profile", "read"),
+)
+__all__ = ["Comparison", "Finding", "KerasCallback", "NoTable", "Profile", "TcprobeError", "__version__",
+           "audit_shapes", "compare", "profile", "read", "step"]  # fmt: skip
 
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> object:
+    # Workloads import this module in any interpreter; what reports need is loaded when it is asked for.
+    if name not in _API:
+        raise AttributeError(f"module 'tcprobe' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module("tcprobe.api"), name)
 
 
 class step:  # noqa: N801

@@ -27,7 +27,7 @@ ORDER = (
         {"source"},
         {"rules", "calibration"},
     ),
-    *({"capture", "readers", "analysis", "audit", "report"}, {"flows"}, {"cli"}, {"__main__"}),
+    *({"capture", "readers", "analysis", "audit", "report"}, {"flows"}, {"cli", "api"}, {"__main__"}),
 )
 """The rooms from the ground up: a room imports only rooms further down, never one of its own floor."""
 LEAVES = {"probe": set[str](), "": set[str]()}
@@ -78,8 +78,8 @@ WITHIN = {
         {"formatting", "provenance"},
         {"blocks", "sentences"},
         {"document"},
-        {"base", "grid", "scan"},
-        {"audit", "key_node", "run", "csv", "github", "json", "markdown", "sarif", "text"},
+        {"base", "grid"},
+        {"audit", "key_node", "run", "csv", "github", "html", "json", "markdown", "sarif", "text"},
         {"compare"},
     ),
     "rules": ({"model"}, {"base"}, {"precision", "run", "sizes"}, {"registry"}, {"says"}),

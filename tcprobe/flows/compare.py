@@ -28,9 +28,18 @@ def make_comparison(paths: Sequence[Path], options: Options | None = None) -> Co
         UsageError: fewer than two paths, a path has several runs, or an option does not fit a profile; it names which.
         MeasurementFailed: a GPU was used in a run and no kernel was recorded; likewise.
     """
-    if len(paths) < 2:
+    return compare_all(paths, paths, options)
+
+
+def compare_all(given: Sequence[Path | Profile], paths: Sequence[Path], options: Options | None = None) -> Comparison:
+    """Compare profiles, and those at paths, with the first; `paths` are what all of them are called after.
+
+    Raises:
+        As `make_comparison`.
+    """
+    if len(given) < 2:
         raise UsageError("compare takes two runs or more", "as in: tcprobe compare RUN_A RUN_B")
-    return compare([_read(path, options) for path in paths], short_names(paths))
+    return compare([one if isinstance(one, Profile) else _read(one, options) for one in given], short_names(paths))
 
 
 def judged(

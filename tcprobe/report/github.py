@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Final, TextIO
 
 from tcprobe.report.base import RenderSpec
+from tcprobe.report.document import Notice, Scanned, ScanResult
 from tcprobe.report.formatting import relative
-from tcprobe.report.scan import Notice, Scanned, ScanResult
 from tcprobe.schema.place import Place
 from tcprobe.visible import shown
 

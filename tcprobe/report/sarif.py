@@ -15,8 +15,8 @@ from urllib.parse import quote
 
 from tcprobe import __version__
 from tcprobe.report.base import RenderSpec
+from tcprobe.report.document import Notice, Scan, Scanned, ScanResult
 from tcprobe.report.formatting import relative
-from tcprobe.report.scan import Notice, Scan, Scanned, ScanResult
 from tcprobe.rules.base import RuleDoc
 from tcprobe.schema.finding import Edit, Fix
 from tcprobe.schema.place import Place

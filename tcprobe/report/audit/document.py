@@ -10,8 +10,7 @@ from tcprobe.schema.finding import AuditReport
 
 if TYPE_CHECKING:
     from tcprobe.report.blocks import Block
-    from tcprobe.report.document import DataTable
-    from tcprobe.report.scan import Scan
+    from tcprobe.report.document import DataTable, Scan
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 from tcprobe.report.audit import unjudged, words
 from tcprobe.report.audit.spec import AuditSpec
-from tcprobe.report.scan import Notice, Scan, ScanResult
+from tcprobe.report.document import Notice, Scan, ScanResult
 from tcprobe.schema.finding import Audited, AuditReport, Finding, Range
 
 

@@ -1,0 +1,132 @@
+"""`tcprobe.compare`: runs side by side."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+from tcprobe.api.profile import Profile
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pandas as pd
+
+    from tcprobe.report.compare.document import ComparisonDocument
+    from tcprobe.schema.changes.comparison import Comparison as Compared
+
+Run: TypeAlias = "str | os.PathLike[str] | Profile"
+
+
+def compare(first: Run, *others: Run) -> Comparison:
+    """Hold runs against the first one, as `tcprobe compare` does.
+
+    Args:
+        first, others: paths as `read` takes, or profiles.
+
+    Raises:
+        TcprobeError: there is no other run, or one cannot be used.
+    """
+    from tcprobe.flows.compare import compare_all
+
+    given = [one.analysed() if isinstance(one, Profile) else Path(one) for one in (first, *others)]
+    paths = [one.path if isinstance(one, Profile) else Path(one) for one in (first, *others)]
+    return Comparison(compare_all(given, paths))
+
+
+class Comparison:
+    """Runs side by side: their figures, layers, ops and kernels as DataFrames, and the report.
+
+    ``figures`` has a row for each figure and run; ``layers``, ``ops`` and ``kernels`` one for each name and run, with
+    its time in a step and the change from the first run, in ns. NA is what is not known.
+    """
+
+    def __init__(self, compared: Compared) -> None:
+        self._compared = compared
+
+    def __repr__(self) -> str:
+        return f"<tcprobe.Comparison: {self.answer}>"
+
+    def _repr_html_(self) -> str:
+        from tcprobe.api.shown import rendered
+
+        return rendered(self._document(), "html")
+
+    @property
+    def answer(self) -> str:
+        """Whether the second run is faster than the first, by how much, and whether noise explains it."""
+        from tcprobe.report.compare.words import answer
+
+        return answer(self._compared, 1)[0]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What each run is called."""
+        return self._compared.names
+
+    @property
+    def figures(self) -> pd.DataFrame:
+        """Headline figures: metric, unit, run, value, range, and how it differs from the first run's."""
+        return self._frame("figure")
+
+    @property
+    def layers(self) -> pd.DataFrame:
+        """Layers by time in a step."""
+        return self._frame("layer")
+
+    @property
+    def ops(self) -> pd.DataFrame:
+        """Ops by time in a step."""
+        return self._frame("op")
+
+    @property
+    def kernels(self) -> pd.DataFrame:
+        """Kernels by time in a step."""
+        return self._frame("kernel")
+
+    @property
+    def renamed(self) -> pd.DataFrame:
+        """Ops whose kernels changed name."""
+        return self._frame("renamed")
+
+    @property
+    def losses(self) -> pd.DataFrame:
+        """What the workloads logged, by step and run."""
+        return self._frame("loss")
+
+    @property
+    def notes(self) -> Sequence[dict[str, object]]:
+        """What limits the comparison."""
+        return [asdict(note) for note in self._compared.notes]
+
+    def to_text(self, width: int | None = None) -> str:
+        """Return the comparison as `tcprobe compare` prints it."""
+        return self._as("text", width)
+
+    def to_markdown(self) -> str:
+        """Return the comparison as Markdown for a pull request."""
+        return self._as("markdown")
+
+    def to_json(self) -> str:
+        """Return everything as JSON."""
+        return self._as("json")
+
+    def _as(self, name: str, width: int | None = None) -> str:
+        from tcprobe.api.shown import rendered
+
+        return rendered(self._document(), name, width)
+
+    def _document(self) -> ComparisonDocument:
+        from tcprobe.report.compare.document import ComparisonDocument
+
+        return ComparisonDocument(self._compared)
+
+    def _frame(self, name: str) -> pd.DataFrame:
+        import pandas as pd
+
+        from tcprobe.report.compare.document import TABLES
+
+        table = TABLES[name](self._compared)
+        return pd.DataFrame(list(table.rows()), columns=list(table.columns)).convert_dtypes()

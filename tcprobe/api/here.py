@@ -1,0 +1,136 @@
+"""`tcprobe.profile` and `tcprobe.KerasCallback`: profile training in this process."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tcprobe.api.profile import Profile
+
+if TYPE_CHECKING:
+    from tcprobe.capture.here import Recorder
+
+
+def profile(
+    function: Callable[[], Any],
+    *,
+    steps: int = 10,
+    timed: int = 20,
+    warmup: int = 10,
+    output: str | os.PathLike[str] | None = None,
+    force: bool = False,
+    target_gpu: str | None = None,
+) -> Profile:
+    """Call a function again and again, each call one training step, and report on the steps.
+
+    The first `warmup` calls count nowhere, the next `timed` are timed without the profiler, the last `steps` are taken
+    under TensorFlow's. What `tcprobe report` shows of the run folder is the same.
+
+    Args:
+        function: one training step; what it returns is not looked at.
+        steps, timed, warmup: how many calls of each kind.
+        output: the run folder; None derives a name below ``tcprobe-runs``.
+        force: replace an earlier run folder.
+        target_gpu: GPU for which a run without one is judged.
+
+    Raises:
+        TcprobeError: TensorFlow is not installed, a profiler session is open, or the folder cannot be written.
+        Exception: what the function raises; the folder then stays, marked as partial.
+    """
+    from tcprobe.analysis import Options
+    from tcprobe.capture.here import Window
+    from tcprobe.flows.here import profile_function
+
+    path = None if output is None else Path(output)
+    window = Window(warmup, timed, steps)
+    folder, found = profile_function(function, window, path, force, Options(target_gpu=target_gpu))
+    return Profile(found, folder)
+
+
+def KerasCallback(  # noqa: N802 - a class to its users, made when Keras is there
+    steps: int = 10,
+    *,
+    timed: int = 20,
+    warmup: int = 10,
+    output: str | os.PathLike[str] | None = None,
+    force: bool = False,
+) -> Any:
+    """Return a callback for ``model.fit`` that profiles some of its batches; afterwards it has `profile`.
+
+    Batches count from the start of training, validation apart; with ``steps_per_execution`` each call is one step.
+    Training that ends before the window does leaves what there is.
+
+    Args:
+        steps: batches under the profiler.
+        timed: batches timed without it before these.
+        warmup: batches before all, which count nowhere.
+        output: the run folder; None derives a name below ``tcprobe-runs``.
+        force: replace an earlier run folder.
+
+    Raises:
+        TcprobeError: TensorFlow is not installed.
+    """
+    from tcprobe.capture.here import Recorder, Window
+
+    recorder = Recorder.make(Window(warmup, timed, steps), "fit", None if output is None else Path(output), force)
+    import tensorflow as tf
+
+    class Callback(tf.keras.callbacks.Callback):  # type: ignore[misc, name-defined, unused-ignore]
+        """Marks each batch as a step, and reports when the window is over."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.batches = _Batches(recorder)
+
+        @property
+        def profile(self) -> Profile | None:
+            """The report; None until the window is over."""
+            return self.batches.profile
+
+        def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:  # noqa: ARG002 - Keras' signature
+            self.batches.begin()
+
+        def on_train_batch_end(self, batch: int, logs: Any = None) -> None:  # noqa: ARG002
+            self.batches.end()
+
+        def on_train_end(self, logs: Any = None) -> None:  # noqa: ARG002
+            self.batches.conclude()
+
+    return Callback()
+
+
+class _Batches:
+    """The steps of a recorder as batches begin and end.
+
+    Attributes:
+        profile: the report; None until there is one.
+    """
+
+    def __init__(self, recorder: Recorder) -> None:
+        self.profile: Profile | None = None
+        self._recorder = recorder
+        self._step: Any = None
+
+    def begin(self) -> None:
+        """Enter a step, until the window is over."""
+        if self.profile is None and not self._recorder.is_over:
+            self._step = self._recorder.step()
+            self._step.__enter__()
+
+    def end(self) -> None:
+        """Leave the step; report after the last one."""
+        if self._step is not None:
+            step, self._step = self._step, None
+            step.__exit__(None, None, None)
+        if self.profile is None and self._recorder.is_over:
+            self.conclude()
+
+    def conclude(self) -> None:
+        """Write the folder and report on it; a second call does nothing."""
+        from tcprobe.flows.report import make_report
+
+        if self.profile is None:
+            folder = self._recorder.finish()
+            self.profile = Profile(make_report(folder), folder)

@@ -1,0 +1,120 @@
+"""The Python API on recorded runs: what its names give, and what they say where there is nothing to give."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import tcprobe
+from tcprobe.schema.tables import TABLES
+from tests.fixtures.gpu_run.make import RUN, load
+from tests.support import ROOT
+
+DOCS = ROOT / "docs" / "python-api.md"
+
+
+@pytest.fixture(scope="module")
+def profile() -> tcprobe.Profile:
+    return tcprobe.read(RUN)
+
+
+def test_importing_it_loads_nothing_heavy() -> None:
+    code = "import sys, tcprobe; print(sorted({'numpy', 'pandas', 'tensorflow', 'tcprobe.api'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_every_name_is_documented_and_there() -> None:
+    told = DOCS.read_text(encoding="utf-8")
+    for name in tcprobe.__all__:
+        assert getattr(tcprobe, name) is not None
+        assert name == "__version__" or f"`tcprobe.{name}" in told, name
+
+
+def test_the_stub_names_what_the_module_has() -> None:
+    stub = ast.parse((ROOT / "tcprobe" / "__init__.pyi").read_text(encoding="utf-8"))
+    named = {alias.asname for node in stub.body if isinstance(node, ast.ImportFrom) for alias in node.names}
+    named |= {node.name for node in stub.body if isinstance(node, ast.ClassDef)}
+    assert set(tcprobe.__all__) - {"__version__"} <= named
+
+
+def test_tables_are_frames(profile: tcprobe.Profile) -> None:
+    kernels = profile.kernels
+    assert isinstance(kernels, pd.DataFrame)
+    assert str(kernels.dtypes["sum_ns"]) == "Int64"
+    assert kernels.sum_ns.sum() == profile.figure("kernel_time_ns")["value"]
+    assert profile.causes.split_ns.sum() == 14_263_000  # the window of the one GPU
+    assert set(TABLES) <= set(dir(profile))
+
+
+def test_a_table_that_is_not_there_says_why(profile: tcprobe.Profile) -> None:
+    with pytest.raises(tcprobe.NoTable, match=r"has no range_kernels: "):
+        _ = profile.range_kernels
+    assert not hasattr(profile, "range_kernels")
+    assert "range_kernels" in profile.absent
+    with pytest.raises(AttributeError, match="did you mean 'kernels'"):
+        _ = profile.kernles
+    with pytest.raises(KeyError, match="did you mean 'step_time_ns'"):
+        profile.figure("step_time")
+
+
+def test_it_is_the_report_of_the_command(profile: tcprobe.Profile) -> None:
+    command = [sys.executable, "-m", "tcprobe", "report", str(RUN)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert profile.to_text() == done.stdout
+    assert json.loads(profile.to_json())["schema"] == 1
+    assert profile.to_markdown().startswith("# Tensor Core report")
+    assert profile.what_to_do[0] in done.stdout
+
+
+def test_saved_tables_are_those_of_the_command(profile: tcprobe.Profile, tmp_path: Path) -> None:
+    files = profile.save(tmp_path / "tables")
+    assert {"kernels.csv", "causes.csv"} <= {file.name for file in files}
+    with pytest.raises(tcprobe.TcprobeError, match="exists already"):
+        profile.save(tmp_path / "tables")
+
+
+def test_a_notebook_shows_it_whole_and_escaped(tmp_path: Path) -> None:
+    run = load()
+    run.record["host"] = "<script>alert(1)</script>"
+    shown = tcprobe.read(run.write(tmp_path / "run"))._repr_html_()
+    assert shown.startswith('<div class="tcprobe">')
+    assert "<script" not in shown
+    assert "&lt;script&gt;alert(1)" in shown
+    assert "Where a step goes" in shown
+    assert len(shown) < 300_000
+    assert shown.count("<table") == shown.count("</table>")
+
+
+def test_runs_compare_by_path_and_by_profile(profile: tcprobe.Profile) -> None:
+    found = tcprobe.compare(profile, RUN)
+    assert found.names == (str(RUN), str(RUN)) or len(set(found.names)) == 2
+    figures = found.figures
+    assert list(figures[figures.metric == "step_time_ns"].value) == [4_124_000, 4_124_000]
+    assert found.answer.startswith("Cannot tell whether B is faster or slower than A")
+    assert "Figures" in found._repr_html_()
+    assert found.to_markdown().startswith("## tcprobe: ")
+    with pytest.raises(tcprobe.TcprobeError, match="two runs or more"):
+        tcprobe.compare(profile)
+
+
+def test_errors_are_those_of_tcprobe(tmp_path: Path) -> None:
+    with pytest.raises(tcprobe.TcprobeError) as raised:
+        tcprobe.read(tmp_path / "nowhere")
+    assert "nowhere" in str(raised.value)
+
+
+def test_an_audit_of_source() -> None:
+    findings = tcprobe.audit_shapes(ROOT / "workloads" / "train_gan.py", mode="source", dtype="float16")
+    one = next(found for found in findings if found.dimension == "filters" and found.size == 1)
+    assert one.code == "TC101" or one.code.startswith("TC1")
+    assert one.file is not None and one.file.endswith("train_gan.py")
+    assert str(one).startswith(f"{one.file}:{one.line}: {one.code} ")
+    with pytest.raises(tcprobe.TcprobeError, match="neither a path nor a Keras model"):
+        tcprobe.audit_shapes(3)
