@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from os.path import commonpath
 from typing import Any, Final
 
 from tcprobe import __version__
@@ -88,7 +89,7 @@ class ComparisonDocument:
         return TABLES[self.by[0] if self.by else "figure"](self.comparison)
 
     def _runs(self) -> Facts:
-        paths = [", ".join(profile.metadata.paths) or name for name, profile in self._pairs()]
+        paths = [_path(profile.metadata.paths) or name for name, profile in self._pairs()]
         return Facts(tuple(zip(called(self.comparison), paths, strict=True)))
 
     def _pairs(self) -> Iterator[tuple[str, Profile]]:
@@ -116,6 +117,11 @@ class ComparisonDocument:
 
     def _notes(self) -> Remarks:
         return Remarks(tuple(Remark(note.level, note.message, note.remedy) for note in self.comparison.notes))
+
+
+def _path(paths: Sequence[str]) -> str:
+    """Return the path of a run: its file, or the folder of its files."""
+    return paths[0] if len(paths) == 1 else commonpath(paths) if paths else ""
 
 
 def as_json(verdict: Verdict) -> dict[str, Any]:
