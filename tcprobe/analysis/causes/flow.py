@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from tcprobe.analysis.causes.around import around_ops
 from tcprobe.analysis.causes.bar import Split, build_causes, split_of
 from tcprobe.analysis.causes.kernels import OpFacts, few_of, kernel_causes, short
 from tcprobe.analysis.causes.parts import part_of
@@ -30,14 +31,19 @@ def with_causes(profile: Profile, inputs: SummaryInputs, gpu: KnownGpu) -> Profi
     kernels, ops = profile.table("kernels"), profile.require("ops")
     if kernels is None or not len(kernels):
         return profile.with_absent(causes=profile.absent.get("kernels", "the source has no kernel times"))
-    speeds = Speeds(inputs, gpu, _layout_ns(kernels))
+    layout = _layout_ns(kernels)
+    speeds = Speeds(inputs, gpu, layout)
     rows = {(str(row["op"]), _text(row["op_type"])): row for row in ops.rows()}
     facts = {key: _facts(key, row, speeds) for key, row in rows.items()}
     kernels = kernels.with_columns(cause=kernel_causes(kernels, facts))
     profile = profile.with_tables(kernels)
     split = split_of(profile, inputs.launched)
     costliest = _costliest(kernels)
-    made = [_op(row, facts[key], costliest.get(key, {}), split, key) for key, row in rows.items()]
+    around = around_ops(rows, layout)
+    made = [
+        {**_op(row, facts[key], costliest.get(key, {}), split, key), "around_ns": around.get(key)}
+        for key, row in rows.items()
+    ]
     if made:
         profile = profile.with_tables(Table.from_rows(ops.spec, made))
     if (table := build_causes(profile, split, rows)) is not None:
@@ -147,9 +153,16 @@ def _with_layers(profile: Profile, speeds: Speeds, inputs: SummaryInputs) -> Pro
         splits = [op["split_ns"] for op in members.get(layer, ())]
         made.append(
             {**row, "cause": cause, "cause_ns": None if cause is None else spent[cause], **_rate(found),
-             "split_ns": None if not splits or None in splits else sum(int(ns or 0) for ns in splits)}
+             "split_ns": None if not splits or None in splits else sum(int(ns or 0) for ns in splits),
+             "around_ns": _known_sum(op["around_ns"] for op in members.get(layer, ()))}
         )  # fmt: skip
     return profile.with_tables(Table.from_rows(layers.spec, made))
+
+
+def _known_sum(values: Iterable[Value]) -> int | None:
+    """Return the sum of the known values; None where none is."""
+    known = [int(value) for value in values if value is not None]
+    return sum(known) if known else None
 
 
 def _by_layer_cause(profile: Profile) -> dict[str, dict[str, int]]:
