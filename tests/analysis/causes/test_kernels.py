@@ -80,7 +80,8 @@ def test_a_wave_that_is_mostly_empty() -> None:
 def test_how_well_is_unknown_without_a_peak_or_shapes() -> None:
     unknown = {"name": "NVIDIA Something", "compute_capability": None, "sm_count": None}
     assert op(run(matmul(4096, 4096, 4096), (TC, 550_000), gpu=unknown))["cause"] == "none"
-    open_shape = {**matmul(4096, 4096, 4096), "input_shapes": [[None, 4096], [4096, 4096]]}
+    shapes = {"input_shapes": [[None, 4096], [4096, 4096]], "output_shape": [None, 4096]}
+    open_shape = {**matmul(4096, 4096, 4096), **shapes}
     found = op(run(open_shape, (TC, 550_000)))
     assert (found["cause"], found["peak_pct"]) == ("none", None)
 
