@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -30,7 +30,7 @@ class Split:
     Attributes:
         causes: (GPU, cause) -> its part in whole ns; those of a GPU add up to the window.
         ops: op -> its parts on all GPUs, whole ns.
-        window_ns: length of the window.
+        window_ns: length of the window; where the profiler reports longer steps than it recorded, of those.
     """
 
     causes: Mapping[tuple[int, CauseKind], int]
@@ -57,6 +57,7 @@ def split_of(profile: Profile, launched: Launched | None) -> Split | None:
     memory = profile.require("memory_ops")
     times = np.zeros(len(launches))
     shares: dict[tuple[int, CauseKind], int] = {}
+    length_ns = _length(profile, bounds[1] - bounds[0])
     code = np.array([ORDER.index(cause) for cause in causes], np.int64)
     for gpu in distinct_numbers(device).tolist():
         mine, copied = np.flatnonzero(device == gpu), memory.numbers("device") == gpu
@@ -64,12 +65,18 @@ def split_of(profile: Profile, launched: Launched | None) -> Split | None:
         divided = divide(bounds, (start[mine], length[mine]), copies)
         times[mine] = divided.parts_ns
         spent = spread_of(code[groups.of_launch[mine]], divided.parts_ns, len(ORDER))
-        shares |= _whole(gpu, spent, divided)
+        shares |= _whole(gpu, spent, replace(divided, idle_ns=length_ns - divided.busy_ns - divided.copy_ns))
     by_group = np.bincount(groups.of_launch, weights=times, minlength=len(groups))
     ops: dict[OpIdentity, float] = {}
     for key, ns in zip(keys, by_group.tolist(), strict=True):
         ops[key] = ops.get(key, 0.0) + ns
-    return Split(shares, {key: round(ns) for key, ns in ops.items()}, bounds[1] - bounds[0])
+    return Split(shares, {key: round(ns) for key, ns in ops.items()}, length_ns)
+
+
+def _length(profile: Profile, recorded: int) -> int:
+    """Return the length of the window as the table `devices` has it: DLProf reports steps that it recorded in part."""
+    told = profile.require("devices").numbers("window_ns")
+    return max(recorded, *(int(round(ns)) for ns in told[~np.isnan(told)].tolist()), 0)
 
 
 def _whole(gpu: int, spent: FloatArray, divided: DividedTime) -> dict[tuple[int, CauseKind], int]:

@@ -86,13 +86,20 @@ def _part(group: CauseGroup, cause: CauseKind, rows: Sequence[Row], gpus: int) -
 
 def _title(profile: Profile, gpus: int) -> str:
     several = f"; mean of {gpus} GPUs" if gpus > 1 else ""
-    window = profile.metadata.window
+    length = _length_ns(profile)
     if not any(row["split_ns"] is not None for row in profile.require("causes").rows()):
         return f"Where the kernel time goes{f' ({several[2:]})' if several else ''}"
     steps = profile.counted_steps
-    if steps is None or window.length_ns is None:
-        return f"Where the time goes (of the {f.duration(window.length_ns)} captured{several})"
-    return f"Where a step goes (of {f.duration(window.length_ns / steps)} a step in the window{several})"
+    if steps is None:
+        return f"Where the time goes (of the {f.duration(length)} captured{several})"
+    return f"Where a step goes (of {f.duration(length / steps)} a step in the window{several})"
+
+
+def _length_ns(profile: Profile) -> float:
+    """Return the time that the parts of one GPU add up to."""
+    rows = list(profile.require("causes").rows())
+    first = rows[0]["device"]
+    return sum(float(row["split_ns"] or 0) for row in rows if row["device"] == first)
 
 
 def _columns(found: Sequence[Part], gpus: int, each: str) -> list[tuple[ColumnHead, list[Cell | str]]]:
