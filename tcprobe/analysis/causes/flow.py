@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from tcprobe.analysis.causes.around import around_ns, around_of_layers
 from tcprobe.analysis.causes.bar import Split, build_causes, split_of
 from tcprobe.analysis.causes.kernels import OpFacts, few_of, kernel_causes, short
 from tcprobe.analysis.causes.parts import part_of
@@ -37,7 +38,11 @@ def with_causes(profile: Profile, inputs: SummaryInputs, gpu: KnownGpu) -> Profi
     profile = profile.with_tables(kernels)
     split = split_of(profile, inputs.launched)
     costliest = _costliest(kernels)
-    made = [_op(row, facts[key], costliest.get(key, {}), split, key) for key, row in rows.items()]
+    around = around_ns(kernels, rows)
+    made = [
+        _op({**row, "around_ns": around.get(key)}, facts[key], costliest.get(key, {}), split, key)
+        for key, row in rows.items()
+    ]
     if made:
         profile = profile.with_tables(Table.from_rows(ops.spec, made))
     if (table := build_causes(profile, split, rows)) is not None:
@@ -138,6 +143,7 @@ def _with_layers(profile: Profile, speeds: Speeds, inputs: SummaryInputs) -> Pro
     for number, layer in zip(inputs.gemms.records, inputs.gemms.table.values("layer"), strict=True):
         products.setdefault(str(layer or NO_LAYER), set()).add(number)
     kernels = _by_layer_cause(profile)
+    around = around_of_layers(profile.require("ops").rows(), NO_LAYER)
     made: list[Row] = []
     for row in layers.rows():
         layer = str(row["layer"])
@@ -147,7 +153,8 @@ def _with_layers(profile: Profile, speeds: Speeds, inputs: SummaryInputs) -> Pro
         splits = [op["split_ns"] for op in members.get(layer, ())]
         made.append(
             {**row, "cause": cause, "cause_ns": None if cause is None else spent[cause], **_rate(found),
-             "split_ns": None if not splits or None in splits else sum(int(ns or 0) for ns in splits)}
+             "split_ns": None if not splits or None in splits else sum(int(ns or 0) for ns in splits),
+             "around_ns": around.get(layer)}
         )  # fmt: skip
     return profile.with_tables(Table.from_rows(layers.spec, made))
 

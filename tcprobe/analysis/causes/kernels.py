@@ -75,14 +75,15 @@ def kernel_causes(kernels: Table, facts: Mapping[OpIdentity, OpFacts]) -> list[C
     for kernel, op, op_type, uses_tc in zip(*columns, strict=True):
         key = (str(op), op_type)
         fact = None if op is None else facts.get(key)
-        found.append("op_unknown" if fact is None else _cause(str(kernel), uses_tc, fact, key in direct))
+        if fact is None or fact.row["op"] == NO_OP:
+            found.append("none" if uses_tc == "yes" else "op_unknown")  # a name may tell that much without an op
+        else:
+            found.append(_cause(str(kernel), uses_tc, fact, key in direct))
     return found
 
 
 def _cause(kernel: str, uses_tc: Value, fact: OpFacts, direct: bool) -> CauseKind:
     row = fact.row
-    if row["op"] == NO_OP:
-        return "op_unknown"
     if row["tc_capable"] != "yes":
         return "type" if row["tc_capable"] == "no" else "type_unknown"
     part = part_of(kernel)

@@ -168,7 +168,12 @@ def test_a_report_does_not_hang_on_its_sentences(path: Path, report: Callable[..
     code, made = compared(report, path)
     if path == RUN:
         assert code == 0
-        assert [item["kind"] for item in made["advice"]] == ["feed_gpu", "fuse_kernels", "slice_filters", "larger_batch"]
+        assert [item["kind"] for item in made["advice"]] == [
+            "feed_gpu",
+            "fuse_kernels",
+            "slice_filters",
+            "larger_batch",
+        ]
         assert {"slice", "change", "image"} <= {row["advice_kind"] for row in made["tables"]["bad_sizes"]}
         assert {row["advice"] for row in made["tables"]["bad_sizes"]} <= {"«»", "predicted: «»"}
 
