@@ -348,7 +348,7 @@ OPS: Final = T(
         C("waves", "float", "rounds of these tiles over all SMs"),
         C("predicted_ns", "float", "predicted time of its counted executions, where the cause rests on that"),
         C("split_ns", "int", "its part of the window: while n kernels ran on the GPU, each has an n-th of that time"),
-        C("around_ns", "int", "summed time of layout changes and casts beside it: no part of what its cause costs"),
+        C("around_ns", "int", "time of layout changes and casts beside a capable op: no part of what its cause costs"),
     ),
     key=("op", "op_type"),
 )
@@ -411,7 +411,7 @@ LAYERS: Final = T(
         *_RATE,
         C("cause_ns", "int", "summed time of its kernels that have that cause"),
         C("split_ns", "int", "its part of the window, as of its ops"),
-        C("around_ns", "int", "summed time of layout changes and casts around its ops"),
+        C("around_ns", "int", "summed time of layout changes and casts around its capable ops"),
     ),
     key=("layer",),
 )

@@ -1,71 +1,139 @@
-"""Add up the changes of layout and type around ops that could use Tensor Cores: what such an op brings with it."""
+"""Find what changes of layout and type cost beside the ops that could use Tensor Cores.
+
+They are kernels of such an op itself, kernels of an op that TensorFlow's layout optimiser put beside it and named after
+it, and kernels of transposes and casts in its layer and pass, which several ops share by their kernel time.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final, NamedTuple, TypeAlias
 
+import numpy as np
+
+from tcprobe.analysis.causes.parts import part_of
+from tcprobe.analysis.causes.split import whole_ns
 from tcprobe.analysis.ops.table import OpIdentity
-from tcprobe.schema.columns import Row, Value
+from tcprobe.analysis.subject.layout import CASTS, TRANSPOSES
+from tcprobe.schema.columns import Row, Table, Value
 
-LAYOUT_TYPES: Final = frozenset(
-    {
-        *("Transpose", "Cast", "transpose", "convert", "copy", "bitcast-convert"),
-        *("aten::to", "aten::_to_copy", "aten::contiguous", "aten::clone", "_to_copy", "contiguous"),
-    }
+COPIES: Final = ("copy", "aten::copy_", "aten::clone")
+"""Types of ops whose kernels may change layout or type, or copy alone: the kernel's name tells."""
+# tensorflow/core/grappler/optimizers/generic_layout_optimizer_transposer.cc: NODE-PORT[-FANOUT]-TransposeNHWCToNCHW-...
+_OF_THE_OPTIMISER: Final = re.compile(
+    r"(?P<op>.+?)-\d+(?:-\d+)?-(?:Transpose|DataFormatVecPermute|DataFormatDimMap)[A-Z]+To[A-Z]+-LayoutOptimizer"
 )
-"""Ops that do nothing else: TensorFlow's, XLA's instructions, PyTorch's."""
-_OPTIMISER: Final = re.compile(r"(?P<op>.+?)-(?:\d+-){1,3}Transpose\w+-LayoutOptimizer")
-"""TensorFlow's layout optimiser names what it puts around an op after it (generic_layout_optimizer_transposer.cc)."""
+Place: TypeAlias = tuple[str, str | None]
+"""Layer and pass."""
 
 
-def around_ops(rows: Mapping[OpIdentity, Row], layout_ns: Mapping[OpIdentity, float]) -> dict[OpIdentity, int]:
-    """Return the time of layout changes and casts of each capable op: its own kernels', and those of ops beside it.
+class _Mover(NamedTuple):
+    """An op that changes layout or type and does nothing else, and the time of its kernels that do so."""
 
-    An op beside it stands in its layer and pass, or is named after it; several capable ops there share its time by
-    their own. Each ns counts at most once.
+    key: OpIdentity
+    row: Row
+    ns: int
+
+
+def around_ns(kernels: Table, rows: Mapping[OpIdentity, Row]) -> dict[OpIdentity, int]:
+    """Return the time of layout changes and casts beside each op that could use Tensor Cores and has kernel time.
+
+    Each ns counts at most once over all ops. What belongs to no such op, by name or by layer and pass, is left out.
 
     Args:
-        rows: of `ops`.
-        layout_ns: time of each op's own kernels that change layout or type.
-
-    Returns:
-        By op, of those that could use Tensor Cores and whose kernel time is known.
+        kernels: with their causes.
+        rows: op -> its row of `ops`.
     """
-    capable = [key for key, row in rows.items() if row["tc_capable"] == "yes" and row["sum_ns"] is not None]
-    found = {key: layout_ns.get(key, 0.0) for key in capable}
-    by_path, by_place, by_layer = _grouped(rows, capable)
-    for key, row in rows.items():
-        spent = row["sum_ns"]
-        if row["op_type"] not in LAYOUT_TYPES or not spent or row["tc_capable"] == "yes":
+    capable = {key: row for key, row in rows.items() if row["tc_capable"] == "yes" and row["sum_ns"] is not None}
+    found = dict.fromkeys(capable, 0)
+    own, moved = _times(kernels, rows)
+    for key, ns in own.items():
+        if key in found:
+            found[key] += ns
+    named, placed = _by_name(capable), _by_place(capable)
+    shares: dict[tuple[OpIdentity, ...], int] = {}
+    for mover in _movers(rows, moved):
+        if owners := _owners(mover, named, placed):
+            shares[owners] = shares.get(owners, 0) + mover.ns
+    for owners, ns in shares.items():
+        for key, part in _shared(owners, ns, capable):
+            found[key] += part
+    return found
+
+
+def around_of_layers(ops: Iterable[Row], no_layer: str) -> dict[str, int]:
+    """Return the sum of `around_ns` over the ops of each layer that have it."""
+    found: dict[str, int] = {}
+    for row in ops:
+        if row["around_ns"] is not None:
+            layer = str(row["layer"] or no_layer)
+            found[layer] = found.get(layer, 0) + int(row["around_ns"])
+    return found
+
+
+def _times(kernels: Table, rows: Mapping[OpIdentity, Row]) -> tuple[dict[OpIdentity, int], dict[OpIdentity, int]]:
+    """Return the time of each op's kernels whose cause is the layout, and of the kernels of ops that only move."""
+    own: dict[OpIdentity, int] = {}
+    moved: dict[OpIdentity, int] = {}
+    columns = (kernels.names(name).tolist() for name in ("kernel", "op", "op_type", "cause"))
+    for kernel, op, op_type, cause, ns in zip(*columns, kernels.numbers("sum_ns").tolist(), strict=True):
+        key = (str(op), op_type)
+        if op is None or key not in rows or ns != ns:
             continue
-        named = _OPTIMISER.fullmatch(key[0])
-        place = (row["layer"], row["pass"])
-        near = by_path.get(named["op"], ()) if named else ()
-        near = near or by_place.get(place, ()) or (by_layer.get(row["layer"], ()) if row["pass"] is None else ())
-        _share(found, rows, near, float(spent))
-    return {key: round(ns) for key, ns in found.items()}
+        if cause == "layout":
+            own[key] = own.get(key, 0) + round(ns)
+        elif op_type in (*CASTS, *TRANSPOSES) or (op_type in COPIES and part_of(str(kernel)) == "layout"):
+            moved[key] = moved.get(key, 0) + round(ns)
+    return own, moved
 
 
-def _grouped(
-    rows: Mapping[OpIdentity, Row], capable: Iterable[OpIdentity]
-) -> tuple[dict[str, list[OpIdentity]], dict[tuple[Value, Value], list[OpIdentity]], dict[Value, list[OpIdentity]]]:
-    """Return the capable ops by path, by layer and pass, and by layer; those of no layer are in none of the latter."""
-    by_path: dict[str, list[OpIdentity]] = {}
-    by_place: dict[tuple[Value, Value], list[OpIdentity]] = {}
-    by_layer: dict[Value, list[OpIdentity]] = {}
+def _movers(rows: Mapping[OpIdentity, Row], moved: Mapping[OpIdentity, int]) -> Iterator[_Mover]:
+    """Yield the ops that only move: no op that could use Tensor Cores is one."""
+    for key, ns in moved.items():
+        if ns > 0 and rows[key]["tc_capable"] != "yes":
+            yield _Mover(key, rows[key], ns)
+
+
+def _by_name(capable: Mapping[OpIdentity, Row]) -> dict[str, tuple[OpIdentity, ...]]:
+    found: dict[str, list[OpIdentity]] = {}
     for key in capable:
-        by_path.setdefault(key[0], []).append(key)
-        if (layer := rows[key]["layer"]) is not None:
-            by_place.setdefault((layer, rows[key]["pass"]), []).append(key)
-            by_layer.setdefault(layer, []).append(key)
-    return by_path, by_place, by_layer
+        found.setdefault(key[0], []).append(key)
+    return {name: _in_order(keys) for name, keys in found.items()}
 
 
-def _share(
-    found: dict[OpIdentity, float], rows: Mapping[OpIdentity, Row], near: Sequence[OpIdentity], spent: float
-) -> None:
-    whole = sum(float(rows[key]["sum_ns"] or 0) for key in near)
-    for key in near if whole else ():
-        found[key] += spent * float(rows[key]["sum_ns"] or 0) / whole
+def _by_place(capable: Mapping[OpIdentity, Row]) -> dict[Place, tuple[OpIdentity, ...]]:
+    found: dict[Place, list[OpIdentity]] = {}
+    for key, row in capable.items():
+        if row["layer"] is not None:
+            found.setdefault((str(row["layer"]), _text(row["pass"])), []).append(key)
+    return {place: _in_order(keys) for place, keys in found.items()}
+
+
+def _owners(
+    mover: _Mover, named: Mapping[str, tuple[OpIdentity, ...]], placed: Mapping[Place, tuple[OpIdentity, ...]]
+) -> tuple[OpIdentity, ...]:
+    """Return the ops beside which an op moves: those whose name it has, else those of its layer and pass."""
+    by_optimiser = _OF_THE_OPTIMISER.fullmatch(mover.key[0])
+    beside = by_optimiser["op"] if by_optimiser else mover.key[0]
+    if beside in named:
+        return named[beside]
+    layer = mover.row["layer"]
+    return () if layer is None else placed.get((str(layer), _text(mover.row["pass"])), ())
+
+
+def _shared(
+    owners: tuple[OpIdentity, ...], ns: int, capable: Mapping[OpIdentity, Row]
+) -> Iterator[tuple[OpIdentity, int]]:
+    """Yield the part of each op, by kernel time; equal parts where none of them has any."""
+    spent = np.array([float(capable[key]["sum_ns"] or 0) for key in owners])
+    weights = spent if spent.sum() > 0 else np.ones(len(owners))
+    yield from zip(owners, whole_ns(ns * weights / weights.sum(), ns).tolist(), strict=True)
+
+
+def _in_order(keys: list[OpIdentity]) -> tuple[OpIdentity, ...]:
+    return tuple(sorted(keys, key=lambda key: (key[0], key[1] or "")))
+
+
+def _text(value: Value) -> str | None:
+    return None if value is None else str(value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from tcprobe.analysis.causes.around import around_ops
+from tcprobe.analysis.causes.around import around_ns, around_of_layers
 from tcprobe.analysis.causes.bar import Split, build_causes, split_of
 from tcprobe.analysis.causes.kernels import OpFacts, few_of, kernel_causes, short
 from tcprobe.analysis.causes.parts import part_of
@@ -31,17 +31,16 @@ def with_causes(profile: Profile, inputs: SummaryInputs, gpu: KnownGpu) -> Profi
     kernels, ops = profile.table("kernels"), profile.require("ops")
     if kernels is None or not len(kernels):
         return profile.with_absent(causes=profile.absent.get("kernels", "the source has no kernel times"))
-    layout = _layout_ns(kernels)
-    speeds = Speeds(inputs, gpu, layout)
+    speeds = Speeds(inputs, gpu, _layout_ns(kernels))
     rows = {(str(row["op"]), _text(row["op_type"])): row for row in ops.rows()}
     facts = {key: _facts(key, row, speeds) for key, row in rows.items()}
     kernels = kernels.with_columns(cause=kernel_causes(kernels, facts))
     profile = profile.with_tables(kernels)
     split = split_of(profile, inputs.launched)
     costliest = _costliest(kernels)
-    around = around_ops(rows, layout)
+    around = around_ns(kernels, rows)
     made = [
-        {**_op(row, facts[key], costliest.get(key, {}), split, key), "around_ns": around.get(key)}
+        _op({**row, "around_ns": around.get(key)}, facts[key], costliest.get(key, {}), split, key)
         for key, row in rows.items()
     ]
     if made:
@@ -144,6 +143,7 @@ def _with_layers(profile: Profile, speeds: Speeds, inputs: SummaryInputs) -> Pro
     for number, layer in zip(inputs.gemms.records, inputs.gemms.table.values("layer"), strict=True):
         products.setdefault(str(layer or NO_LAYER), set()).add(number)
     kernels = _by_layer_cause(profile)
+    around = around_of_layers(profile.require("ops").rows(), NO_LAYER)
     made: list[Row] = []
     for row in layers.rows():
         layer = str(row["layer"])
@@ -154,15 +154,9 @@ def _with_layers(profile: Profile, speeds: Speeds, inputs: SummaryInputs) -> Pro
         made.append(
             {**row, "cause": cause, "cause_ns": None if cause is None else spent[cause], **_rate(found),
              "split_ns": None if not splits or None in splits else sum(int(ns or 0) for ns in splits),
-             "around_ns": _known_sum(op["around_ns"] for op in members.get(layer, ()))}
+             "around_ns": around.get(layer)}
         )  # fmt: skip
     return profile.with_tables(Table.from_rows(layers.spec, made))
-
-
-def _known_sum(values: Iterable[Value]) -> int | None:
-    """Return the sum of the known values; None where none is."""
-    known = [int(value) for value in values if value is not None]
-    return sum(known) if known else None
 
 
 def _by_layer_cause(profile: Profile) -> dict[str, dict[str, int]]:

@@ -18,9 +18,27 @@ _LAYOUT: Final = re.compile(
     r"(?:^|_)(?:transposes?|transposed|permutation_kernel\w*|n[cdhw0-9]+_(?:to|2)_n[cdhw0-9]+|cast\w*|cvt|convert\w*?"
     r"|reformat|tensor_transform|direct_copy|(?:(?:loop|input|wrapped)_)?copy(?:_fusion)?)(?:_|\d|$)"
 )
-# The same of PyTorch, TensorRT, Eigen (casts) and TensorFlow (transpositions)
+# The same of PyTorch, TensorRT, Eigen (casts, but not where they compute too) and TensorFlow (transpositions)
 _COPIES: Final = re.compile(
-    r"direct_copy_kernel|genericReformat::|TensorConversionOp|SwapDimension\dAnd\dInTensor|ShuffleInTensor\d"
+    r"(?:direct|b?float\d+)_copy_kernel|genericReformat::|SwapDimension\dAnd\dInTensor|ShuffleInTensor\d"
+    r"|^(?!.*(?:TensorCwise(?:Unary|Binary|Ternary)|Tensor(?:Tuple)?Reduc(?:tion|er))Op).*TensorConversionOp",
+    re.DOTALL,
+)
+# Compilers name a fusion after the ops in it (loop_add_convert_fusion, triton_poi_fused__to_copy_add_3): it changes
+# layout or type alone where each of them does, or reads or writes in another place.
+_FUSED: Final = re.compile(
+    r"(?:[a-z]+_)??(?P<ops>[a-z_]+)_fusion(?:[._]\d+)*|triton_[a-z]{3}_fused_(?P<too>\w+?)(?:_\d+)?"
+)
+_MOVES: Final = frozenset(
+    (
+        *("loop", "input", "wrapped", "copy", "transpose", "convert", "bitcast", "reshape", "broadcast", "slice"),
+        *("concatenate", "reverse", "pad", "to", "clone", "permute", "view", "expand", "squeeze", "unsqueeze", "t"),
+        *("as", "strided", "select", "alias", "detach", "element", "type", "prims", "unsafe", "contiguous"),
+    )
+)
+# Kernels around the product of an algorithm for convolutions: they turn images into matrices, and transform operands
+_TRANSFORMS: Final = re.compile(
+    r"(?:^|_)(?:im2col\w*|col2im\w*|flip_filter|winograd_\w*(?:data|filter|output|delta|tiles)\w*)(?:_|\d|$)"
 )
 _NOT_COPIES: Final = re.compile(r"(?:^|_)(?:cat|recat|batched|async)(?:_|$)")
 _MULTIPLIES: Final = re.compile(MULTIPLIES, re.VERBOSE)
@@ -37,8 +55,16 @@ def part_of(kernel: str) -> Part:
     words = texts["words"]
     moves = (_LAYOUT.search(words) and not _NOT_COPIES.search(words)) or _COPIES.search(texts["whole"])
     if verdict.uses_tc != "yes" and moves and not _MULTIPLIES.search(words):
-        return "layout"
-    return "multiplies" if may_multiply(verdict) else "helps"
+        return "helps" if _computes_too(words) else "layout"
+    transforms = verdict.uses_tc != "yes" and _TRANSFORMS.search(words) and "gemm" not in words
+    return "multiplies" if may_multiply(verdict) and not transforms else "helps"
+
+
+def _computes_too(words: str) -> bool:
+    """Say whether a compiler's fusion, by the ops in its name, does more than change layout or type."""
+    fused = _FUSED.fullmatch(words)
+    ops = "" if fused is None else fused["ops"] or fused["too"]
+    return any(op and not op.isdecimal() and op not in _MOVES for op in ops.split("_"))
 
 
 @lru_cache(maxsize=65536)
