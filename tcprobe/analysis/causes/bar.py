@@ -76,7 +76,8 @@ def split_of(profile: Profile, launched: Launched | None) -> Split | None:
 def _length(profile: Profile, recorded: int) -> int:
     """Return the length of the window as the table `devices` has it: DLProf reports steps that it recorded in part."""
     told = profile.require("devices").numbers("window_ns")
-    return max(recorded, *(int(round(ns)) for ns in told[~np.isnan(told)].tolist()), 0)
+    lengths: list[float] = told[~np.isnan(told)].tolist()
+    return max([recorded, *map(round, lengths)])
 
 
 def _whole(gpu: int, spent: FloatArray, divided: DividedTime) -> dict[tuple[int, CauseKind], int]:
