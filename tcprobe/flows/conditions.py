@@ -25,6 +25,8 @@ _UNITS: Final[Mapping[str, Mapping[str, float]]] = {
     "bytes": {"": 1.0, "bytes": 1.0, "B": 1.0, "KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30,
               "kB": 1e3, "MB": 1e6, "GB": 1e9},
 }  # fmt: skip
+BARE: Final = ("ns", "bytes")
+"""Units that nobody thinks of: a bare limit would be taken for ms or GiB."""
 _FORM: Final = re.compile(
     r"\s*(?P<metric>\w+)\s*(?P<relation>" + "|".join(map(re.escape, RELATIONS)) + r")\s*"
     r"(?P<sign>[+-]?)\s*(?P<number>\d{1,30}(?:\.\d{0,30})?(?:[eE][+-]?\d{1,3})?)\s*(?P<unit>%|[A-Za-z]{0,5})\s*",
@@ -124,10 +126,12 @@ def _side(row: Row) -> Side:
 def _figure_of(one: Condition, known: Iterable[str]) -> str:
     """Return the figure that a condition is about, and refuse a limit in another unit."""
     name = metric_named(one.metric, known, one.text)
-    units = next((units for suffix, units in _UNITS.items() if name.endswith(f"_{suffix}")), {"": 1.0})
+    kind, units = next(((k, units) for k, units in _UNITS.items() if name.endswith(f"_{k}")), ("", {"": 1.0}))
+    known_units = ", ".join(unit for unit in units if unit) or "a bare number"
+    if not one.unit and one.limit and kind in BARE and name != one.metric:
+        raise UsageError(f"--fail-if {one.text!r}: {abs(one.limit):g} of what?", f"give a unit: {known_units}")
     if one.percent or one.unit in units:
         return name
-    known_units = ", ".join(unit for unit in units if unit) or "a bare number"
     raise UsageError(f"--fail-if {one.text!r}: {name} is not given in {one.unit}", f"its limit takes {known_units}")
 
 

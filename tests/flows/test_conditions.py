@@ -119,6 +119,13 @@ def test_a_typo_names_the_nearest_figure() -> None:
     assert raised.value.hint == "did you mean step_time?"
 
 
+def test_a_bare_limit_of_a_time_is_refused() -> None:
+    with pytest.raises(UsageError, match="100 of what"):
+        outcome("step_time>100", step_time_ns=1.0)
+    assert outcome("step_time_ns>100", step_time_ns=1.0) == "not met"
+    assert outcome("step_time>0", step_time_ns=1.0) == "met"
+
+
 def test_a_limit_in_another_unit_is_refused() -> None:
     with pytest.raises(UsageError, match="step_time_ns is not given in %"):
         outcome("step_time>5%", step_time_ns=1.0)
@@ -152,9 +159,9 @@ def test_one_that_is_met_fails_and_one_that_cannot_be_told_could_not() -> None:
         return exit_code(judge_run(run, read_conditions(texts, compares=False)))
 
     assert code() == 0
-    assert code("step_time>10") == 0
-    assert code("step_time>10", "idle_pct>1") == 2
-    assert code("idle_pct>1", "step_time>=10") == 1
+    assert code("step_time>10ns") == 0
+    assert code("step_time>10ns", "idle_pct>1") == 2
+    assert code("idle_pct>1", "step_time>=10ns") == 1
 
 
 def test_every_run_but_the_first_is_held_against_a_condition() -> None:
