@@ -138,7 +138,7 @@ def analyse(profile: Profile, options: Options | None = None) -> Profile:
     if len(profile.require("phases")):
         recorded.append(phase_table(inputs, graph))
     profile = profile.with_tables(*recorded).with_notes(*_limits(inputs, kernels))
-    return with_advice(with_what_ifs(with_causes(profile, inputs, gpu), judged, ops, context))
+    return with_advice(with_what_ifs(with_causes(profile, inputs, gpu, judged), judged, ops, context))
 
 
 def with_advice(profile: Profile) -> Profile:

@@ -12,6 +12,7 @@ from tcprobe.analysis.causes.parts import part_of
 from tcprobe.analysis.causes.speed import Speed, Speeds
 from tcprobe.analysis.ops.layers import NO_LAYER
 from tcprobe.analysis.ops.table import OpIdentity
+from tcprobe.analysis.sizes.run import JudgedStep
 from tcprobe.analysis.summary.figures import SummaryInputs
 from tcprobe.rules.model.known_gpu import KnownGpu
 from tcprobe.schema.columns import Row, Table, Value
@@ -20,18 +21,19 @@ from tcprobe.schema.profile import Profile
 _RATES = ("achieved_tflop_per_s", "peak_pct", "limit")
 
 
-def with_causes(profile: Profile, inputs: SummaryInputs, gpu: KnownGpu) -> Profile:
+def with_causes(profile: Profile, inputs: SummaryInputs, gpu: KnownGpu, judged: JudgedStep | None = None) -> Profile:
     """Add causes, rates and parts of the window to `kernels`, `ops`, `gemms` and `layers`, and the table `causes`.
 
     Args:
         profile: with all other derived tables.
         inputs: what the summary was computed from.
         gpu: the GPU to predict for.
+        judged: the products of a step with their costs; None where there are none.
     """
     kernels, ops = profile.table("kernels"), profile.require("ops")
     if kernels is None or not len(kernels):
         return profile.with_absent(causes=profile.absent.get("kernels", "the source has no kernel times"))
-    speeds = Speeds(inputs, gpu, _layout_ns(kernels))
+    speeds = Speeds(inputs, gpu, _layout_ns(kernels), judged)
     rows = {(str(row["op"]), _text(row["op_type"])): row for row in ops.rows()}
     facts = {key: _facts(key, row, speeds) for key, row in rows.items()}
     kernels = kernels.with_columns(cause=kernel_causes(kernels, facts))

@@ -16,6 +16,7 @@ from typing import Final
 from tcprobe.analysis.ops.attribution import graph_record, profile_record
 from tcprobe.analysis.ops.gemms import executions
 from tcprobe.analysis.ops.table import OpIdentity
+from tcprobe.analysis.sizes.run import JudgedStep
 from tcprobe.analysis.summary.figures import SummaryInputs
 from tcprobe.analysis.summary.rates import not_of_steps
 from tcprobe.analysis.summary.timed import ideal_ns
@@ -92,10 +93,15 @@ class Speeds:
         inputs: what the summary is computed from.
         gpu: the GPU to predict for.
         layout_ns: op -> time of its kernels that change layout or type.
+        judged: the products whose costs are predicted for their sizes already; None where there are none.
     """
 
-    def __init__(self, inputs: SummaryInputs, gpu: KnownGpu, layout_ns: Mapping[OpIdentity, float]) -> None:
-        self._inputs, self._gpu = inputs, gpu
+    def __init__(
+        self, inputs: SummaryInputs, gpu: KnownGpu, layout_ns: Mapping[OpIdentity, float], judged: JudgedStep | None
+    ) -> None:
+        self._inputs, self._gpu, self._judged = inputs, gpu, judged
+        timed = judged.run.timed if judged else ()
+        self._places = {product.number: at for at, product in enumerate(timed) if product.number >= 0}
         self._rows: dict[int, list[Row]] = {}
         for number, row in zip(inputs.gemms.records, inputs.gemms.table.rows(), strict=True):
             self._rows.setdefault(number, []).append(row)
@@ -167,7 +173,7 @@ class Speeds:
         flops, context = once * times, self._inputs.context
         ideal = ideal_ns(flops, record.dtype, context)
         bound = any(bool(row["at_least"]) for row in rows)
-        cost = self._cost(record)
+        cost = self._cost(number, record)
         if cost is None:
             return Speed(flops, ns, ideal, cause=_plain(ideal, ns, bound), at_least=bound)
         cause: CauseKind = _plain(ideal, ns, bound)
@@ -180,7 +186,10 @@ class Speeds:
             cost.ns * times, bound,
         )  # fmt: skip
 
-    def _cost(self, record: OpRecord) -> Cost | None:
+    def _cost(self, number: int, record: OpRecord) -> Cost | None:
+        """Return the predicted cost of a product; equal ones, and those judged for their sizes, are predicted once."""
+        if self._judged is not None and number in self._places:
+            return self._judged.step.cost(self._places[number])
         return None if self._gpu.target is None else op_cost(record, self._gpu.target())
 
 
