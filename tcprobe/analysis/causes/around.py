@@ -15,10 +15,10 @@ import numpy as np
 from tcprobe.analysis.causes.parts import part_of
 from tcprobe.analysis.causes.split import whole_ns
 from tcprobe.analysis.ops.table import OpIdentity
-from tcprobe.analysis.subject.layout import CASTS, TRANSPOSES
+from tcprobe.analysis.subject.layout import CASTS, COPIES, TRANSPOSES
 from tcprobe.schema.columns import Row, Table, Value
 
-COPIES: Final = ("copy", "aten::copy_", "aten::clone")
+COPYING: Final = ("copy", COPIES, "aten::clone")
 """Types of ops whose kernels may change layout or type, or copy alone: the kernel's name tells."""
 # tensorflow/core/grappler/optimizers/generic_layout_optimizer_transposer.cc: NODE-PORT[-FANOUT]-TransposeNHWCToNCHW-...
 _OF_THE_OPTIMISER: Final = re.compile(
@@ -83,7 +83,7 @@ def _times(kernels: Table, rows: Mapping[OpIdentity, Row]) -> tuple[dict[OpIdent
             continue
         if cause == "layout":
             own[key] = own.get(key, 0) + round(ns)
-        elif op_type in (*CASTS, *TRANSPOSES) or (op_type in COPIES and part_of(str(kernel)) == "layout"):
+        elif op_type in (*CASTS, *TRANSPOSES) or (op_type in COPYING and part_of(str(kernel)) == "layout"):
             moved[key] = moved.get(key, 0) + round(ns)
     return own, moved
 

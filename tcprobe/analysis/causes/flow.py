@@ -7,8 +7,7 @@ from typing import Any
 
 from tcprobe.analysis.causes.around import around_ns, around_of_layers
 from tcprobe.analysis.causes.bar import Split, build_causes, split_of
-from tcprobe.analysis.causes.kernels import OpFacts, few_of, kernel_causes, short
-from tcprobe.analysis.causes.parts import part_of
+from tcprobe.analysis.causes.kernels import OpFacts, Parts, few_of, kernel_causes, parts_of, short
 from tcprobe.analysis.causes.speed import Speed, Speeds
 from tcprobe.analysis.ops.layers import NO_LAYER
 from tcprobe.analysis.ops.table import OpIdentity
@@ -33,10 +32,11 @@ def with_causes(profile: Profile, inputs: SummaryInputs, gpu: KnownGpu, judged: 
     kernels, ops = profile.table("kernels"), profile.require("ops")
     if kernels is None or not len(kernels):
         return profile.with_absent(causes=profile.absent.get("kernels", "the source has no kernel times"))
-    speeds = Speeds(inputs, gpu, _layout_ns(kernels), judged)
     rows = {(str(row["op"]), _text(row["op_type"])): row for row in ops.rows()}
+    parts = parts_of(kernels, rows)
+    speeds = Speeds(inputs, gpu, _layout_ns(kernels, parts), judged)
     facts = {key: _facts(key, row, speeds) for key, row in rows.items()}
-    kernels = kernels.with_columns(cause=kernel_causes(kernels, facts))
+    kernels = kernels.with_columns(cause=kernel_causes(kernels, facts, parts))
     profile = profile.with_tables(kernels)
     split = split_of(profile, inputs.launched)
     costliest = _costliest(kernels)
@@ -52,12 +52,12 @@ def with_causes(profile: Profile, inputs: SummaryInputs, gpu: KnownGpu, judged: 
     return _with_layers(_with_gemms(profile, speeds, inputs), speeds, inputs)
 
 
-def _layout_ns(kernels: Table) -> dict[OpIdentity, float]:
+def _layout_ns(kernels: Table, parts: Parts) -> dict[OpIdentity, float]:
     """Return the time of each op's kernels that change layout or type."""
     found: dict[OpIdentity, float] = {}
-    columns = (kernels.names(name).tolist() for name in ("kernel", "op", "op_type"))
-    for kernel, op, op_type, ns in zip(*columns, kernels.numbers("sum_ns").tolist(), strict=True):
-        if op is not None and ns == ns and part_of(str(kernel)) == "layout":
+    columns = (kernels.names(name).tolist() for name in ("op", "op_type"))
+    for op, op_type, ns, part in zip(*columns, kernels.numbers("sum_ns").tolist(), parts, strict=True):
+        if op is not None and ns == ns and part == "layout":
             found[op, op_type] = found.get((op, op_type), 0.0) + ns
     return found
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
-from tcprobe.analysis.causes.parts import is_direct, part_of
+from tcprobe.analysis.causes.parts import Part, is_direct, part_of
 from tcprobe.analysis.causes.speed import Speed
 from tcprobe.analysis.ops.blockers import short_name
 from tcprobe.analysis.ops.table import NO_OP, OpIdentity
@@ -62,30 +62,52 @@ def few_of(record: OpRecord | None, op_type: str | None) -> Few | None:
     return Few(min(small)[1], min(small)[0]) if small else None
 
 
-def kernel_causes(kernels: Table, facts: Mapping[OpIdentity, OpFacts]) -> list[CauseKind]:
+Parts: TypeAlias = Sequence[Part | None]
+"""What part each row of `kernels` has in its op; None where the op could not use Tensor Cores."""
+
+
+def parts_of(kernels: Table, ops: Mapping[OpIdentity, Row]) -> Parts:
+    """Return the parts of kernels; each name is read once, however many launch it."""
+    known: dict[str, Part] = {}
+    found: list[Part | None] = []
+    columns = (kernels.names(name).tolist() for name in ("kernel", "op", "op_type"))
+    for kernel, op, op_type in zip(*columns, strict=True):
+        row = None if op is None else ops.get((op, op_type))
+        if row is None or row["tc_capable"] == "no":
+            found.append(None)
+            continue
+        name = str(kernel)
+        if name not in known:
+            known[name] = part_of(name)
+        found.append(known[name])
+    return found
+
+
+def kernel_causes(kernels: Table, facts: Mapping[OpIdentity, OpFacts], parts: Parts) -> list[CauseKind]:
     """Return the cause of each row of `kernels`.
 
     Args:
         kernels: with their class.
         facts: of each op, by its path and type.
+        parts: of each row.
     """
-    direct = _direct_ops(kernels)
+    direct = _direct_ops(kernels, parts)
     found: list[CauseKind] = []
-    columns = (kernels.names(name).tolist() for name in ("kernel", "op", "op_type", "uses_tc"))
-    for kernel, op, op_type, uses_tc in zip(*columns, strict=True):
+    columns = (kernels.names(name).tolist() for name in ("op", "op_type", "uses_tc"))
+    for op, op_type, uses_tc, part in zip(*columns, parts, strict=True):
         key = (str(op), op_type)
         fact = None if op is None else facts.get(key)
-        found.append(_cause(str(kernel), uses_tc, fact, key in direct))
+        if fact is None or fact.row["op"] == NO_OP:
+            found.append("none" if uses_tc == "yes" else "op_unknown")  # a name may tell that much without an op
+        else:
+            found.append(_cause(part, uses_tc, fact, key in direct))
     return found
 
 
-def _cause(kernel: str, uses_tc: Value, fact: OpFacts | None, direct: bool) -> CauseKind:
-    if fact is None or fact.row["op"] == NO_OP:
-        return "none" if uses_tc == "yes" else "op_unknown"
+def _cause(part: Part | None, uses_tc: Value, fact: OpFacts, direct: bool) -> CauseKind:
     row = fact.row
     if row["tc_capable"] != "yes":
         return "type" if row["tc_capable"] == "no" else "type_unknown"
-    part = part_of(kernel)
     if part == "layout":
         return "layout"
     if not row["tc_ns"]:
@@ -103,12 +125,13 @@ def _off(blocker: Value, fact: OpFacts, direct: bool) -> CauseKind:
     return kind
 
 
-def _direct_ops(kernels: Table) -> set[OpIdentity]:
+def _direct_ops(kernels: Table, parts: Parts) -> set[OpIdentity]:
     """Return the ops whose costliest kernel that multiplies without Tensor Cores is a direct convolution."""
     costliest: dict[OpIdentity, tuple[float, str]] = {}
     columns = (kernels.names(name).tolist() for name in ("kernel", "op", "op_type", "uses_tc"))
-    for kernel, op, op_type, uses_tc, ns in zip(*columns, kernels.numbers("sum_ns").tolist(), strict=True):
-        if op is None or uses_tc != "no" or part_of(str(kernel)) != "multiplies":
+    times = kernels.numbers("sum_ns").tolist()
+    for kernel, op, op_type, uses_tc, ns, part in zip(*columns, times, parts, strict=True):
+        if op is None or uses_tc != "no" or part != "multiplies":
             continue
         key = (str(op), op_type)
         costliest[key] = max(costliest.get(key, (-1.0, "")), (0.0 if ns != ns else float(ns), str(kernel)))

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tcprobe.analysis.subject.places import costliest_op
 from tcprobe.rules.run.facts import LayoutWork
+from tcprobe.schema.columns import Table
 from tcprobe.schema.profile import Profile
 
 CASTS: Final = ("Cast", "convert", "aten::to", "aten::_to_copy")
 """Types of ops that change the type of numbers: of TensorFlow, XLA and PyTorch."""
 TRANSPOSES: Final = ("Transpose", "transpose", "aten::contiguous", "aten::transpose", "aten::permute")
 """Likewise, of ops that change the order of dimensions."""
+COPIES: Final = "aten::copy_"
+"""PyTorch's casts and changes of layout (.to(), .contiguous()) all launch their kernels here; what keeps both is a copy
+of memory, and no kernel."""
+_COPIES: Final = re.compile(r"(?:direct|b?float\d+)_copy_kernel")
+_CASTS: Final = re.compile(r"b?float\d+_copy_kernel|LoadWithCast|StoreWithCast")  # aten/src/ATen/native/cuda/Copy.cu
 
 
 def layout_work(profile: Profile) -> LayoutWork | None:
@@ -21,10 +29,20 @@ def layout_work(profile: Profile) -> LayoutWork | None:
     kernels = profile.require("kernels")
     types = kernels.names("op_type")
     spent = np.nan_to_num(kernels.numbers("sum_ns"))
-    casts = types.among(*CASTS) & (spent > 0)
-    mine = (kernels.names("cause").among("layout") | casts | types.among(*TRANSPOSES)) & (spent > 0)
+    copies = types.among(COPIES)
+    casts = (types.among(*CASTS) | (copies & _named(kernels, _CASTS))) & (spent > 0)
+    moves = types.among(*TRANSPOSES) | (copies & _named(kernels, _COPIES))
+    mine = (kernels.names("cause").among("layout") | casts | moves) & (spent > 0)
     if not mine.any():
         return None
     place = costliest_op(profile, kernels.take(mine), spent[mine])
     total, in_casts = float(spent[mine].sum()), float(spent[casts].sum())
     return LayoutWork(total, in_casts, place.where, place.op_type, place.ns)
+
+
+def _named(kernels: Table, pattern: re.Pattern[str]) -> NDArray[np.bool_]:
+    """Return which kernels have a name in which the pattern is found."""
+    names = kernels.names("kernel")
+    found = np.array([*(pattern.search(name) is not None for name in names.names), False], np.bool_)
+    told: NDArray[np.bool_] = found[names.ids]
+    return told

@@ -104,6 +104,22 @@ def test_layouts_are_by_cause_and_by_type_and_none_twice() -> None:
     assert layout_work(of(kernel("conv", 9, op_type="Conv2D"))) is None
 
 
+def test_casts_and_layouts_of_pytorch_run_under_one_op() -> None:
+    at = "void at::native::"
+    rows = (
+        kernel(f"{at}vectorized_elementwise_kernel<8, {at}bfloat16_copy_kernel_cuda(T&)>", 20, op_type="aten::copy_"),
+        kernel(f"{at}unrolled_elementwise_kernel<{at}direct_copy_kernel_cuda(T&), LoadWithCast<1>>", 10,
+               op_type="aten::copy_"),
+        kernel(f"{at}elementwise_kernel<128, {at}direct_copy_kernel_cuda(T&)>", 5, op_type="aten::copy_"),
+        kernel("ncclDevKernel_SendRecv", 40, op_type="aten::copy_"),
+        kernel(f"{at}elementwise_kernel<128, {at}direct_copy_kernel_cuda(T&)>", 80, op_type="aten::cat"),
+    )  # fmt: skip
+    found = layout_work(of(*rows))
+    assert found is not None
+    assert (found.ns, found.casts_ns) == (35 * US, 30 * US)
+    assert layout_work(of(rows[3])) is None
+
+
 SCALED = (
     op(f"{SCOPE}IsFinite", "IsFinite", 3, dtype="float32"), op(f"{SCOPE}IsFinite_1", "IsFinite", 2),
     op(f"{SCOPE}All_2", "All", 4), op(f"{SCOPE}cond/then/_22/cond/adam/Square", "Square", 50),

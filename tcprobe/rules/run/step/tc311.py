@@ -89,9 +89,10 @@ def _says(fields: Mapping[str, Any]) -> Template:
     ways += [words.said(CASTS, fields["framework"])] if fields["casts"] else []
     order = ". ".join(ways)
     what = "change layout and type" if len(ways) > 1 else "change type" if fields["casts"] else "change layout"
-    kind = " ({op_type})" if fields["op_type"] else ""
+    kind = " ({op_type})" if fields["op_type"] not in (None, fields["op"]) else ""
     place = "{layer}" if fields["has_layer"] else f"{{op!n}}{kind}" if fields["op"] else ""
-    most = f", {{op_ns!d}} a step of it in {place}{{line}}" if fields["op_ns"] and place else ""
+    each = " a step" if fields["of_a_step"] else ""
+    most = f", {{op_ns!d}}{each} of it in {place}{{line}}" if fields["op_ns"] and place else ""
     return order, f"kernels only {what}{most}"
 
 
@@ -118,6 +119,7 @@ def check(subject: RunSubject) -> Iterator[Advice]:
             op_type=found.op_type,
             kept_off=next((op.blocker.kind for op in subject.off if op.row["op"] == found.where.op), None),
             op_ns=found.op_ns / subject.steps if subject.steps else None,
+            of_a_step=subject.waiting is None or subject.waiting.length != "capture",
         ),
         subject.concern(min(share, 100.0), "kernel_time", found.ns),
         found.where,

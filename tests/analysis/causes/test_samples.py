@@ -1,0 +1,108 @@
+"""Causes of real profiles, against sweeps over their own records, and as an engineer would judge them."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import defaultdict
+from functools import cache
+from typing import Any
+
+import pytest
+
+from tcprobe.analysis import analyse
+from tcprobe.readers.open import open_profile
+from tcprobe.schema.profile import Profile
+from tests.analysis.causes.runs import bar
+from tests.analysis.causes.sweep import sweep
+from tests.support import shared
+
+
+@cache
+def sample(path: str) -> Profile:
+    return analyse(open_profile(shared(f"samples/{path}")))
+
+
+def causes(path: str) -> set[str]:
+    return {str(row["cause"]) for row in sample(path).require("causes").rows()}
+
+
+@pytest.mark.parametrize("gpu", [0, 1])
+def test_nsys_by_hand_in_sql(gpu: int) -> None:
+    """Flash attention and its backward pass are all that uses Tensor Cores here; no name but theirs is counted."""
+    path = "nsys/h100x2_bf16_before_nsys2026.sqlite"
+    profile, window = sample(path), sample(path).metadata.window
+    assert window.start_ns is not None
+    assert window.end_ns is not None
+    with sqlite3.connect(shared(f"samples/{path}")) as base:
+        kernels = base.execute(
+            "SELECT k.start, k.end, s.value FROM CUPTI_ACTIVITY_KIND_KERNEL k"
+            " JOIN StringIds s ON s.id = k.demangledName WHERE k.deviceId = ?", (gpu,),
+        ).fetchall()  # fmt: skip
+        copies = base.execute(
+            "SELECT start, end FROM CUPTI_ACTIVITY_KIND_MEMCPY WHERE deviceId = :gpu"
+            " UNION ALL SELECT start, end FROM CUPTI_ACTIVITY_KIND_MEMSET WHERE deviceId = :gpu", {"gpu": gpu},
+        ).fetchall()  # fmt: skip
+    on = ("flash_fwd_kernel", "gemm", "nvjet", "cutlass")
+    parted = [(start, end, any(word in name for word in on)) for start, end, name in kernels]
+    parts, copying, idle = sweep((window.start_ns, window.end_ns), parted, copies)
+    found = {cause: ns for (device, cause), ns in bar(profile).items() if device == gpu}
+    assert len(kernels) > 1000
+    assert found["none"] == pytest.approx(float(parts[True]), abs=1)
+    assert found["type"] + found.get("op_unknown", 0) == pytest.approx(float(parts[False]), abs=2)
+    assert (found["copy"], found["idle"]) == (copying, idle)
+    summed = sum(end - start for start, end, _ in kernels)
+    rows = [row for row in profile.require("causes").rows() if row["device"] == gpu and row["cause"] != "copy"]
+    assert sum(row["sum_ns"] or 0 for row in rows) == summed
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["xplane/tf24_v100_alexnet_fp32.xplane.pb", "xplane/tf25_turing_busy_88pct.xplane.pb", "dlprof/pytorch_1.8"],
+)
+def test_parts_by_cause(path: str) -> None:
+    profile, window = sample(path), sample(path).metadata.window
+    assert window.start_ns is not None
+    assert window.end_ns is not None
+    kernels, details = profile.require("kernels"), profile.require("op_details")
+    names, types = [*details.names("op").tolist(), None], [*details.names("op_type").tolist(), None]
+    of = {(row["device"], row["kernel"], row["op"], row["op_type"]): row["cause"] for row in kernels.rows()}
+    intervals: dict[Any, list[Any]] = defaultdict(list)
+    for row in profile.require("launches").rows():
+        op = -1 if row["op_id"] is None else int(row["op_id"])
+        cause = of.get((row["device"], row["kernel"], names[op], types[op]), "other_step")
+        start = int(row["start_ns"] or 0)
+        intervals[row["device"]].append((start, start + int(row["duration_ns"] or 0), cause))
+    copies: dict[Any, list[Any]] = defaultdict(list)
+    for row in profile.require("memory_ops").rows():
+        start = int(row["start_ns"] or 0)
+        copies[row["device"]].append((start, start + int(row["duration_ns"] or 0)))
+    for gpu, mine in intervals.items():
+        parts, copying, idle = sweep((window.start_ns, window.end_ns), mine, copies[gpu])
+        expected = {**parts, "copy": copying, "idle": idle}
+        found = {cause: ns for (device, cause), ns in bar(profile).items() if device == gpu}
+        assert set(found) == {cause for cause, ns in expected.items() if ns}
+        for cause, ns in found.items():
+            assert abs(ns - expected[cause]) <= 1, cause
+        assert sum(found.values()) == window.end_ns - window.start_ns
+
+
+def test_float32_before_ampere_is_the_dtype_whatever_the_kernel() -> None:
+    """DLProf's shape columns and XSpace alike: an RTX 2070 SUPER, a T4, a V100; direct and Winograd kernels too."""
+    for path in ("dlprof/pytorch_1.8", "xplane/tf24_t4_alexnet_fp32.xplane.pb", "xplane/tf25_turing_idle.xplane.pb"):
+        assert "dtype" in causes(path)
+        assert not causes(path) & {"library", "shape", "channels", "none", "tc_slow"}, path
+
+
+def test_gpus_without_tensor_cores() -> None:
+    assert "gpu" in causes("xplane/tf24_p100_alexnet_fp32.xplane.pb")
+    assert "not_nvidia" in causes("xplane/jax08_mi300_gemm.xplane.pb")
+
+
+def test_a_source_without_ops_tells_what_names_tell() -> None:
+    """Nsight Systems without ranges, and its sums: flash attention uses Tensor Cores, whatever launched it."""
+    profile = sample("nsys_stats/h100x2_mfu_before_cuda_gpu_kern_sum.csv")
+    rows = {row["cause"]: row for row in profile.require("causes").rows()}
+    assert set(rows) == {"none", "op_unknown"}
+    share = profile.figure("tc_kernel_time_pct")
+    assert share is not None
+    assert rows["none"]["share_pct"] == pytest.approx(share["value"] if share["low"] is None else share["low"])
