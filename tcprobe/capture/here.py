@@ -109,6 +109,7 @@ class Recorder:
         self._starts.append(self._clock())
         with self._mark(number):
             yield
+            self._wait()  # else a step ends when its work is launched, and what the GPU still does is of none
         if self._open and number + 1 == self.window.count:
             self._pausing(self._stop)
 

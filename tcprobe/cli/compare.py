@@ -66,8 +66,9 @@ def compare(
         comparison = make_comparison(paths, Options(target_gpu=target_gpu, step_range=step_range))
         verdicts = judge_comparison(comparison, conditions)
         document = ComparisonDocument(comparison, verdicts, top, tuple(one.value for one in by or ()))
-        for path in write_document(document, o.render_spec(width, safe_csv), to):
-            tell(f"Wrote {path}")
+        with o.outcomes_told(bool(verdicts)):
+            for path in write_document(document, o.render_spec(width, safe_csv), to):
+                tell(f"Wrote {path}")
     for verdict in verdicts:
         tell(verdict_text(verdict, called(comparison)))
     raise typer.Exit(exit_code(verdicts))

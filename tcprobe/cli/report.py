@@ -62,7 +62,9 @@ def report(
         compared, verdicts, names = judged(profile, path, against, conditions, Options(target_gpu=target_gpu))
         report = RunDocument(profile, ReportSpec(top, tuple(by or ())))
         document = JudgedReport(report, compared, verdicts) if compared or conditions else report
-        files = write_document(document, o.render_spec(width, safe_csv), to)
+        files: list[Path] = []
+        with o.outcomes_told(bool(verdicts)):
+            files = write_document(document, o.render_spec(width, safe_csv), to)
     _say(path, files)
     for verdict in verdicts:
         tell(verdict_text(verdict, names))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 from typing import Final
 
@@ -35,6 +36,8 @@ _FORM: Final = re.compile(
 EXAMPLES: Final = "as in 'step_time>+5%' or 'tc_kernel_time_pct<30'"
 SHOWN: Final = 8
 NOT_RECORDED: Final = "the run does not record it"
+SPREADS: Final = frozenset({"step_time_ns", "throughput", "epoch_end_ns"})
+"""Figures whose range is how steps vary: the median is known, and counts."""
 NO_CHANGE: Final = "its change is not compared"
 NOISE: Final = "steps vary as much by themselves"
 
@@ -115,7 +118,8 @@ def judge_run(profile: Profile, conditions: Sequence[Condition]) -> tuple[Verdic
     wall = profile.metadata.run.get("wall_ns")
     sides.setdefault("peak_memory_bytes", Side(most, reason=NOT_RECORDED))
     sides.setdefault("wall_ns", Side(float(wall) if isinstance(wall, int) else None, reason=NOT_RECORDED))
-    return tuple(_of_side(one, sides[_figure_of(one, sides)], 0) for one in conditions)
+    named = [(one, _figure_of(one, sides)) for one in conditions]
+    return tuple(replace(_of_side(one, sides[name], 0, name in SPREADS), metric=name) for one, name in named)
 
 
 def _side(row: Row) -> Side:
@@ -145,7 +149,7 @@ def judge_comparison(comparison: Comparison, conditions: Sequence[Condition]) ->
     more = [str(row["metric"]) for profile in comparison.profiles for row in profile.require("summary").rows()]
     pairs = [(one, _figure_of(one, (*figures, *more))) for one in conditions]
     return tuple(
-        _of_comparison(one, figures.get(name), comparison.profiles[run], name, run)
+        replace(_of_comparison(one, figures.get(name), comparison.profiles[run], name, run), metric=name)
         for one, name in pairs
         for run in range(1, len(comparison.names))
     )
@@ -153,17 +157,23 @@ def judge_comparison(comparison: Comparison, conditions: Sequence[Condition]) ->
 
 def _of_comparison(one: Condition, figure: ComparedFigure | None, profile: Profile, name: str, run: int) -> Verdict:
     """Hold a condition against a run; a figure that the comparison lacks is known of no run, or never compared."""
-    if figure is None:
-        row = profile.figure(name)
-        side = Side(None, reason=NOT_RECORDED) if row is None else _side(row)
-        return (
-            Verdict(one, "cannot tell", run, why=side.reason or NO_CHANGE) if one.change else _of_side(one, side, run)
-        )
-    return _of_change(one, figure, run) if one.change else _of_side(one, figure.sides[run], run)
+    spread = name in SPREADS
+    if figure is not None:
+        return _of_change(one, figure, run) if one.change else _of_side(one, figure.sides[run], run, spread)
+    row = profile.figure(name)
+    side = Side(None, reason=NOT_RECORDED) if row is None else _side(row)
+    if one.change:
+        return Verdict(one, "cannot tell", run, why=side.reason or NO_CHANGE)
+    return _of_side(one, side, run, spread)
 
 
-def _of_side(one: Condition, side: Side, run: int) -> Verdict:
-    """Hold a condition against a figure: met where all of its range is, not met where none of it is."""
+def _of_side(one: Condition, side: Side, run: int, spread: bool = False) -> Verdict:
+    """Hold a condition against a figure: met where all of its range is, not met where none of it is.
+
+    With `spread` the range is how steps vary, and the figure itself counts.
+    """
+    if spread and side.value is not None:
+        side = Side(side.value, reason=side.reason)
     ends = [end for end in (side.low, side.value, side.high) if end is not None]
     if not ends:
         return Verdict(one, "cannot tell", run, why=side.reason or "it is not known")
@@ -175,7 +185,10 @@ def _of_side(one: Condition, side: Side, run: int) -> Verdict:
 
 
 def _of_change(one: Condition, figure: ComparedFigure, run: int) -> Verdict:
-    """Hold a condition against a change: met where its likely value is, and noise does not explain it."""
+    """Hold a condition against a change: met where its likely value is, and noise does not explain it.
+
+    Within noise there is no change: one that asks for a gain (``step_time>-10%``) is met by none.
+    """
     change: Change = figure.changes[run - 1]
     value = change.pct if one.percent else change.delta
     interval = change.interval if one.percent else None
@@ -183,7 +196,7 @@ def _of_change(one: Condition, figure: ComparedFigure, run: int) -> Verdict:
     if change.difference in ("cannot tell", "not known") or value is None:
         return Verdict(one, "cannot tell", run, value, low, high, _why(change, figure, run))
     if change.difference == "within noise":
-        return Verdict(one, "not met", run, value, low, high, NOISE)
+        return Verdict(one, "met" if _holds(one, 0.0) else "not met", run, value, low, high, NOISE)
     return Verdict(one, "met" if _holds(one, value) else "not met", run, value, low, high)
 
 

@@ -26,9 +26,7 @@ _COPIES: Final = re.compile(
 )
 # Compilers name a fusion after the ops in it (loop_add_convert_fusion, triton_poi_fused__to_copy_add_3): it changes
 # layout or type alone where each of them does, or reads or writes in another place.
-_FUSED: Final = re.compile(
-    r"(?:[a-z]+_)??(?P<ops>[a-z_]+)_fusion(?:[._]\d+)*|triton_[a-z]{3}_fused_(?P<too>\w+?)(?:_\d+)?"
-)
+_FUSED: Final = re.compile(r"(?:[a-z]+_)??(?P<ops>[a-z_]+)_fusion[._\d]*|triton_[a-z]{3}_fused_(?P<too>\w+?)(?:_\d+)?")
 _MOVES: Final = frozenset(
     (
         *("loop", "input", "wrapped", "copy", "transpose", "convert", "bitcast", "reshape", "broadcast", "slice"),

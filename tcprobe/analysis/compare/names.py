@@ -17,7 +17,7 @@ from tcprobe.analysis.ops.paths import plain_path
 _FUNCTION: Final = re.compile(r"(__(?:inference|forward|backward)_\w*?[A-Za-z_])_\d+(?!\w)")
 _COUNTERS: Final = re.compile(r"((?:_\d{1,9}){0,3})$")
 _COMPILED: Final = re.compile(
-    r"^(?P<stem>[a-z][a-z_]*(?:fusion|wrapped|reduce|copy|broadcast|transpose)[a-z_]*)(?:[._]\d+)+$"
+    r"^(?P<stem>[a-z][a-z_]*(?:fusion|wrapped|reduce|copy|broadcast|transpose)[a-z_]*)[._]\d[._\d]{0,60}$"
 )
 _WHOLE: Final = re.compile(r"[<(]|^_Z|::")
 DEPTH: Final = 3

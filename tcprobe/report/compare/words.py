@@ -180,14 +180,18 @@ def verdict_text(verdict: Verdict, names: tuple[str, ...]) -> str:
     """Return what became of a condition, as one line."""
     whose = f" of {names[verdict.run]}" if len(names) > 1 else ""
     limit = verdict.condition
-    found = "" if verdict.value is None else f": it is {_signed(verdict.value) if limit.change else _plain(verdict)}"
-    unit = " %" if limit.percent and verdict.value is not None else ""
+    found = "" if verdict.value is None else f": it is {_change(verdict) if limit.change else _plain(verdict)}"
     why = f" ({WHY_WORDS.get(verdict.why, verdict.why)})" if verdict.why else ""  # type: ignore[call-overload]
-    return f"{OUTCOME_WORDS[verdict.outcome]}: --fail-if '{limit.text}'{whose}{found}{unit}{why}"
+    return f"{OUTCOME_WORDS[verdict.outcome]}: --fail-if '{limit.text}'{whose}{found}{why}"
+
+
+def _change(verdict: Verdict) -> str:
+    value = 0.0 if verdict.value is None else verdict.value
+    if verdict.condition.percent:
+        return f"{_signed(value)} %"
+    return f"{'-' if value < 0 else '+'}{f.metric_text(verdict.metric, abs(value))}"
 
 
 def _plain(verdict: Verdict) -> str:
-    value = 0.0 if verdict.value is None else verdict.value
-    ends = sorted({value, *(end for end in (verdict.low, verdict.high) if end is not None)})
-    span = "" if len(ends) == 1 else f" ({f.full_number(ends[0], 6)} to {f.full_number(ends[-1], 6)})"
-    return f"{f.full_number(value, 6)}{span}"
+    ends = sorted({end for end in (verdict.value, verdict.low, verdict.high) if end is not None})
+    return " to ".join(dict.fromkeys(f.metric_text(verdict.metric, end) for end in (ends[0], ends[-1])))

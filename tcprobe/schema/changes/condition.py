@@ -46,6 +46,7 @@ class Verdict:
             a change.
         value: the figure, or the change in the unit of the limit; None where unknown.
         low, high: range of the figure where kernels of unknown class, or the spread of steps, make it one.
+        metric: the figure's whole name.
         why: why it cannot be told: the reason of the missing figure, or that the difference may be noise.
     """
 
@@ -56,3 +57,4 @@ class Verdict:
     low: float | None = None
     high: float | None = None
     why: str | None = None
+    metric: str = ""

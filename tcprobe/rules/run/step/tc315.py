@@ -68,7 +68,8 @@ def check(subject: RunSubject) -> Iterator[Advice]:
         or subject.tuning is not None
     ):
         return
-    small, waits = _small(subject), _waits(subject, waiting)
+    small = _small(subject)
+    waits = 0.0 if small else _waits(subject, waiting)  # the item on waiting bounds that by itself
     if small or waits:
         yield _item(subject, memory, small, waits)
 
