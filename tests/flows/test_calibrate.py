@@ -24,6 +24,9 @@ from tests.calibration.made import CORES, H200, SLOWER, raw_csv, timed, truth
 HERE = Device("torch", "PyTorch 2.13.0", "NVIDIA H200", (9, 0), 132, 150_754_820_096, "13.0", "91002")
 
 
+FEW = 60  # products of each kind: as good as all of them where nobody asks how close the fit is
+
+
 def quiet(text: str) -> None:
     pass
 
@@ -212,6 +215,7 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> Bench:
 
 
 def test_a_gpu_is_measured_fitted_and_kept(bench: Bench, tmp_path: Path) -> None:
+    bench.rows = FEW
     said: list[str] = []
     found = calibrate(CalibrateOptions(output=tmp_path / "raw.csv"), said.append)
     assert said == ["measuring through PyTorch 2.13.0, CUDA 13.0, cuDNN 91002, NVIDIA H200, at most 240 s"]
@@ -247,7 +251,7 @@ def test_existing_files_stop_it_before_it_measures(bench: Bench, raw: Path, tmp_
 def test_what_was_measured_before_a_failure_stays(
     bench: Bench, tmp_path: Path, failure: Exception, config: Path
 ) -> None:
-    bench.failure = failure
+    bench.failure, bench.rows = failure, FEW
     said: list[str] = []
     with pytest.raises(type(failure)):
         calibrate(CalibrateOptions(output=tmp_path / "raw.csv"), said.append)
@@ -278,7 +282,7 @@ def test_no_gpu(bench: Bench) -> None:
 
 
 def test_a_gpu_that_the_list_lacks_has_to_be_named(bench: Bench) -> None:
-    bench.devices["torch"] = replace(HERE, gpu="NVIDIA H900", sm=140)
+    bench.devices["torch"], bench.rows = replace(HERE, gpu="NVIDIA H900", sm=140), FEW
     with pytest.raises(UsageError, match=r"NVIDIA H900: gpus\.csv does not have this GPU") as refused:
         calibrate(CalibrateOptions(), quiet)
     assert "--target-gpu" in str(refused.value.hint)
