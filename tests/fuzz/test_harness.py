@@ -10,12 +10,15 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.fuzz import keep
 from tests.fuzz.door import Call, Said
 from tests.fuzz.inputs import Input
+from tests.fuzz.mutate import cells
+from tests.fuzz.mutate.chance import Chance
 from tests.fuzz.runner import Limits, run
 from tests.fuzz.targets import Target
 
@@ -151,3 +154,18 @@ def digests() -> list[str]:
     from tests.fuzz.targets import TARGETS
 
     return [source(n)[1].digest for t in TARGETS.values() for source in [generated(t, "s", False)] for n in range(3)]
+
+
+class Repeats(Chance):
+    """Chance that repeats the cells of a row as often as it may, four times over."""
+
+    def random(self) -> float:
+        return 0.92
+
+    def choice(self, options: Any) -> Any:
+        return options[-1]
+
+
+def test_a_table_that_grows_without_end_is_given_up() -> None:
+    with pytest.raises(MemoryError):
+        cells.mutated(b"a,b\n1,2\n", Repeats("x"))

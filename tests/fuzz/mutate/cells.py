@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import csv
 import io
+from typing import Final
 
 from tests.fuzz.mutate.chance import Chance, encoded
 
 Rows = list[list[str]]
+MOST_CELLS: Final = 100_000
+MOST_CHARACTERS: Final = 10_000_000
 
 
 def mutated(content: bytes, chance: Chance) -> bytes:
-    """Return another CSV."""
+    """Return another CSV.
+
+    Raises:
+        MemoryError: it would be larger than any that is tried.
+    """
     text = content.decode("utf-8", "replace")
     try:
         rows = list(csv.reader(io.StringIO(text)))
@@ -21,7 +28,14 @@ def mutated(content: bytes, chance: Chance) -> bytes:
         return encoded(chance.text())
     for _ in range(chance.choice((1, 1, 1, 2, 4))):
         rows = _changed(rows, chance) or [[chance.text()]]
+        if _is_large(rows):
+            raise MemoryError
     return encoded(_text(rows, chance))
+
+
+def _is_large(rows: Rows) -> bool:
+    """Say whether repeated repeats have made more than anybody tries; writing that took minutes."""
+    return sum(map(len, rows)) > MOST_CELLS or sum(len(cell) for row in rows for cell in row) > MOST_CHARACTERS
 
 
 def _changed(rows: Rows, chance: Chance) -> Rows:
