@@ -48,7 +48,7 @@ WITHIN = {
         {"folder", "probed", "process"},
         {"dlprof", "nsys", "tensorflow"},
     ),
-    "flows": ({"write"}, {"audit"}),
+    "flows": ({"conditions", "write"}, {"audit"}),
     "keras": ({"row"}, {"classes"}, {"catalogue"}, {"names", "settings"}, {"shapes"}, {"products"}),
     "probe": (
         {"constants"},
@@ -74,6 +74,7 @@ WITHIN = {
         {"document"},
         {"base", "grid", "scan"},
         {"audit", "key_node", "run", "csv", "github", "json", "markdown", "sarif", "text"},
+        {"compare"},
     ),
     "rules": ({"model"}, {"base"}, {"precision", "run", "sizes"}, {"registry"}, {"says"}),
 }

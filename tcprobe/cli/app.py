@@ -14,7 +14,7 @@ from tcprobe import __version__
 from tcprobe.errors import Interrupted
 from tcprobe.visible import put, visible
 
-VERBS: Final = ("profile", "report", "audit-shapes", "find-key-node", "calibrate", "explain", "workloads")
+VERBS: Final = ("profile", "report", "compare", "audit-shapes", "find-key-node", "calibrate", "explain", "workloads")
 """The verbs in the order of the help, each a module of this package."""
 
 

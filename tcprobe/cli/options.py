@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from difflib import get_close_matches
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -45,6 +46,16 @@ class By(StrEnum):
     advice = "advice"
 
 
+class ComparedBy(StrEnum):
+    """A table of a comparison; the names are those of `tcprobe.report.compare.spec.TABLE_OF`."""
+
+    figure = "figure"
+    layer = "layer"
+    op = "op"
+    kernel = "kernel"
+    loss = "loss"
+
+
 FormatOption = Annotated[
     Format | None,
     typer.Option("--format", envvar="TCPROBE_FORMAT", help="Output format. Default: by the ending of -o, else text."),
@@ -72,6 +83,26 @@ TopOption = Annotated[
 ByOption = Annotated[
     list[By] | None,
     typer.Option("--by", help="Show only this table below the headline; may be given several times."),
+]
+ComparedByOption = Annotated[
+    list[ComparedBy] | None,
+    typer.Option("--by", help="Show only this table below the answer; may be given several times."),
+]
+FailIfOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--fail-if",
+        metavar="COND",
+        help="Exit with 1 where this holds: tc_kernel_time_pct<30, step_time>+5% (a sign: of the change). Several times.",
+    ),
+]
+AgainstOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--against",
+        metavar="OTHER",
+        help="Also say what changed from this run or profile; --fail-if step_time>+5% then is of that change.",
+    ),
 ]
 IterStartOption = Annotated[
     int | None,

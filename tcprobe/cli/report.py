@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from tcprobe.cli import options as o
+from tcprobe.cli.gate import judged
 from tcprobe.visible import tell
 
 
@@ -32,27 +33,33 @@ def report(
     width: o.WidthOption = None,
     force: o.ForceOption = False,
     safe_csv: o.SafeCsvOption = False,
+    against: o.AgainstOption = None,
+    fail_if: o.FailIfOption = None,
 ) -> None:
     """Read a profile and report its Tensor Core use: how good, why not better, what first.
 
     Reads a run folder of tcprobe, *.xplane.pb of TensorFlow or JAX, Nsight Systems' SQLite exports (nsys export
     --type=sqlite), reports (*.nsys-rep) and CSV (nsys stats), DLProf's CSV and JSON, and Nsight Compute's CSV
-    (ncu --csv --page raw). Needs neither a GPU nor TensorFlow.
+    (ncu --csv --page raw). Needs neither a GPU nor TensorFlow. Exits with 1 where a --fail-if holds, with 2 where it
+    cannot be told.
     """
     chosen = o.chosen_format(ctx, format, output)
     with o.errors_as_json(chosen == "json" and output in (None, "-")):
         from tcprobe.analysis import Options
-        from tcprobe.flows.report import make_report
+        from tcprobe.flows.conditions import parse_conditions
+        from tcprobe.flows.judged_report import make_judged_report
         from tcprobe.flows.write.destination import destination
         from tcprobe.flows.write.document import write_document
         from tcprobe.report.run.document import RunDocument
         from tcprobe.report.run.spec import ReportSpec
 
+        conditions = parse_conditions(fail_if or (), changes=against is not None)
         to = destination("run", chosen, output, force)
-        profile = make_report(path, Options(iter_start, iter_stop, target_gpu, step_range))
-        document = RunDocument(profile, ReportSpec(top, tuple(by or ())))
-        files = write_document(document, o.render_spec(width, safe_csv), to)
-    _say(path, files)
+        options = Options(iter_start, iter_stop, target_gpu, step_range)
+        made = make_judged_report(path, options, against, conditions)
+        document = RunDocument(made.profile, ReportSpec(top, tuple(by or ())), made.added)
+        with judged(made.verdicts, made.names):
+            _say(path, write_document(document, o.render_spec(width, safe_csv), to))
 
 
 def _say(path: Path, files: list[Path]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -29,6 +30,21 @@ def make_comparison(paths: Sequence[Path], options: Options | None = None) -> Co
     if len(paths) < 2:
         raise UsageError("compare takes two runs or more", "as in: tcprobe compare RUN_A RUN_B")
     return compare([_read(path, options) for path in paths], short_names(paths))
+
+
+def refuse_same(paths: Sequence[Path]) -> None:
+    """Refuse to compare a run with itself.
+
+    Raises:
+        UsageError: two of the paths lead to the same place.
+    """
+    seen: dict[str, Path] = {}
+    for path in paths:
+        place = os.path.realpath(path)
+        if place in seen:
+            also = "" if seen[place] == path else f" ({seen[place]})"
+            raise UsageError(f"{path}{also} is given twice: a run does not differ from itself", "name two runs")
+        seen[place] = path
 
 
 def _read(path: Path, options: Options | None) -> Profile:

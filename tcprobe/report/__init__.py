@@ -6,7 +6,7 @@ from typing import Final, Literal
 
 from tcprobe.report.base import Renderer
 
-DocumentKind = Literal["run", "audit", "key_node"]
+DocumentKind = Literal["run", "audit", "key_node", "compare"]
 
 RENDERERS: Final[tuple[Renderer, ...]] = (
     Renderer("text", (".txt",)),
@@ -21,6 +21,7 @@ FORMATS: Final[dict[DocumentKind, tuple[str, ...]]] = {
     "run": ("text", "csv", "json", "markdown"),
     "audit": ("text", "json", "csv", "markdown", "sarif", "github"),
     "key_node": ("text", "csv", "json", "markdown"),
+    "compare": ("text", "json", "csv", "markdown"),
 }
 """The formats of each kind of document, in the order in which its verb lists them."""
 

@@ -11,7 +11,7 @@ from tcprobe.flows.write.files import refuse_existing
 from tcprobe.report import DocumentKind, renderers
 from tcprobe.report.base import Renderer
 
-FOLDERS: Final[tuple[DocumentKind, ...]] = ("run",)
+FOLDERS: Final[tuple[DocumentKind, ...]] = ("run", "compare")
 """Kinds of documents that a folder takes as one CSV per table; other kinds are one file."""
 
 

@@ -64,6 +64,7 @@ class Change:
         pct: of the first run's figure; None where that is 0 or unknown.
         interval: of the median step, by bootstrap; None of other figures.
         why: what keeps the difference from being told.
+        steps: where that is ``few steps``: of how many steps of the first run and of this one the length is known.
     """
 
     difference: DifferenceKind
@@ -71,6 +72,7 @@ class Change:
     pct: float | None = None
     interval: Interval | None = None
     why: Why | None = None
+    steps: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)

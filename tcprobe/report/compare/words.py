@@ -1,0 +1,149 @@
+"""The answer of a comparison in sentences: does a step take less time, by how much, and is that real."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from tcprobe.report import formatting as f
+from tcprobe.report.compare.amounts import in_unit, plain_percent, signed_percent, span
+from tcprobe.report.compare.spec import joined, starting
+from tcprobe.schema.changes.comparison import FEWEST_STEPS, Change, ComparedFigure, Comparison, Interval
+from tcprobe.schema.changes.condition import COMPARED, Verdict
+
+MORE_STEPS: Final = "Run each for more steps, and compare again."
+SLOWED: Final = "all under the profiler, which slows them"
+UNTOLD: Final = {
+    "one figure": "a single length is known of one of them: that of one step, or a mean",
+    "steps differ": "the steps of one were timed under the profiler, those of the other outside it",
+    "ranges overlap": "their ranges overlap",
+}
+REASONS: Final = {
+    "few steps": f"too few steps: at least {FEWEST_STEPS} of each run are needed",
+    "no steps": "no length of a step is known",
+    "one figure": UNTOLD["one figure"],
+    "steps differ": "the figures are not of the same kind of steps",
+    "ranges overlap": "part of the range meets it, and part does not",
+    "of zero": "the first run has 0, of which there is no percentage",
+    "within noise": "within noise",
+}
+"""Why a condition cannot be told, or is not met, as a kind."""
+
+
+def answer(comparison: Comparison, labels: Sequence[str]) -> list[str]:
+    """Return one sentence, or a few, for each run but the first; `labels` are what the runs are called."""
+    return [said for run in range(1, len(comparison.profiles)) for said in _of_run(comparison, labels, run)]
+
+
+def _of_run(comparison: Comparison, labels: Sequence[str], run: int) -> Iterator[str]:
+    step = _figure(comparison, "step_time_ns")
+    change = Change("not known") if step is None else step.changes[run - 1]
+    if step is None or change.delta is None:
+        yield from _without_steps(comparison, step, labels, run)
+        return
+    yield starting(_of_step(step, change, labels, run))
+    if change.why == "few steps":
+        yield MORE_STEPS
+    if any(note.code == "other-work" for note in comparison.notes):
+        yield from _throughput(comparison, labels, run)
+
+
+def _figure(comparison: Comparison, metric: str) -> ComparedFigure | None:
+    return next((one for one in comparison.figures if one.metric == metric), None)
+
+
+def _of_step(step: ComparedFigure, change: Change, labels: Sequence[str], run: int) -> str:
+    first, other = labels[0], labels[run]
+    mine, base = f.duration(step.sides[run].value), f.duration(step.sides[0].value)
+    interval, pct = change.interval, change.pct or 0.0
+    if interval is None:
+        why = _untold(change, labels, run)
+        return f"{other} takes {mine} a step and {first} {base}; cannot tell whether that is noise: {why}."
+    of = f"from {interval.samples[0]:,} steps of {first} and {interval.samples[1]:,} of {other}"
+    of += f", {SLOWED}" * (interval.steps == "under the profiler")
+    if change.difference == "within noise":
+        return (
+            f"{other} takes {mine} a step and {first} {base}: the difference is within noise ({_sure(interval)}), {of}."
+        )
+    than = f"{plain_percent(pct)} {'less' if pct < 0 else 'more'} than {first} with {base}"
+    return f"{other} takes {mine} a step, {than} ({_sure(interval)}), {of}."
+
+
+def _sure(interval: Interval) -> str:
+    return f"95 %: {span(interval)}"
+
+
+def _untold(change: Change, labels: Sequence[str], run: int) -> str:
+    """Say what keeps a difference of steps from being told."""
+    if change.steps is not None:
+        one, two = change.steps
+        return (
+            f"of {labels[0]} the length of {_steps(one)} is known and of {labels[run]} of {_steps(two)}, "
+            f"and at least {FEWEST_STEPS} of each are needed"
+        )
+    if change.why in ("few steps", "no steps") or change.why is None:
+        return f"at least {FEWEST_STEPS} steps of each are needed"
+    return UNTOLD[change.why]
+
+
+def _steps(count: int) -> str:
+    return f"{count:,} step{'s' * (count != 1)}"
+
+
+def _without_steps(
+    comparison: Comparison, step: ComparedFigure | None, labels: Sequence[str], run: int
+) -> Iterator[str]:
+    """Say of which run no step is known, and what its kernels take."""
+    pair = (0, run)
+    lacking = [labels[n] for n in pair if step is None or step.sides[n].value is None]
+    yield (
+        f"Cannot tell whether {labels[run]} takes shorter steps than {labels[0]}: no length of a step is known of "
+        f"{joined(lacking)}."
+    )
+    kernels = _figure(comparison, "kernel_time_ns")
+    if kernels is None or None in (kernels.sides[0].value, kernels.sides[run].value):
+        return
+    pct = kernels.changes[run - 1].pct
+    more = "" if not pct else f", {plain_percent(pct)} {'less' if pct < 0 else 'more'}"
+    whole = "in a step" if comparison.per_step else "in the whole capture, which may hold other work"
+    base, mine = (f.duration(kernels.sides[n].value) for n in pair)
+    yield f"Kernels take {base} of {labels[0]} and {mine} of {labels[run]}{more}, {whole}."
+
+
+def _throughput(comparison: Comparison, labels: Sequence[str], run: int) -> Iterator[str]:
+    """Say how the throughput differs, where a step does other work."""
+    found = _figure(comparison, "throughput")
+    if found is None or found.changes[run - 1].pct is None:
+        return
+    change, unit = found.changes[run - 1], f" {found.unit}" if found.unit else ""
+    mine, base = (f.metric_text("throughput", found.sides[n].value) for n in (run, 0))
+    pct = change.pct or 0.0
+    said = (
+        f"A step of {labels[run]} does other work; its throughput is {mine}{unit} and that of {labels[0]} {base}{unit}"
+    )
+    if change.interval is None:
+        yield f"{said} ({signed_percent(pct)}); cannot tell whether that is noise."
+    elif change.difference == "within noise":
+        yield f"{said}: the difference is within noise ({_sure(change.interval)})."
+    else:
+        yield f"{said}: {plain_percent(pct)} {'less' if pct < 0 else 'more'} ({_sure(change.interval)})."
+
+
+def outcome(verdict: Verdict, names: Sequence[str]) -> str:
+    """Return what became of a condition in one line; `names` are those of the runs, empty of a single one."""
+    whose = f"{names[verdict.run]}: " if names else ""
+    return f"{verdict.condition.text.strip()}: {verdict.outcome}: {whose}{grounds(verdict)}"
+
+
+def grounds(verdict: Verdict) -> str:
+    """Return the figure that a condition was held against, its range, and why it cannot be told."""
+    asked = verdict.condition
+    change, unit = asked.change, verdict.unit if asked.percent else COMPARED.get(asked.metric, verdict.unit)
+    shown = [None if v is None else in_unit(unit, asked.percent, v, change) for v in (verdict.low, verdict.high)]
+    value = None if verdict.value is None else in_unit(unit, asked.percent, verdict.value, change)
+    low, high = shown
+    between = f"{low} to {high}" if low and high else f"at least {low}" if low else f"at most {high}" if high else None
+    sure = "95 %: " if between and change and asked.metric in ("step_time_ns", "throughput") else ""
+    figure = f"{value} ({sure}{between})" if value and between else value or between
+    why = None if verdict.why is None else REASONS.get(verdict.why, verdict.why)
+    return "; ".join(part for part in (figure, why) if part)
