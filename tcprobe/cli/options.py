@@ -93,7 +93,7 @@ FailIfOption = Annotated[
     typer.Option(
         "--fail-if",
         metavar="COND",
-        help="Exit with 1 where this holds: tc_kernel_time_pct<30, step_time>+5% (a sign: of the change). Several times.",
+        help="Exit with 1 where this holds: tc_kernel_time_pct<30; a sign asks of the change: step_time>+5%.",
     ),
 ]
 AgainstOption = Annotated[

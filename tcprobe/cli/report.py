@@ -56,7 +56,7 @@ def report(
         conditions = parse_conditions(fail_if or (), changes=against is not None)
         to = destination("run", chosen, output, force)
         options = Options(iter_start, iter_stop, target_gpu, step_range)
-        made = make_judged_report(path, options, against, conditions)
+        made = make_judged_report(path, options, against, conditions, top)
         document = RunDocument(made.profile, ReportSpec(top, tuple(by or ())), made.added)
         with judged(made.verdicts, made.names):
             _say(path, write_document(document, o.render_spec(width, safe_csv), to))

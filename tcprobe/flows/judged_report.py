@@ -35,7 +35,11 @@ class JudgedReport:
 
 
 def make_judged_report(
-    path: Path, options: Options, other: Path | None = None, conditions: Sequence[Condition] = ()
+    path: Path,
+    options: Options,
+    other: Path | None = None,
+    conditions: Sequence[Condition] = (),
+    top: int | None = None,
 ) -> JudgedReport:
     """Read the profile at `path`, hold it against the one at `other` if there is one, and against conditions.
 
@@ -44,6 +48,7 @@ def make_judged_report(
         options: as for `make_report`; they hold for both profiles.
         other: likewise; None compares nothing.
         conditions: those that ask for a change need `other`.
+        top: rows of each table of what changed (`tcprobe.report.compare.document.against`).
 
     Raises:
         InputError: a profile cannot be used.
@@ -58,4 +63,4 @@ def make_judged_report(
     found = make_comparison([other, path], options)
     profile = found.profiles[1]
     verdicts = judge_run(conditions, profile, found)
-    return JudgedReport(profile, added_by(found, verdicts), verdicts, found.names)
+    return JudgedReport(profile, added_by(found, verdicts, top), verdicts, found.names)

@@ -115,8 +115,8 @@ def step_change(found: Steps, number: int, sides: Sequence[Side]) -> Change:
         return Change("not known", why="no steps")
     one, other = found.lengths[0], found.lengths[number]
     if found.steps is None or not len(other):
-        lacking = {found.why[0], found.why[number]} - {"steps differ", None}
-        why = min(lacking, key=str, default="steps differ")
+        lacking = [one for one in (found.why[0], found.why[number]) if one not in ("steps differ", None)]
+        why: Why = min(lacking, key=str, default="steps differ")
         few = (found.known[0], found.known[number]) if why == "few steps" and found.known else None
         return Change("cannot tell", delta, pct, why=why, steps=few)
     change = _judged(delta, pct, ratio_interval(one, other), ("faster", "slower"))

@@ -20,8 +20,16 @@ UNITS: Final[Mapping[MetricUnit, Mapping[str, int]]] = {
     "ns": {"ns": 1, "us": 10**3, "\u00b5s": 10**3, "\u03bcs": 10**3, "ms": 10**6, "s": 10**9},
     "pct": {"%": 1, "pp": 1},
     "bytes": {
-        **{"bytes": 1, "B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12},
-        **{"KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40},
+        "bytes": 1,
+        "B": 1,
+        "kB": 10**3,
+        "MB": 10**6,
+        "GB": 10**9,
+        "TB": 10**12,
+        "KiB": 2**10,
+        "MiB": 2**20,
+        "GiB": 2**30,
+        "TiB": 2**40,
     },
     "tflop_per_s": {},
     "count": {},
@@ -121,7 +129,7 @@ def _check_change(text: str, metric: str, change: bool, changes: bool) -> None:
         hint = "tcprobe compare A B, or tcprobe report RUN --against OTHER; without + or - it is of the run itself"
         raise UsageError(f"{OPTION} {text!r}: {said}", hint)
     if change and metric not in COMPARED:
-        hint = f"changes are told of {_listed([_spoken(name) for name in COMPARED])}"
+        hint = f"changes are told of {', '.join(FIRST_LISTED)} and others: docs/compare.md"
         raise UsageError(f"{OPTION} {text!r}: {metric} is not compared", hint)
 
 

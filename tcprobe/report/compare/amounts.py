@@ -34,7 +34,10 @@ def _signed(value: float) -> str:
         return "0"
     if size < 0.095:
         return f"{'-' if value < 0 else '+'}{f.full_number(size, 1)}"
-    return f"{value:+.1f}" if size < 9.95 else f"{value:+,.0f}"
+    if size < 9.95:
+        return f"{value:+.1f}"
+    whole = f"{value:+,.0f}"
+    return whole if whole != "-100" or value == -100.0 else f"{value:.1f}" if value > -99.95 else ">-100"
 
 
 def signed(metric: str, delta: float) -> str:
@@ -51,6 +54,12 @@ def in_unit(unit: MetricUnit, percent: bool, value: float, change: bool) -> str:
         return signed_percent(value)
     metric = {"flops": "flops_per", "tflop_per_s": "rate", "count": "count", "logged": "rate"}.get(unit, f"x_{unit}")
     return signed(metric, value) if change else f.metric_text(metric, value)
+
+
+def exactly(unit: MetricUnit, percent: bool, value: float) -> str:
+    """Return a figure with so many digits that it can be told from a limit close to it."""
+    named = {"pct": "%", "ns": "ns", "bytes": "bytes"}.get("pct" if percent else unit, "")
+    return f"{f.full_number(value, 10)} {named}".rstrip()
 
 
 def span(interval: Interval) -> str:

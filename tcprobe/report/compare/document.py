@@ -113,26 +113,31 @@ class CompareDocument:
         return Lines((wrapped_line(said),) if said else ())
 
 
-def against(comparison: Comparison, verdicts: Sequence[Verdict] = (), name: str | None = None) -> Added:
+def against(comparison: Comparison, verdicts: Sequence[Verdict] = (), top: int | None = None) -> Added:
     """Return what the report of the second of two runs says of the first one.
 
     Args:
         comparison: of the other run and this one, in this order.
-        verdicts: what became of conditions.
-        name: what to call the other run; by default its name in the comparison.
+        verdicts: what became of conditions; empty where none was asked.
+        top: rows of each table; 0 is all, None is `ROWS_AGAINST` for people and all for programs.
     """
-    labels, other = BOTH, name or comparison.names[0]
+    labels, rows = BOTH, ROWS_AGAINST if top is None else top or None
     found = [
         sections.figures(comparison, labels, first=True),
-        *(sections.rows(comparison, labels, what, rows, ROWS_AGAINST) for what, rows in _rows(comparison)),
-        sections.renamed(comparison, labels, ROWS_AGAINST),
+        *(sections.rows(comparison, labels, what, found, rows) for what, found in _rows(comparison)),
+        sections.renamed(comparison, labels, rows),
         sections.settings(comparison, labels),
     ]
-    said = [f"Against {other}: {first}" if not n else first for n, first in enumerate(answer(comparison, labels))]
-    blocks = (_answer(said), *(_titled(section) for section in found if section), *_notes(comparison))
-    spec = CompareSpec()
+    first, *others = answer(comparison, labels)
+    said = [f"Against {comparison.names[0]}: {_lower(first)}", *others]
+    blocks: tuple[Block, ...] = (
+        _answer(said),
+        *(_titled(section) for section in found if section),
+        *_notes(comparison),
+    )
+    spec = CompareSpec(top)
     written = tuple(replace(table, name=f"against_{table.name}") for table in tables.every_table(comparison, spec))
-    return Added(blocks, {"against": data.parts(comparison, spec), **held(verdicts)}, written)
+    return Added(blocks, {"against": data.parts(comparison, spec), **(held(verdicts) if verdicts else {})}, written)
 
 
 def _rows(comparison: Comparison) -> Iterator[tuple[str, Any]]:
@@ -142,7 +147,11 @@ def _rows(comparison: Comparison) -> Iterator[tuple[str, Any]]:
 
 
 def _titled(section: Section) -> Section:
-    return replace(section, title=f"Against the other run: {section.title[:1].lower()}{section.title[1:]}")
+    return replace(section, title=f"Against the other run: {_lower(section.title)}")
+
+
+def _lower(text: str) -> str:
+    return text[:1].lower() + text[1:]
 
 
 def held(verdicts: Sequence[Verdict]) -> dict[str, Any]:

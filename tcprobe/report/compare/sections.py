@@ -11,6 +11,7 @@ from tcprobe.report.compare.amounts import change_text, time_change
 from tcprobe.report.compare.spec import joined
 from tcprobe.report.run.headline import label, value_text
 from tcprobe.schema.changes.comparison import ComparedFigure, ComparedRow, Comparison, Loss, Side
+from tcprobe.schema.columns import Row
 
 FIRST: Final = (
     *("step_time_ns", "throughput", "wall_ns", "gpu_busy_pct", "idle_pct", "peak_memory_bytes", "tc_kernel_time_pct"),
@@ -18,6 +19,7 @@ FIRST: Final = (
 )
 """Figures of the first table; the others stand in a second one."""
 LABELS: Final = {
+    "step_time_ns": "step time, median (10th to 90th percentile)",
     "wall_ns": "the whole run",
     "peak_memory_bytes": "peak of GPU memory in use",
     "copies": "copies and sets",
@@ -39,11 +41,11 @@ def figures(comparison: Comparison, labels: Sequence[str], first: bool) -> Secti
     shown = [one for one in comparison.figures if (one.metric in FIRST) == first]
     if not shown:
         return None
-    sums = "" if first and comparison.per_step else f"; sums are of {_whole(comparison)}"
-    title = f"{'Figures' if first else 'Further figures'} ({len(shown)}{sums})"
+    sums = "" if first and comparison.per_step else f" (sums are of {_whole(comparison)})"
+    title = f"{'Figures' if first else 'Further figures'}{sums}"
     heads = (ColumnHead("figure"), *_heads(labels))
-    rows = tuple((_label(one), *_figure_cells(one)) for one in shown)
-    return Section(title, heads, rows, tuple(_missing(shown, labels)))
+    cells = tuple((Cell(_label(one), one.metric), *_figure_cells(one)) for one in shown)
+    return Section(title, heads, cells, tuple(_missing(shown, labels)))
 
 
 def _whole(comparison: Comparison) -> str:
@@ -72,7 +74,7 @@ def _figure_cells(figure: ComparedFigure) -> Iterator[Cell]:
 
 def _side_cell(figure: ComparedFigure, side: Side) -> Cell:
     known = side.value is not None or side.low is not None
-    row = {"value": side.value, "low": side.low, "high": side.high, "text": None}
+    row: Row = {"value": side.value, "low": side.low, "high": side.high, "text": None}
     return Cell(value_text(figure.metric, row) if known else f.NA, side.value, figure.unit)
 
 
@@ -97,12 +99,19 @@ def rows(
     shown = changed[:top]
     columns = [(head, [cell(row) for row in shown]) for head, cell in _columns(what, labels)]
     kept = [(head, cells) for head, cells in columns if {c.text for c in cells} - {f.NA}]
-    same = len(found) - len(changed)
-    many = f"{len(shown):,} of {len(changed):,}{f', {same:,} others did not change' if same else ''}"
+    many = f"{len(shown):,} of {len(changed):,}{_others(found)}"
     left = len(changed) - len(shown)
     notes = (f"({left:,} more; --top 0 shows all)",) if left else ()
     title = f"{what.capitalize()} that changed most ({many}; time in {_whole(comparison)})"
     return Section(title, tuple(head for head, _ in kept), tuple(zip(*(c for _, c in kept), strict=True)), notes)
+
+
+def _others(found: Sequence[ComparedRow]) -> str:
+    """Say how many rows did not change, and of how many that is not known."""
+    same = sum(all(delta == 0.0 for delta in row.changes) for row in found)
+    unknown = sum(None in row.changes and not any(row.changes) for row in found)
+    told = ((same, "did not change"), (unknown, "are not known of each run"))
+    return "".join(f", {many:,} others {what}" for many, what in told if many)
 
 
 _Column = tuple[ColumnHead, Callable[[ComparedRow], Cell]]
@@ -164,7 +173,7 @@ def renamed(comparison: Comparison, labels: Sequence[str], top: int | None) -> S
     heads += [ColumnHead("time", right=True), *([ColumnHead("run")] if several else [])]
     heads += [ColumnHead("took their place" if several else f"of {labels[1]} alone", least=24)]
     heads += [ColumnHead("time", right=True)]
-    cells = tuple(
+    cells: tuple[tuple[Cell | str, ...], ...] = tuple(
         (
             Cell(one.op or "(several)", one.op),
             _kernels(one.before),
@@ -247,5 +256,5 @@ def _setting(what: str) -> str:
 def unchanged(comparison: Comparison) -> str | None:
     """Return which kinds of rows have no change at all; None if there are none of these."""
     kinds = {"layers": comparison.layers, "ops": comparison.ops, "kernels": comparison.kernels}
-    same = [what for what, found in kinds.items() if found and not any(any(row.changes) for row in found)]
+    same = [what for what, found in kinds.items() if found and all(d == 0.0 for row in found for d in row.changes)]
     return f"The times of {joined(same)} are the same." if same else None

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from tcprobe.report import formatting as f
-from tcprobe.report.compare.amounts import in_unit, plain_percent, signed_percent, span
+from tcprobe.report.compare.amounts import exactly, in_unit, plain_percent, signed_percent, span
 from tcprobe.report.compare.spec import joined, starting
-from tcprobe.schema.changes.comparison import FEWEST_STEPS, Change, ComparedFigure, Comparison, Interval
-from tcprobe.schema.changes.condition import COMPARED, Verdict
+from tcprobe.schema.changes.comparison import FEWEST_STEPS, OTHER_WORK_PCT, Change, ComparedFigure, Comparison, Interval
+from tcprobe.schema.changes.condition import COMPARED, MetricUnit, Verdict
 
 MORE_STEPS: Final = "Run each for more steps, and compare again."
 SLOWED: Final = "all under the profiler, which slows them"
@@ -44,8 +44,15 @@ def _of_run(comparison: Comparison, labels: Sequence[str], run: int) -> Iterator
     yield starting(_of_step(step, change, labels, run))
     if change.why == "few steps":
         yield MORE_STEPS
-    if any(note.code == "other-work" for note in comparison.notes):
+    if _other_work(comparison, run):
         yield from _throughput(comparison, labels, run)
+
+
+def _other_work(comparison: Comparison, run: int) -> bool:
+    """Return whether a step of a run multiplies more or less than one of the first run."""
+    flops = _figure(comparison, "flops_per_step")
+    pct = None if flops is None else flops.changes[run - 1].pct
+    return pct is not None and abs(pct) > OTHER_WORK_PCT
 
 
 def _figure(comparison: Comparison, metric: str) -> ComparedFigure | None:
@@ -135,12 +142,19 @@ def outcome(verdict: Verdict, names: Sequence[str]) -> str:
     return f"{verdict.condition.text.strip()}: {verdict.outcome}: {whose}{grounds(verdict)}"
 
 
+def _beside_limit(verdict: Verdict, unit: MetricUnit) -> str:
+    """Return the figure; with all its digits where it would print as the limit that it is not."""
+    asked, value = verdict.condition, verdict.value or 0.0
+    text, limit = (in_unit(unit, asked.percent, number, asked.change) for number in (value, asked.limit))
+    return exactly(unit, asked.percent, value) if text == limit and value != asked.limit else text
+
+
 def grounds(verdict: Verdict) -> str:
     """Return the figure that a condition was held against, its range, and why it cannot be told."""
     asked = verdict.condition
     change, unit = asked.change, verdict.unit if asked.percent else COMPARED.get(asked.metric, verdict.unit)
     shown = [None if v is None else in_unit(unit, asked.percent, v, change) for v in (verdict.low, verdict.high)]
-    value = None if verdict.value is None else in_unit(unit, asked.percent, verdict.value, change)
+    value = None if verdict.value is None else _beside_limit(verdict, unit)
     low, high = shown
     between = f"{low} to {high}" if low and high else f"at least {low}" if low else f"at most {high}" if high else None
     sure = "95 %: " if between and change and asked.metric in ("step_time_ns", "throughput") else ""

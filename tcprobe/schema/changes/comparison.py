@@ -21,6 +21,8 @@ DIFFERENCES: Final = {
 """What became of a figure. Only times of steps can be real or noise; of other figures the change is what it is."""
 FEWEST_STEPS: Final = 8
 """Under this many steps of either run nothing is said of whether their lengths differ."""
+OTHER_WORK_PCT: Final = 1.0
+"""Percent by which the FLOPs of a step may differ before the steps do other work: padding one layer is less."""
 Why = Literal["few steps", "no steps", "ranges overlap", "steps differ", "one figure"]
 WHYS: Final = {
     "few steps": "of one of the runs fewer than `FEWEST_STEPS` steps are known",
