@@ -11,7 +11,7 @@ from tcprobe.report.compare.amounts import change_text, time_change
 from tcprobe.report.compare.spec import joined
 from tcprobe.report.run.headline import label, value_text
 from tcprobe.schema.changes.comparison import ComparedFigure, ComparedRow, Comparison, Loss, Side
-from tcprobe.schema.columns import Row
+from tcprobe.schema.changes.condition import SPREADS
 
 FIRST: Final = (
     *("step_time_ns", "throughput", "wall_ns", "gpu_busy_pct", "idle_pct", "peak_memory_bytes", "tc_kernel_time_pct"),
@@ -19,7 +19,6 @@ FIRST: Final = (
 )
 """Figures of the first table; the others stand in a second one."""
 LABELS: Final = {
-    "step_time_ns": "step time, median (10th to 90th percentile)",
     "wall_ns": "the whole run",
     "peak_memory_bytes": "peak of GPU memory in use",
     "copies": "copies and sets",
@@ -33,6 +32,7 @@ LABELS: Final = {
     "cause_copy_ns": "copies alone",
     "cause_idle_ns": "GPU idle",
 }
+SPREAD: Final = "(in brackets beside a median: from the 10th to the 90th percentile)"
 KEPT: Final = 3  # names of kernels in one cell
 
 
@@ -43,9 +43,10 @@ def figures(comparison: Comparison, labels: Sequence[str], first: bool) -> Secti
         return None
     sums = "" if first and comparison.per_step else f" (sums are of {_whole(comparison)})"
     title = f"{'Figures' if first else 'Further figures'}{sums}"
-    heads = (ColumnHead("figure"), *_heads(labels))
+    heads = (ColumnHead("figure", least=24), *_heads(labels))
     cells = tuple((Cell(_label(one), one.metric), *_figure_cells(one)) for one in shown)
-    return Section(title, heads, cells, tuple(_missing(shown, labels)))
+    spread = any(one.metric in SPREADS and side.low != side.high for one in shown for side in one.sides)
+    return Section(title, heads, cells, (*((SPREAD,) if spread else ()), *_missing(shown, labels)))
 
 
 def _whole(comparison: Comparison) -> str:
@@ -57,7 +58,7 @@ def _heads(labels: Sequence[str]) -> Iterator[ColumnHead]:
     yield ColumnHead(labels[0], right=True)
     for name in labels[1:]:
         yield ColumnHead(name, right=True)
-        yield ColumnHead("change" if len(labels) == 2 else f"change of {name}")
+        yield ColumnHead("change" if len(labels) == 2 else f"change of {name}", wraps=True)
 
 
 def _label(figure: ComparedFigure) -> str:
@@ -73,9 +74,19 @@ def _figure_cells(figure: ComparedFigure) -> Iterator[Cell]:
 
 
 def _side_cell(figure: ComparedFigure, side: Side) -> Cell:
-    known = side.value is not None or side.low is not None
-    row: Row = {"value": side.value, "low": side.low, "high": side.high, "text": None}
-    return Cell(value_text(figure.metric, row) if known else f.NA, side.value, figure.unit)
+    return Cell(_side_text(figure.metric, side), side.value, figure.unit)
+
+
+def _side_text(metric: str, side: Side) -> str:
+    """Return a figure with its range; beside a median how far single steps lie from it (``62.0 ms (61.0-66.0 ms)``)."""
+    if side.value is None and side.low is None:
+        return f.NA
+    if metric not in SPREADS or side.value is None or side.low is None or side.high is None:
+        return value_text(metric, {"value": side.value, "low": side.low, "high": side.high, "text": None})
+    middle, low, high = (f.metric_text(metric, number) for number in (side.value, side.low, side.high))
+    alike = low.partition(" ")[2] == high.partition(" ")[2]
+    between = f"{low.partition(' ')[0]}-{high}" if alike else f"{low} to {high}"
+    return middle if low == high else f"{middle} ({between})"
 
 
 def _missing(shown: Sequence[ComparedFigure], labels: Sequence[str]) -> Iterator[str]:
@@ -110,8 +121,8 @@ def _others(found: Sequence[ComparedRow]) -> str:
     """Say how many rows did not change, and of how many that is not known."""
     same = sum(all(delta == 0.0 for delta in row.changes) for row in found)
     unknown = sum(None in row.changes and not any(row.changes) for row in found)
-    told = ((same, "did not change"), (unknown, "are not known of each run"))
-    return "".join(f", {many:,} others {what}" for many, what in told if many)
+    told = ((same, "did not change"), (unknown, "not known of each run"))
+    return "".join(f", {many:,} {what}" for many, what in told if many)
 
 
 _Column = tuple[ColumnHead, Callable[[ComparedRow], Cell]]
@@ -143,7 +154,8 @@ def _change_cell(run: int) -> Callable[[ComparedRow], Cell]:
 
 def _tensor_cores(row: ComparedRow) -> Cell:
     """Say whether the Tensor Cores take it in each run: of a layer or op, the share of its time."""
-    told = [_taken(*of_run) for of_run in zip(row.uses_tc, row.tc_ns, row.sides, strict=False)]
+    each = [_taken(*of_run) for of_run in zip(row.uses_tc, row.tc_ns, row.sides, strict=False)]
+    told = [taken for taken in each if taken != f.NA]  # a run that has it not says nothing of it
     text = " -> ".join(told) if len(set(told)) > 1 else (told[0] if told else f.NA)
     return Cell(text, text)
 
@@ -171,7 +183,7 @@ def renamed(comparison: Comparison, labels: Sequence[str], top: int | None) -> S
     several = len(labels) > 2
     heads = [ColumnHead("op", rank=1, least=20), ColumnHead(f"kernels of {labels[0]} alone", least=24)]
     heads += [ColumnHead("time", right=True), *([ColumnHead("run")] if several else [])]
-    heads += [ColumnHead("took their place" if several else f"of {labels[1]} alone", least=24)]
+    heads += [ColumnHead("took their place" if several else f"kernels of {labels[1]} alone", least=24)]
     heads += [ColumnHead("time", right=True)]
     cells: tuple[tuple[Cell | str, ...], ...] = tuple(
         (
@@ -201,7 +213,7 @@ def losses(comparison: Comparison, labels: Sequence[str], top: int | None) -> Se
     found = comparison.losses[:top]
     if not found:
         return None
-    common = tuple(ColumnHead(f"{name} there", right=True) for name in labels)
+    common = tuple(ColumnHead(f"{name} at that step", right=True) for name in labels)
     last = tuple(ColumnHead(f"last of {name}", right=True, rank=1) for name in labels)
     heads = (ColumnHead("figure", least=16), ColumnHead("step in common", right=True), *common, *last)
     left = len(comparison.losses) - len(found)
