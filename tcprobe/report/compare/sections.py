@@ -33,6 +33,9 @@ LABELS: Final = {
     "cause_idle_ns": "GPU idle",
 }
 SPREAD: Final = "(in brackets beside a median: from the 10th to the 90th percentile)"
+SUMS: Final = frozenset(
+    ("kernel_time_ns", "tc_time_ns", "communication_kernel_time_ns", "memory_time_ns", "kernels", "copies")
+)
 KEPT: Final = 3  # names of kernels in one cell
 
 
@@ -41,7 +44,8 @@ def figures(comparison: Comparison, labels: Sequence[str], first: bool) -> Secti
     shown = [one for one in comparison.figures if (one.metric in FIRST) == first]
     if not shown:
         return None
-    sums = "" if first and comparison.per_step else f" (sums are of {_whole(comparison)})"
+    summed = any(one.metric in SUMS or one.metric.startswith("cause_") for one in shown)
+    sums = f" (sums are of {_whole(comparison)})" if summed and not (first and comparison.per_step) else ""
     title = f"{'Figures' if first else 'Further figures'}{sums}"
     heads = (ColumnHead("figure", least=24), *_heads(labels))
     cells = tuple((Cell(_label(one), one.metric), *_figure_cells(one)) for one in shown)

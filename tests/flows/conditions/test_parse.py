@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import glob
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tcprobe.errors import UsageError
+from tcprobe.flows.compare import make_comparison
 from tcprobe.flows.conditions import parse_conditions
 from tcprobe.flows.conditions.parse import PRECISION, UNITS
 from tcprobe.flows.report import make_report
@@ -160,8 +159,19 @@ def test_every_figure_of_a_summary_has_its_place() -> None:
     assert {name for name in unplaced if not PRECISION.fullmatch(name)} == set()
 
 
+def test_every_figure_that_is_compared_has_its_place_and_unit() -> None:
+    """A figure that a comparison holds and `COMPARED` lacks could not be asked for."""
+    trace = next((ROOT / "tests/fixtures/gpu_run/run/raw").rglob("*.xplane.pb"))
+    figures = make_comparison([ROOT / "tests/fixtures/gpu_run/run", trace]).figures
+    units = {one.metric: one.unit for one in figures}
+    assert set(units) <= set(COMPARED)
+    assert len(units) > 12
+    same = {name: unit for name, unit in COMPARED.items() if name in units and unit not in ("logged", "flops")}
+    assert {name: units[name] for name in same} == same
+
+
 def test_every_figure_of_real_profiles_has_its_place() -> None:
-    folder = shared("samples/nsys")
-    paths = [*glob.glob(f"{folder}/h100*after*"), shared("samples/dlprof/v100_tf1_0.13_detailed.csv")]
-    found = {str(r["metric"]) for p in paths for r in make_report(type(ROOT)(p)).require("summary").rows()}
+    names = ("nsys/h100x2_bf16_after_nsys2026.sqlite", "dlprof/v100_tf1_0.13_detailed.csv")
+    paths = [shared(f"samples/{name}") for name in names]
+    found = {str(r["metric"]) for path in paths for r in make_report(path).require("summary").rows()}
     assert {n for n in found - {*COMPARED, *OF_ONE_RUN} if not PRECISION.fullmatch(n)} == set()

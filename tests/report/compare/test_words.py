@@ -22,15 +22,16 @@ AB = ("A", "B")
 
 def test_a_real_change() -> None:
     assert answer(faster(), AB) == [
-        "B takes 62.0 ms a step, 38 % less than A with 100 ms (95 %: 36 to 40 % less), from 120 steps of A and 118 of B."
+        "B takes 62.0 ms a step, 38 % less than A with 100 ms (95 %: 36 to 40 % less), "
+        "from 120 steps of A and 118 of B."
     ]
 
 
 def test_a_change_under_the_profiler_says_so() -> None:
     change = Change("slower", 3 * MS, 3.0, Interval(1.0, 3.0, 5.04, (20, 30), "under the profiler"))
     assert answer(with_step(faster(), change, 103 * MS), AB) == [
-        "B takes 103 ms a step, 3.0 % more than A with 100 ms (95 %: 1.0 to 5.0 % more), from 20 steps of A and 30 of B, "
-        "all under the profiler, which slows them."
+        "B takes 103 ms a step, 3.0 % more than A with 100 ms (95 %: 1.0 to 5.0 % more), "
+        "from 20 steps of A and 30 of B, all under the profiler, which slows them."
     ]
 
 
@@ -45,8 +46,8 @@ def test_noise() -> None:
 def test_too_few_steps_say_how_many_and_what_to_do() -> None:
     change = Change("cannot tell", -38 * MS, -38.0, why="few steps", steps=(3, 1))
     assert answer(with_step(faster(), change), AB) == [
-        "B takes 62.0 ms a step and A 100 ms; cannot tell whether that is noise: of A the length of 3 steps is known and "
-        "of B of 1 step, and at least 8 of each are needed.",
+        "B takes 62.0 ms a step and A 100 ms; cannot tell whether that is noise: of A the length of 3 steps is "
+        "known and of B of 1 step, and at least 8 of each are needed.",
         "Run each for more steps, and compare again.",
     ]
 
