@@ -10,7 +10,7 @@ import typer
 
 from tcprobe.cli import options as o
 from tcprobe.cli import profile_options as p
-from tcprobe.cli.failure import say_failure
+from tcprobe.cli.ending.failure import say_failure
 from tcprobe.errors import OutputError, TcprobeError, UsageError
 from tcprobe.probe.constants import RECORD, WITH_XSPACE
 from tcprobe.visible import say, tell

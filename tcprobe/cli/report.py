@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from tcprobe.cli import options as o
-from tcprobe.cli.gate import judged
+from tcprobe.cli.ending.gate import judged
 from tcprobe.visible import tell
 
 
