@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 
 import pytest
@@ -34,6 +35,12 @@ def version() -> str:
     from tcprobe import __version__
 
     return __version__
+
+
+def test_the_page_shows_what_is_printed() -> None:
+    page = (ROOT / "docs/compare.md").read_text(encoding="utf-8")
+    (shown,) = re.findall(r"(?ms)^```\n(A  before\n.*?)\.\.\.\n```", page)
+    assert rendered("text", made()).startswith(shown)
 
 
 def test_text_on_a_terminal_of_100_columns(golden: Compare) -> None:
