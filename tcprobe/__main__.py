@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from contextlib import suppress
 
-from tcprobe.cli.failure import say_failure
+from tcprobe.cli.ending.failure import say_failure
 from tcprobe.cli.streams import guard_streams
 from tcprobe.errors import Interrupted, TcprobeError, not_ours
 from tcprobe.visible import say
@@ -37,7 +37,7 @@ def _run() -> int:
     except Exception as error:
         if (known := not_ours(error)) is not None:
             return _fail(known)
-        from tcprobe.cli.crash import report_bug
+        from tcprobe.cli.ending.crash import report_bug
 
         return report_bug(error)
     return 0

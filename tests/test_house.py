@@ -54,7 +54,7 @@ WITHIN = {
         {"folder", "probed", "process"},
         {"dlprof", "nsys", "tensorflow"},
     ),
-    "flows": ({"write"}, {"audit"}),
+    "flows": ({"conditions", "write"}, {"audit"}),
     "keras": ({"row"}, {"classes"}, {"catalogue"}, {"names", "settings"}, {"shapes"}, {"products"}),
     "probe": (
         {"constants"},

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from tcprobe.report.compare.document import ComparisonDocument
+    from tcprobe.report.compare.document import CompareDocument
     from tcprobe.schema.changes.comparison import Comparison as Compared
 
 Run: TypeAlias = "str | os.PathLike[str] | Profile"
@@ -56,10 +56,11 @@ class Comparison:
 
     @property
     def answer(self) -> str:
-        """Whether the second run is faster than the first, by how much, and whether noise explains it."""
+        """Whether the others take shorter steps than the first (A), by how much, and whether noise explains it."""
+        from tcprobe.report.compare.spec import letters
         from tcprobe.report.compare.words import answer
 
-        return answer(self._compared, 1)[0]
+        return " ".join(answer(self._compared, letters(len(self.names))))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -88,13 +89,18 @@ class Comparison:
 
     @property
     def renamed(self) -> pd.DataFrame:
-        """Ops whose kernels changed name."""
+        """Kernels that took the place of others, by op: one row for each kernel that left or came."""
         return self._frame("renamed")
 
     @property
     def losses(self) -> pd.DataFrame:
         """What the workloads logged, by step and run."""
         return self._frame("loss")
+
+    @property
+    def settings(self) -> pd.DataFrame:
+        """What differs between the runs."""
+        return self._frame("setting")
 
     @property
     def notes(self) -> Sequence[dict[str, object]]:
@@ -118,15 +124,17 @@ class Comparison:
 
         return rendered(self._document(), name, width)
 
-    def _document(self) -> ComparisonDocument:
-        from tcprobe.report.compare.document import ComparisonDocument
+    def _document(self) -> CompareDocument:
+        from tcprobe.report.compare.document import CompareDocument
+        from tcprobe.report.compare.spec import CompareSpec
 
-        return ComparisonDocument(self._compared)
+        return CompareDocument(self._compared, CompareSpec())
 
     def _frame(self, name: str) -> pd.DataFrame:
         import pandas as pd
 
-        from tcprobe.report.compare.document import TABLES
+        from tcprobe.report.compare.spec import CompareSpec
+        from tcprobe.report.compare.tables import single
 
-        table = TABLES[name](self._compared)
+        table = single(self._compared, CompareSpec(by=(name,)))
         return pd.DataFrame(list(table.rows()), columns=list(table.columns)).convert_dtypes()

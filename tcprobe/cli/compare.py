@@ -1,27 +1,15 @@
-"""`tcprobe compare`: hold runs side by side, and say whether the change helped."""
+"""`tcprobe compare`: hold runs against the first one."""
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from tcprobe.cli import options as o
+from tcprobe.cli.ending.gate import judged
 from tcprobe.visible import tell
-
-
-class CompareBy(StrEnum):
-    """A table of a comparison; the names are those of `tcprobe.report.compare.document.BY`."""
-
-    figure = "figure"
-    layer = "layer"
-    op = "op"
-    kernel = "kernel"
-    renamed = "renamed"
-    loss = "loss"
-    setting = "setting"
 
 
 def register(app: typer.Typer) -> None:
@@ -32,43 +20,54 @@ def register(app: typer.Typer) -> None:
 def compare(
     ctx: typer.Context,
     paths: Annotated[
-        list[Path], typer.Argument(metavar="A B [C...]", help="Run folders or profiles, as report takes.")
+        list[Path],
+        typer.Argument(
+            metavar="A B [C...]", help="Run folders, profile files, or directories with one; A is the first."
+        ),
     ],
     fail_if: o.FailIfOption = None,
     format: o.FormatOption = None,  # noqa: A002 - the parameter's name is the option's
     output: o.OutputOption = None,
     top: o.TopOption = None,
-    by: Annotated[
-        list[CompareBy] | None, typer.Option("--by", help="Show only this table; may be given several times.")
-    ] = None,
+    by: o.ComparedByOption = None,
+    iter_start: o.IterStartOption = None,
+    iter_stop: o.IterStopOption = None,
     step_range: o.StepRangeOption = None,
     target_gpu: o.TargetOption = None,
     width: o.WidthOption = None,
     force: o.ForceOption = False,
     safe_csv: o.SafeCsvOption = False,
 ) -> None:
-    """Compare runs: did the change help, and what got faster, slower, or another kernel?
+    """Compare runs: did the change help? A is what the others are held against.
 
-    All runs are held against the first. Exit code 1 where a --fail-if condition is met, 2 where it cannot be told.
+    Takes whatever tcprobe report takes. Says whether the difference of step times is real, which layers, ops and
+    kernels got faster and slower, and which kernels took the place of others. Exits with 1 where a --fail-if holds,
+    with 2 where it cannot be told.
     """
     chosen = o.chosen_format(ctx, format, output)
     with o.errors_as_json(chosen == "json" and output in (None, "-")):
         from tcprobe.analysis import Options
-        from tcprobe.flows.compare import make_comparison
-        from tcprobe.flows.conditions import exit_code, judge_comparison, read_conditions
+        from tcprobe.flows.compare import make_comparison, refuse_same
+        from tcprobe.flows.conditions.judge import judge_comparison
+        from tcprobe.flows.conditions.parse import parse_conditions
         from tcprobe.flows.write.destination import destination
         from tcprobe.flows.write.document import write_document
-        from tcprobe.report.compare.document import ComparisonDocument
-        from tcprobe.report.compare.words import called, verdict_text
+        from tcprobe.report.compare.document import CompareDocument
+        from tcprobe.report.compare.spec import CompareSpec
 
-        conditions = read_conditions(fail_if or (), compares=True)
+        conditions = parse_conditions(fail_if or (), changes=True)
         to = destination("compare", chosen, output, force)
-        comparison = make_comparison(paths, Options(target_gpu=target_gpu, step_range=step_range))
-        verdicts = judge_comparison(comparison, conditions)
-        document = ComparisonDocument(comparison, verdicts, top, tuple(one.value for one in by or ()))
-        with o.outcomes_told(bool(verdicts)):
-            for path in write_document(document, o.render_spec(width, safe_csv), to):
-                tell(f"Wrote {path}")
-    for verdict in verdicts:
-        tell(verdict_text(verdict, called(comparison)))
-    raise typer.Exit(exit_code(verdicts))
+        refuse_same(paths)
+        found = make_comparison(paths, Options(iter_start, iter_stop, target_gpu, step_range))
+        verdicts = judge_comparison(conditions, found)
+        document = CompareDocument(found, CompareSpec(top, tuple(by or ())), verdicts)
+        with judged(verdicts, found.names):
+            _say(write_document(document, o.render_spec(width, safe_csv), to))
+
+
+def _say(files: list[Path]) -> None:
+    """Print to standard error what was written."""
+    if len(files) > 1:
+        tell(f"Wrote {len(files)} tables to {files[0].parent}: {', '.join(f.name for f in files)}")
+    elif files:
+        tell(f"Wrote {files[0]}")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from tcprobe.cli import options as o
-from tcprobe.cli.failure import say_failure
+from tcprobe.cli.ending.failure import say_failure
 from tcprobe.cli.options import profile as p
 from tcprobe.errors import OutputError, TcprobeError, UsageError
 from tcprobe.probe.constants import RECORD, WITH_XSPACE

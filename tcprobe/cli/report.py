@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from tcprobe.cli import options as o
+from tcprobe.cli.ending.gate import judged
 from tcprobe.visible import tell
 
 
@@ -21,10 +22,6 @@ def register(app: typer.Typer) -> None:
 def report(
     ctx: typer.Context,
     path: Annotated[Path, typer.Argument(metavar="PATH", help="Run folder, profile file, or directory with one.")],
-    against: Annotated[
-        Path | None, typer.Option("--against", metavar="PATH", help="Say also what changed from this run or profile.")
-    ] = None,
-    fail_if: o.FailIfOption = None,
     format: o.FormatOption = None,  # noqa: A002 - the parameter's name is the option's
     output: o.OutputOption = None,
     top: o.TopOption = None,
@@ -36,39 +33,33 @@ def report(
     width: o.WidthOption = None,
     force: o.ForceOption = False,
     safe_csv: o.SafeCsvOption = False,
+    against: o.AgainstOption = None,
+    fail_if: o.FailIfOption = None,
 ) -> None:
     """Read a profile and report its Tensor Core use: how good, why not better, what first.
 
     Reads a run folder of tcprobe, *.xplane.pb of TensorFlow or JAX, Nsight Systems' SQLite exports (nsys export
     --type=sqlite), reports (*.nsys-rep) and CSV (nsys stats), DLProf's CSV and JSON, and Nsight Compute's CSV
-    (ncu --csv --page raw). Needs neither a GPU nor TensorFlow.
+    (ncu --csv --page raw). Needs neither a GPU nor TensorFlow. Exits with 1 where a --fail-if holds, with 2 where it
+    cannot be told.
     """
     chosen = o.chosen_format(ctx, format, output)
     with o.errors_as_json(chosen == "json" and output in (None, "-")):
         from tcprobe.analysis import Options
-        from tcprobe.flows.compare import judged
-        from tcprobe.flows.conditions import exit_code, read_conditions
-        from tcprobe.flows.report import make_report
+        from tcprobe.flows.conditions.parse import parse_conditions
+        from tcprobe.flows.judged_report import make_judged_report
         from tcprobe.flows.write.destination import destination
         from tcprobe.flows.write.document import write_document
-        from tcprobe.report.compare.against import JudgedReport
-        from tcprobe.report.compare.words import verdict_text
         from tcprobe.report.run.document import RunDocument
         from tcprobe.report.run.spec import ReportSpec
 
-        conditions = read_conditions(fail_if or (), compares=against is not None)
+        conditions = parse_conditions(fail_if or (), changes=against is not None)
         to = destination("run", chosen, output, force)
-        profile = make_report(path, Options(iter_start, iter_stop, target_gpu, step_range))
-        compared, verdicts, names = judged(profile, path, against, conditions, Options(target_gpu=target_gpu))
-        report = RunDocument(profile, ReportSpec(top, tuple(by or ())))
-        document = JudgedReport(report, compared, verdicts) if compared or conditions else report
-        files: list[Path] = []
-        with o.outcomes_told(bool(verdicts)):
-            files = write_document(document, o.render_spec(width, safe_csv), to)
-    _say(path, files)
-    for verdict in verdicts:
-        tell(verdict_text(verdict, names))
-    raise typer.Exit(exit_code(verdicts))
+        options = Options(iter_start, iter_stop, target_gpu, step_range)
+        made = make_judged_report(path, options, against, conditions, top)
+        document = RunDocument(made.profile, ReportSpec(top, tuple(by or ())), made.added)
+        with judged(made.verdicts, made.names):
+            _say(path, write_document(document, o.render_spec(width, safe_csv), to))
 
 
 def _say(path: Path, files: list[Path]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,10 +10,8 @@ from pathlib import Path
 from tcprobe.analysis import Options
 from tcprobe.analysis.compare import compare
 from tcprobe.errors import InputError, MeasurementFailed, UsageError
-from tcprobe.flows.conditions import judge_comparison, judge_run
 from tcprobe.flows.report import make_report
 from tcprobe.schema.changes.comparison import Comparison
-from tcprobe.schema.changes.condition import Condition, Verdict
 from tcprobe.schema.profile import Profile
 
 
@@ -42,29 +41,19 @@ def compare_all(given: Sequence[Path | Profile], paths: Sequence[Path], options:
     return compare([one if isinstance(one, Profile) else _read(one, options) for one in given], short_names(paths))
 
 
-def judged(
-    profile: Profile, path: Path, against: Path | None, conditions: Sequence[Condition], options: Options
-) -> tuple[Comparison | None, tuple[Verdict, ...], tuple[str, ...]]:
-    """Hold the report of a run against another one and against conditions.
-
-    Args:
-        profile: of the run, analysed.
-        path: of the run.
-        against: another run or profile; None compares nothing.
-        conditions: as `read_conditions` gave them.
-        options: how to read the other one.
-
-    Returns:
-        The comparison (the other run first), what became of each condition, and what the runs are called.
+def refuse_same(paths: Sequence[Path]) -> None:
+    """Refuse to compare a run with itself.
 
     Raises:
-        InputError: the other one cannot be used.
-        UsageError: a condition names no figure.
+        UsageError: two of the paths lead to the same place.
     """
-    if against is None:
-        return None, judge_run(profile, conditions), ("",)
-    comparison = compare([_read(against, options), profile], short_names([against, path]))
-    return comparison, judge_comparison(comparison, conditions), comparison.names
+    seen: dict[str, Path] = {}
+    for path in paths:
+        place = os.path.realpath(path)
+        if place in seen:
+            also = "" if seen[place] == path else f" ({seen[place]})"
+            raise UsageError(f"{path}{also} is given twice: a run does not differ from itself", "name two runs")
+        seen[place] = path
 
 
 def _read(path: Path, options: Options | None) -> Profile:

@@ -8,8 +8,8 @@ is built when a renderer asks for it, so that CSV needs no sentences and text no
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from tcprobe import __version__
@@ -57,6 +57,21 @@ class Document(Protocol):
 
     def table(self) -> DataTable:
         """Return the one table that a single file holds; UsageError if that cannot be told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """What another document adds to the report of a run.
+
+    Attributes:
+        blocks: for people, after the headline.
+        data: for programs, beside what the report holds.
+        tables: for a folder.
+    """
+
+    blocks: tuple[Block, ...] = ()
+    data: Mapping[str, Any] = field(default_factory=dict)
+    tables: tuple[DataTable, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

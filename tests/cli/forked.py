@@ -159,7 +159,9 @@ def main() -> None:
     import tcprobe.__main__
     import tcprobe.analysis
     import tcprobe.cli.app
+    import tcprobe.cli.compare
     import tcprobe.flows.audit.flow
+    import tcprobe.flows.judged_report
     import tcprobe.flows.report
     import tcprobe.report.markdown
     import tcprobe.report.run.document  # noqa: F401 - imported once for all

@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 
 import pytest
 
-from tcprobe.cli.crash import report_bug
+from tcprobe.cli.ending.crash import report_bug
 from tcprobe.errors import OutputError, TcprobeError, cannot_write, not_ours
 from tcprobe.flows.write.files import write_files
 from tests.cli.forked import FAULTS
@@ -31,12 +31,15 @@ model = keras.Sequential([keras.Input((250,)), keras.layers.Dense(250), keras.la
 model.compile("adam", "mse")
 """
 PROFILE: Final = str(Path(xplane.__file__).parent / "two_gpus.xplane.pb")
+OTHER: Final = str(ROOT / "tests/fixtures/gpu_run/run")
 COMMANDS: Final = {
     "report": ["report", PROFILE],
     "report as JSON": ["report", PROFILE, "--format", "json"],
     "report as CSV": ["report", PROFILE, "--format", "csv", "--by", "kernel"],
     "report as Markdown": ["report", PROFILE, "--format", "markdown"],
     "report of nothing": ["report", "absent", "--format", "json"],
+    "compare": ["compare", PROFILE, OTHER, "--fail-if", "kernels>0"],
+    "compare as JSON": ["compare", PROFILE, OTHER, "--format", "json", "--fail-if", "kernels>0"],
     "audit": ["audit-shapes", "train.py", "--mode", "source"],
     "audit as SARIF": ["audit-shapes", "train.py", "--mode", "source", "--format", "sarif"],
     "audit for GitHub": ["audit-shapes", "train.py", "--mode", "source", "--format", "github"],
@@ -54,7 +57,14 @@ RESULT_LOST: Final = ("stdout full", "stdout closed", "stdout and stderr closed"
 HARMLESS: Final = ("stderr full", "stderr closed", "stdin closed", "no home", "home of another", "terminal", "ascii")
 EVERY: Final = {"none", "stdout full"}
 """Faults that every command is tried under; the others change nothing in how a format is printed."""
-LIKE_ANOTHER: Final = ("report as CSV", "report as Markdown", "audit as SARIF", "audit for GitHub", "completion")
+LIKE_ANOTHER: Final = (
+    "compare as JSON",
+    "report as CSV",
+    "report as Markdown",
+    "audit as SARIF",
+    "audit for GitHub",
+    "completion",
+)
 FAILS_ANYWAY: Final = ("report of nothing", "misuse")
 SAID: Final = {
     "stdout full": "tcprobe: error: standard output: cannot be written: No space left on device\nhint: make room",
@@ -152,7 +162,16 @@ def test_a_fault_beside_the_result_costs_nothing(ended: dict[tuple[str, str], En
 
 def test_what_each_command_does_without_a_fault(ended: dict[tuple[str, str], Ended]) -> None:
     codes = {command: ended["none", command].code for command in COMMANDS}
-    failing = {"report of nothing": 2, "misuse": 2, "audit": 1, "audit as SARIF": 1, "audit for GitHub": 1, "diff": 1}
+    failing = {
+        "compare": 1,
+        "compare as JSON": 1,
+        "report of nothing": 2,
+        "misuse": 2,
+        "audit": 1,
+        "audit as SARIF": 1,
+        "audit for GitHub": 1,
+        "diff": 1,
+    }
     assert codes == {command: failing.get(command, 0) for command in COMMANDS}
 
 

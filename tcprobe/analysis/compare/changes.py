@@ -67,11 +67,13 @@ class Steps:
         steps: where they stand; None where the first run and another one do not have enough of one kind.
         lengths: of each run; empty where it has too few of them.
         why: of each run, what it lacks; None where it lacks nothing.
+        known: of how many steps of each run the length is known, of the kind of which there are more.
     """
 
     steps: StepsCompared | None
     lengths: tuple[FloatArray, ...]
     why: tuple[Why | None, ...]
+    known: tuple[int, ...] = ()
 
 
 def comparable_steps(profiles: Sequence[Profile]) -> Steps:
@@ -90,7 +92,8 @@ def comparable_steps(profiles: Sequence[Profile]) -> Steps:
     lengths = kinds[chosen] if chosen else []
     why = [_lacking(profile, one, chosen) for profile, one in zip(profiles, known, strict=True)]
     used = (one if len(one) >= FEWEST_STEPS else np.zeros(0) for one in lengths)
-    return Steps(chosen, tuple(used) if chosen else tuple(np.zeros(0) for _ in profiles), tuple(why))
+    most = tuple(max(len(one.outside), len(one.profiled)) for one in known)
+    return Steps(chosen, tuple(used) if chosen else tuple(np.zeros(0) for _ in profiles), tuple(why), most)
 
 
 def _lacking(profile: Profile, known: StepLengths, chosen: StepsCompared | None) -> Why | None:
@@ -112,8 +115,10 @@ def step_change(found: Steps, number: int, sides: Sequence[Side]) -> Change:
         return Change("not known", why="no steps")
     one, other = found.lengths[0], found.lengths[number]
     if found.steps is None or not len(other):
-        lacking = {found.why[0], found.why[number]} - {"steps differ", None}
-        return Change("cannot tell", delta, pct, why=min(lacking, key=str, default="steps differ"))
+        lacking = [one for one in (found.why[0], found.why[number]) if one not in ("steps differ", None)]
+        why: Why = min(lacking, key=str, default="steps differ")
+        few = (found.known[0], found.known[number]) if why == "few steps" and found.known else None
+        return Change("cannot tell", delta, pct, why=why, steps=few)
     change = _judged(delta, pct, ratio_interval(one, other), ("faster", "slower"))
     return replace(change, interval=None if change.interval is None else replace(change.interval, steps=found.steps))
 

@@ -7,14 +7,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from tcprobe.analysis.compare.basis import UNNAMED, Run, gpus_of, steps_of
-from tcprobe.schema.changes.comparison import Change, ComparedFigure
+from tcprobe.schema.changes.comparison import OTHER_WORK_PCT, Change, ComparedFigure
 from tcprobe.schema.profile import Note
 
 FROM_RECORD: Final = ("driver", "keras", "python", "iter_start", "iter_stop", "host")
 PROFILERS: Final = ("dlprof", "nsight systems", "nsight compute", "xspace")
 REAL: Final = ("faster", "slower")
-OTHER_WORK: Final = 0.01
-"""Share by which the FLOPs of a step may differ before the steps do other work: padding one layer is less."""
 Settings = tuple[tuple[str, tuple[str | None, ...]], ...]
 
 
@@ -103,7 +101,7 @@ def _other_work(figures: Sequence[ComparedFigure]) -> Iterator[Note]:
     flops = next((one for one in figures if one.metric == "flops_per_step"), None)
     changes = [] if flops is None else [change.pct for change in flops.changes if change.pct is not None]
     most = max(changes, key=abs, default=0.0)
-    if abs(most) > 100.0 * OTHER_WORK:
+    if abs(most) > OTHER_WORK_PCT:
         said = f"a step does other work: {most:+.3g} % FLOPs; hold throughput against throughput, not steps"
         yield Note("other-work", said)
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from difflib import get_close_matches
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -46,6 +47,18 @@ class By(StrEnum):
     advice = "advice"
 
 
+class ComparedBy(StrEnum):
+    """A table of a comparison; the names are those of `tcprobe.report.compare.spec.TABLE_OF`."""
+
+    figure = "figure"
+    layer = "layer"
+    op = "op"
+    kernel = "kernel"
+    renamed = "renamed"
+    loss = "loss"
+    setting = "setting"
+
+
 FormatOption = Annotated[
     Format | None,
     typer.Option("--format", envvar="TCPROBE_FORMAT", help="Output format. Default: by the ending of -o, else text."),
@@ -74,12 +87,24 @@ ByOption = Annotated[
     list[By] | None,
     typer.Option("--by", help="Show only this table below the headline; may be given several times."),
 ]
+ComparedByOption = Annotated[
+    list[ComparedBy] | None,
+    typer.Option("--by", help="Show only this table below the answer; may be given several times."),
+]
 FailIfOption = Annotated[
     list[str] | None,
     typer.Option(
         "--fail-if",
-        metavar="CONDITION",
-        help="Exit with 1 where it holds: 'tc_kernel_time_pct<30'; of a change: 'step_time>+5%'. May be repeated.",
+        metavar="COND",
+        help="Exit with 1 where this holds: tc_kernel_time_pct<30; a sign asks of the change: step_time>+5%.",
+    ),
+]
+AgainstOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--against",
+        metavar="OTHER",
+        help="Also say what changed from this run or profile; --fail-if step_time>+5% then is of that change.",
     ),
 ]
 IterStartOption = Annotated[
@@ -183,16 +208,6 @@ def render_spec(width: int | None = None, safe_csv: bool = False) -> RenderSpec:
     from tcprobe.report.base import RenderSpec
 
     return RenderSpec(text_width(width), wants_color(), safe_csv)
-
-
-@contextmanager
-def outcomes_told(asked: bool) -> Iterator[None]:
-    """Go on where nobody reads standard output to its end and conditions were asked: their exit code is the answer."""
-    try:
-        yield
-    except BrokenPipeError:
-        if not asked:
-            raise
 
 
 @contextmanager

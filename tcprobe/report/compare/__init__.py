@@ -1,1 +1,1 @@
-"""The documents of a comparison of runs."""
+"""The documents of a comparison: several runs side by side, one run against another, what became of conditions."""

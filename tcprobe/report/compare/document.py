@@ -1,215 +1,184 @@
-"""The document of a comparison: the answer, figures, what changed most, losses, settings, notes."""
+"""The document of a comparison, and what a comparison adds to the report of a single run."""
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from os.path import commonpath
 from typing import Any, Final
 
-from tcprobe import __version__
-from tcprobe.errors import UsageError
-from tcprobe.report.blocks import Block, Facts, Folded, Heading, LeftOut, Lines, Remark, Remarks, Section, wrapped_line
-from tcprobe.report.compare import sections
-from tcprobe.report.compare.words import answer, called, verdict_text
-from tcprobe.report.document import DataTable
-from tcprobe.schema.changes.comparison import ComparedRow, Comparison
+from tcprobe.report.blocks import (
+    Block,
+    ColumnHead,
+    Facts,
+    Folded,
+    Heading,
+    LeftOut,
+    Lines,
+    Remark,
+    Remarks,
+    Section,
+    wrapped_line,
+)
+from tcprobe.report.compare import data, sections, tables
+from tcprobe.report.compare.spec import CompareSpec, letters
+from tcprobe.report.compare.words import answer, grounds
+from tcprobe.report.document import Added, DataTable
+from tcprobe.schema.changes.comparison import Comparison
 from tcprobe.schema.changes.condition import Verdict
-from tcprobe.schema.columns import Value
-from tcprobe.schema.profile import Profile
 
-ROWS: Final = 10
-BY: Final = ("figure", "layer", "op", "kernel", "renamed", "loss", "setting")
-"""What ``--by`` takes: the tables of a comparison."""
+BOTH: Final = ("the other run", "this run")
+ROWS_AGAINST: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
-class ComparisonDocument:
-    """A comparison, as a `tcprobe.report.document.Document`.
+class CompareDocument:
+    """A comparison as a `tcprobe.report.document.Document`; in it the runs are called A, B, ...
 
     Attributes:
-        comparison: the runs side by side.
-        verdicts: what became of the conditions that were asked.
-        top: rows per table; 0 is all, None is 10 for people and all for programs.
-        by: the tables to show; empty: all.
+        comparison: two runs or more.
+        spec: what was asked for.
+        verdicts: what became of the conditions.
     """
 
     comparison: Comparison
+    spec: CompareSpec
     verdicts: tuple[Verdict, ...] = ()
-    top: int | None = None
-    by: tuple[str, ...] = ()
 
     def screen(self) -> list[Block]:
-        """Return the answer, figures and what changed."""
+        """Return which runs, the answer, figures, what changed, what else differs, then notes."""
+        first, others = self._tables()
         rest = LeftOut("--width 0 or --format csv shows all")
-        return [self._runs(), self._answer(), *self._tables(), self._notes(), rest]
+        return [self._facts(), self._answer(), *first, *_notes(self.comparison), *others, self._same(), rest]
 
     def page(self) -> list[Block]:
-        """Return the same for a pull request: all but the figures is folded, unless asked for by name."""
-        first, *rest = self._tables() or [Section("")]
-        folded: Iterable[Block] = rest if self.by else [Folded(one.title, (replace(one, title=""),)) for one in rest]
-        names = " and ".join((", ".join(self.comparison.names[:-1]), self.comparison.names[-1]))
-        held = [Lines(tuple(wrapped_line(verdict_text(one, called(self.comparison))) for one in self.verdicts))]
-        judged = held if self.verdicts else []
-        return [Heading(f"tcprobe: {names}", 2), self._answer(), *judged, first, self._notes(), *folded, self._runs()]
+        """Return the same under a title, short enough for a pull request: details are folded."""
+        first, others = self._tables()
+        folded: Iterable[Block] = others if self.spec.by else map(_folded, others)
+        held = [section] if (section := _conditions(self.verdicts, self._labels)) else []
+        title = Heading("Comparison of runs", 1)
+        remarks = _notes(self.comparison)
+        return [title, self._answer(), self._facts(), *held, *first, *remarks, *folded, self._same()]
 
     def data(self) -> dict[str, Any]:
-        """Return everything as raw values."""
-        one, limit = self.comparison, self.top or None
-        return {
-            "schema": 1,
-            "tcprobe": __version__,
-            "runs": [{"name": n, "paths": p.metadata.paths} for n, p in zip(one.names, one.profiles, strict=True)],
-            "per_step": one.per_step,
-            "figures": [dataclasses.asdict(figure) for figure in one.figures],
-            "layers": [dataclasses.asdict(row) for row in one.layers[:limit]],
-            "ops": [dataclasses.asdict(row) for row in one.ops[:limit]],
-            "kernels": [dataclasses.asdict(row) for row in one.kernels[:limit]],
-            "renamed": [dataclasses.asdict(row) for row in one.renamed[:limit]],
-            "losses": [dataclasses.asdict(loss) for loss in one.losses],
-            "settings": dict(one.settings),
-            "conditions": [as_json(verdict) for verdict in self.verdicts],
-            "notes": [dataclasses.asdict(note) for note in one.notes],
-        }
+        """Return runs, tables and conditions as raw values."""
+        return data.data(self.comparison, self.spec, self.verdicts)
 
-    def tables(self) -> Iterator[DataTable]:
-        """Return each table asked for, by default all that have rows."""
-        for name in self.by or BY:
-            made = TABLES[name](self.comparison)
-            if self.by or name == "figure" or any(True for _ in made.rows()):
-                yield made
+    def tables(self) -> Iterable[DataTable]:
+        """Return the tables for a folder."""
+        return tables.every_table(self.comparison, self.spec)
 
     def table(self) -> DataTable:
         """Return the table asked for, by default the figures; UsageError if several were asked for."""
-        if len(self.by) > 1:
-            raise UsageError(
-                f"one CSV holds one table, and --by asks for {len(self.by)}", "give --by once, or -o FOLDER for all"
-            )
-        return TABLES[self.by[0] if self.by else "figure"](self.comparison)
+        return tables.single(self.comparison, self.spec)
 
-    def _runs(self) -> Facts:
-        paths = [_path(profile.metadata.paths) or name for name, profile in self._pairs()]
-        return Facts(tuple(zip(called(self.comparison), paths, strict=True)))
+    @property
+    def _labels(self) -> tuple[str, ...]:
+        return letters(len(self.comparison.names))
 
-    def _pairs(self) -> Iterator[tuple[str, Profile]]:
-        yield from zip(self.comparison.names, self.comparison.profiles, strict=True)
+    def _facts(self) -> Facts:
+        return Facts(tuple(zip(self._labels, self.comparison.names, strict=True)))
 
     def _answer(self) -> Lines:
-        told = [answer(self.comparison, run) for run in range(1, len(self.comparison.names))]
-        lines = tuple(wrapped_line(said, "strong" if at == 0 else "plain") for at, (said, _) in enumerate(told))
-        remedy = next((todo for _, todo in told if todo), None)
-        more = (wrapped_line(f"What to do: {remedy}."),) if remedy else ()
-        return Lines((*lines, *more))
+        return _answer(answer(self.comparison, self._labels))
 
-    def _tables(self) -> list[Section]:
-        one, limit = self.comparison, ROWS if self.top is None else self.top or None
-        made: dict[str, list[Section | None]] = {
-            "figure": [sections.figures(one)],
-            "layer": [sections.rows(one, "layer", one.layers, limit)],
-            "op": [sections.rows(one, "op", one.ops, limit)] if "op" in self.by or not one.layers else [],
-            "kernel": [sections.rows(one, "kernel", one.kernels, limit)],
-            "renamed": [sections.renamed(one, limit)],
-            "loss": list(sections.losses(one, limit)),
-            "setting": [sections.settings(one)],
+    def _tables(self) -> tuple[list[Section], list[Section]]:
+        """Return the tables of the first screen and those after it."""
+        comparison, labels, top, by = self.comparison, self._labels, self.spec.rows_for_people, self.spec.by
+        first = [sections.figures(comparison, labels, first=True)]
+        changed = {
+            "layer": sections.rows(comparison, labels, "layers", comparison.layers, top),
+            "op": sections.rows(comparison, labels, "ops", comparison.ops, top),
+            "kernel": sections.rows(comparison, labels, "kernels", comparison.kernels, top),
         }
-        return [section for name in self.by or BY for section in made[name] if section is not None]
+        further = sections.figures(comparison, labels, first=False)
+        if by:
+            asked = {
+                **changed,
+                "figure": further,
+                "renamed": sections.renamed(comparison, labels, top),
+                "setting": sections.settings(comparison, labels),
+                "loss": sections.every_loss(comparison, labels, top) or sections.losses(comparison, labels, top),
+            }
+            shown = [asked[name] for name in dict.fromkeys(by)]
+            return [s for s in first if s and "figure" in by], [s for s in shown if s]
+        rest = [
+            *changed.values(),
+            sections.renamed(comparison, labels, top),
+            sections.losses(comparison, labels, top),
+            sections.settings(comparison, labels),
+            further,
+        ]
+        return [s for s in first if s], [s for s in rest if s]
 
-    def _notes(self) -> Remarks:
-        return Remarks(tuple(Remark(note.level, note.message, note.remedy) for note in self.comparison.notes))
+    def _same(self) -> Lines:
+        said = sections.unchanged(self.comparison)
+        return Lines((wrapped_line(said),) if said else ())
 
 
-def _path(paths: Sequence[str]) -> str:
-    """Return the path of a run: its file, or the folder of its files."""
-    return paths[0] if len(paths) == 1 else commonpath(paths) if paths else ""
+def against(comparison: Comparison, verdicts: Sequence[Verdict] = (), top: int | None = None) -> Added:
+    """Return what the report of the second of two runs says of the first one.
 
-
-def as_json(verdict: Verdict) -> dict[str, Any]:
-    """Return what became of a condition as raw values."""
-    found = dataclasses.asdict(verdict)
-    return {**found.pop("condition"), **found}
-
-
-def _figures(one: Comparison) -> DataTable:
-    each = ("value", "low", "high")
-    columns = [
-        "metric",
-        "unit",
-        "run",
-        "name",
-        *each,
-        "difference",
-        "delta",
-        "change_pct",
-        "low_pct",
-        "high_pct",
-        "why",
+    Args:
+        comparison: of the other run and this one, in this order.
+        verdicts: what became of conditions; empty where none was asked.
+        top: rows of each table; 0 is all, None is `ROWS_AGAINST` for people and all for programs.
+    """
+    labels, rows = BOTH, ROWS_AGAINST if top is None else top or None
+    found = [
+        sections.figures(comparison, labels, first=True),
+        *(sections.rows(comparison, labels, what, found, rows) for what, found in _rows(comparison)),
+        sections.renamed(comparison, labels, rows),
+        sections.settings(comparison, labels),
     ]
-
-    def rows() -> Iterator[Sequence[Value]]:
-        for figure in one.figures:
-            for run, side in enumerate(figure.sides):
-                change = figure.changes[run - 1] if run else None
-                interval = None if change is None else change.interval
-                told: tuple[Value, ...] = (None,) * 6
-                if change is not None:
-                    ends = (None, None) if interval is None else (interval.low_pct, interval.high_pct)
-                    told = (change.difference, change.delta, change.pct, *ends, change.why)
-                yield (figure.metric, figure.unit, run, one.names[run], side.value, side.low, side.high, *told)
-
-    return DataTable("figures", tuple(columns), rows)
+    first, *others = answer(comparison, labels)
+    said = [f"Against {comparison.names[0]}: {_lower(first)}", *others]
+    blocks: tuple[Block, ...] = (
+        _answer(said),
+        *(_titled(section) for section in found if section),
+        *_notes(comparison),
+    )
+    spec = CompareSpec(top)
+    written = tuple(replace(table, name=f"against_{table.name}") for table in tables.every_table(comparison, spec))
+    return Added(blocks, {"against": data.parts(comparison, spec), **(held(verdicts) if verdicts else {})}, written)
 
 
-def _rows(name: str, found: Callable[[Comparison], Sequence[ComparedRow]]) -> Callable[[Comparison], DataTable]:
-    columns = ("name", "op_type", "layer", "pass", "source", "run", "run_name", "time_ns", "change_ns", "launches",
-               "uses_tc", "tc_ns")  # fmt: skip
-
-    def made(one: Comparison) -> DataTable:
-        def rows() -> Iterator[Sequence[Value]]:
-            for row in found(one):
-                for run, side in enumerate(row.sides):
-                    yield (
-                        row.name, row.op_type, row.layer, row.pass_, row.source, run, one.names[run], side,
-                        row.changes[run - 1] if run else None, _at(row.launches, run), _at(row.uses_tc, run),
-                        _at(row.tc_ns, run),
-                    )  # fmt: skip
-
-        return DataTable(name, columns, rows)
-
-    return made
+def _rows(comparison: Comparison) -> Iterator[tuple[str, Any]]:
+    """Yield layers, or ops where there are none, and kernels."""
+    yield ("layers", comparison.layers) if comparison.layers else ("ops", comparison.ops)
+    yield "kernels", comparison.kernels
 
 
-def _at(values: Sequence[Any], run: int) -> Any:
-    return values[run] if run < len(values) else None
+def _titled(section: Section) -> Section:
+    return replace(section, title=f"Against the other run: {_lower(section.title)}")
 
 
-def _renamed(one: Comparison) -> DataTable:
-    columns = ("op", "run", "run_name", "before", "before_ns", "after", "after_ns")
-    return DataTable("renamed", columns, lambda: (
-        (r.op, r.run, one.names[r.run], "; ".join(r.before), r.before_ns, "; ".join(r.after), r.after_ns)
-        for r in one.renamed
-    ))  # fmt: skip
+def _lower(text: str) -> str:
+    return text[:1].lower() + text[1:]
 
 
-def _losses(one: Comparison) -> DataTable:
-    return DataTable("losses", ("name", "step", "run", "run_name", "value"), lambda: (
-        (loss.name, step, run, one.names[run], values[at])
-        for loss in one.losses for run, values in enumerate(loss.values) for at, step in enumerate(loss.steps)
-    ))  # fmt: skip
+def held(verdicts: Sequence[Verdict]) -> dict[str, Any]:
+    """Return what became of conditions, for JSON."""
+    return {"conditions": data.conditions(verdicts)}
 
 
-def _settings(one: Comparison) -> DataTable:
-    return DataTable("settings", ("what", "run", "run_name", "value"), lambda: (
-        (what, run, one.names[run], value) for what, values in one.settings for run, value in enumerate(values)
-    ))  # fmt: skip
+def _answer(sentences: Sequence[str]) -> Lines:
+    first, *rest = sentences
+    return Lines((wrapped_line(first, "strong"), *map(wrapped_line, rest)))
 
 
-TABLES: Final[dict[str, Callable[[Comparison], DataTable]]] = {
-    "figure": _figures,
-    "layer": _rows("layers", lambda one: one.layers),
-    "op": _rows("ops", lambda one: one.ops),
-    "kernel": _rows("kernels", lambda one: one.kernels),
-    "renamed": _renamed,
-    "loss": _losses,
-    "setting": _settings,
-}
+def _notes(comparison: Comparison) -> list[Remarks]:
+    remarks = tuple(Remark(note.level, note.message, note.remedy) for note in comparison.notes)
+    return [Remarks(remarks)] if remarks else []
+
+
+def _conditions(verdicts: Sequence[Verdict], labels: Sequence[str]) -> Section | None:
+    """Return what became of each condition; None if none was asked."""
+    if not verdicts:
+        return None
+    heads = (ColumnHead("condition"), ColumnHead("run"), ColumnHead("outcome"), ColumnHead("found", wraps=True))
+    rows = tuple((v.condition.text.strip(), labels[v.run], v.outcome, grounds(v)) for v in verdicts)
+    return Section("Conditions", heads, rows)
+
+
+def _folded(section: Section) -> Folded:
+    return Folded(section.title, (replace(section, title=""),))

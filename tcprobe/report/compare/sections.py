@@ -1,146 +1,270 @@
-"""The tables of a comparison: figures, layers, ops, kernels, kernels that changed name, losses, settings."""
+"""The tables of a comparison as people read them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from tcprobe.report import formatting as f
 from tcprobe.report.blocks import Cell, ColumnHead, Section
-from tcprobe.report.compare.words import called, change_text, label, side_text
-from tcprobe.schema.changes.comparison import ComparedFigure, ComparedRow, Comparison, Loss
+from tcprobe.report.compare.amounts import change_text, time_change
+from tcprobe.report.compare.spec import joined
+from tcprobe.report.run.causes.words import GROUP_WORDS
+from tcprobe.report.run.headline import label, value_text
+from tcprobe.schema.changes.comparison import ComparedFigure, ComparedRow, Comparison, Loss, Side
+from tcprobe.schema.changes.condition import SPREADS
+from tcprobe.schema.kinds import CAUSE_GROUPS
 
-LOSS_ROWS: Final = 10
-NAMES: Final = 3  # of kernels in one cell
-
-
-def figures(comparison: Comparison) -> Section:
-    """Return the headline figures side by side, with the change of each run from the first."""
-    names = called(comparison)
-    heads = [ColumnHead("figure"), ColumnHead(names[0], right=True)]
-    for name in names[1:]:
-        heads += [ColumnHead(name, right=True), ColumnHead("change", right=True)]
-    rows = tuple(_figure(one, comparison) for one in comparison.figures)
-    return Section(f"Figures (against {names[0]})", tuple(heads), rows)
-
-
-def _figure(one: ComparedFigure, comparison: Comparison) -> tuple[Cell | str, ...]:
-    cells: list[Cell | str] = [label(one, comparison), _side(one, 0)]
-    for run, change in enumerate(one.changes, 1):
-        cells += [_side(one, run), Cell(change_text(one, change), change.pct, "pct")]
-    return tuple(cells)
-
-
-def _side(one: ComparedFigure, run: int) -> Cell:
-    side = one.sides[run]
-    return Cell(side_text(one, side), side.value, one.unit)
+FIRST: Final = (
+    *("step_time_ns", "throughput", "wall_ns", "gpu_busy_pct", "idle_pct", "peak_memory_bytes", "tc_kernel_time_pct"),
+    *("tc_capable_time_pct", "kernel_time_ns", "achieved_tflop_per_s", "peak_pct"),
+)
+"""Figures of the first table; the others stand in a second one."""
+LABELS: Final = {
+    "wall_ns": "the whole run",
+    "peak_memory_bytes": "peak of GPU memory in use",
+    "copies": "copies and sets",
+    **{f"cause_{group}_ns": GROUP_WORDS[group] for group in CAUSE_GROUPS},
+}
+SPREAD: Final = "(in brackets beside a median: from the 10th to the 90th percentile)"
+SUMS: Final = frozenset(
+    ("kernel_time_ns", "tc_time_ns", "communication_kernel_time_ns", "memory_time_ns", "kernels", "copies")
+)
+KEPT: Final = 3  # names of kernels in one cell
 
 
-def rows(comparison: Comparison, what: str, found: Sequence[ComparedRow], top: int | None) -> Section | None:
-    """Return layers, ops or kernels, largest change first; None where there are none."""
-    changed = [row for row in found if any(change for change in row.changes)]
+def figures(comparison: Comparison, labels: Sequence[str], first: bool) -> Section | None:
+    """Return the first figures side by side, or the others; None if there are none."""
+    shown = [one for one in comparison.figures if (one.metric in FIRST) == first]
+    if not shown:
+        return None
+    summed = any(one.metric in SUMS or one.metric.startswith("cause_") for one in shown)
+    sums = f" (sums are of {_whole(comparison)})" if summed and not (first and comparison.per_step) else ""
+    title = f"{'Figures' if first else 'Further figures'}{sums}"
+    heads = (ColumnHead("figure", least=24), *_heads(labels))
+    cells = tuple((Cell(_label(one), one.metric), *_figure_cells(one)) for one in shown)
+    spread = any(one.metric in SPREADS and side.low != side.high for one in shown for side in one.sides)
+    return Section(title, heads, cells, (*((SPREAD,) if spread else ()), *_missing(shown, labels)))
+
+
+def _whole(comparison: Comparison) -> str:
+    return "a step" if comparison.per_step else "the whole captures"
+
+
+def _heads(labels: Sequence[str]) -> Iterator[ColumnHead]:
+    """Yield a column for the first run, and for each other one its own and that of its change."""
+    yield ColumnHead(labels[0], right=True)
+    for name in labels[1:]:
+        yield ColumnHead(name, right=True)
+        yield ColumnHead("change" if len(labels) == 2 else f"change of {name}", wraps=True)
+
+
+def _label(figure: ComparedFigure) -> str:
+    named = LABELS.get(figure.metric) or label(figure.metric)
+    return f"{named}, {figure.unit}" if figure.metric == "throughput" and figure.unit else named
+
+
+def _figure_cells(figure: ComparedFigure) -> Iterator[Cell]:
+    yield _side_cell(figure, figure.sides[0])
+    for side, change in zip(figure.sides[1:], figure.changes, strict=True):
+        yield _side_cell(figure, side)
+        yield Cell(change_text(figure.metric, change), change.delta, figure.unit)
+
+
+def _side_cell(figure: ComparedFigure, side: Side) -> Cell:
+    return Cell(_side_text(figure.metric, side), side.value, figure.unit)
+
+
+def _side_text(metric: str, side: Side) -> str:
+    """Return a figure with its range; beside a median how far single steps lie from it (``62.0 ms (61.0-66.0 ms)``)."""
+    if side.value is None and side.low is None:
+        return f.NA
+    if metric not in SPREADS or side.value is None or side.low is None or side.high is None:
+        return value_text(metric, {"value": side.value, "low": side.low, "high": side.high, "text": None})
+    middle, low, high = (f.metric_text(metric, number) for number in (side.value, side.low, side.high))
+    alike = low.partition(" ")[2] == high.partition(" ")[2]
+    between = f"{low.partition(' ')[0]}-{high}" if alike else f"{low} to {high}"
+    return middle if low == high else f"{middle} ({between})"
+
+
+def _missing(shown: Sequence[ComparedFigure], labels: Sequence[str]) -> Iterator[str]:
+    """Yield which figures a run lacks, and why: those of one reason together."""
+    lacking: dict[tuple[str, str], list[str]] = {}
+    for one in shown:
+        for name, side in zip(labels, one.sides, strict=True):
+            if side.value is None and side.low is None:
+                lacking.setdefault((name, side.reason or "no reason given"), []).append(_label(one))
+    for (name, reason), metrics in lacking.items():
+        yield f"(not known of {name}: {', '.join(metrics)}: {reason})"
+
+
+def rows(
+    comparison: Comparison, labels: Sequence[str], what: str, found: Sequence[ComparedRow], top: int | None
+) -> Section | None:
+    """Return layers, ops or kernels whose time changed, largest change first; None if none of them did."""
+    changed = [row for row in found if any(row.changes)]
     if not changed:
         return None
     shown = changed[:top]
-    names, each = called(comparison), "a step" if comparison.per_step else "of the capture"
-    heads = [ColumnHead(what, least=30), ColumnHead(names[0], right=True)]
-    for name in names[1:]:
-        heads += [ColumnHead(name, right=True), ColumnHead("change", right=True)]
-    tells = any(row.uses_tc for row in shown)
-    heads += [ColumnHead("uses TC", rank=1)] * tells
-    sources = any(row.source for row in shown)
-    heads += [ColumnHead("source", rank=2, least=20, path=True)] * sources
-    cells = tuple(_row(row, tells, sources) for row in shown)
+    columns = [(head, [cell(row) for row in shown]) for head, cell in _columns(what, labels)]
+    kept = [(head, cells) for head, cells in columns if {c.text for c in cells} - {f.NA}]
+    many = f"{len(shown):,} of {len(changed):,}{_others(found)}"
     left = len(changed) - len(shown)
-    more = (f"({left:,} more; --top 0 shows all)",) if left else ()
-    return Section(
-        f"{what.capitalize()}s that changed ({len(changed):,}; kernel time {each})", tuple(heads), cells, more
-    )
+    notes = (f"({left:,} more; --top 0 shows all)",) if left else ()
+    title = f"{what.capitalize()} that changed most ({many}; time in {_whole(comparison)})"
+    return Section(title, tuple(head for head, _ in kept), tuple(zip(*(c for _, c in kept), strict=True)), notes)
 
 
-def _row(row: ComparedRow, tells: bool, sources: bool) -> tuple[Cell | str, ...]:
-    cells: list[Cell | str] = [Cell(row.name, row.name), _time(row.sides[0])]
-    for side, change in zip(row.sides[1:], row.changes, strict=True):
-        cells += [_time(side), Cell(signed(change), change, "ns")]
-    if tells:
-        said = [one or f.NA for one in row.uses_tc]
-        cells.append(said[0] if len(set(said)) == 1 else " -> ".join(said))
-    if sources:
-        cells.append(f.any_text(row.source))
-    return tuple(cells)
+def _others(found: Sequence[ComparedRow]) -> str:
+    """Say how many rows did not change, and of how many that is not known."""
+    same = sum(all(delta == 0.0 for delta in row.changes) for row in found)
+    unknown = sum(None in row.changes and not any(row.changes) for row in found)
+    told = ((same, "did not change"), (unknown, "not known of each run"))
+    return "".join(f", {many:,} {what}" for many, what in told if many)
 
 
-def _time(ns: float | None) -> Cell:
-    return Cell("not run" if ns == 0 else f.duration(ns), ns, "ns")
+_Column = tuple[ColumnHead, Callable[[ComparedRow], Cell]]
 
 
-def signed(ns: float | None) -> str:
-    """Return a change of time with its sign."""
-    if ns is None:
+def _columns(what: str, labels: Sequence[str]) -> Iterator[_Column]:
+    yield ColumnHead(what.removesuffix("s"), least=24), lambda row: Cell(row.name, row.name)
+    yield ColumnHead("type", rank=4), lambda row: Cell(f.any_text(row.op_type), row.op_type)
+    yield ColumnHead("pass", rank=3), lambda row: Cell(f.any_text(row.pass_), row.pass_)
+    for number, head in enumerate(_heads(labels)):
+        run, is_change = (number + 1) // 2, number > 0 and number % 2 == 0
+        yield head, (_change_cell(run) if is_change else _time_cell(run))
+    yield ColumnHead("Tensor Cores", rank=2), _tensor_cores
+    yield ColumnHead("launches", rank=5, right=True), _launches
+    yield ColumnHead("source", rank=6, least=20, path=True), lambda row: Cell(f.any_text(row.source), row.source)
+
+
+def _time_cell(run: int) -> Callable[[ComparedRow], Cell]:
+    return lambda row: Cell(f.duration(row.sides[run]), row.sides[run], "ns")
+
+
+def _change_cell(run: int) -> Callable[[ComparedRow], Cell]:
+    def cell(row: ComparedRow) -> Cell:
+        delta = row.changes[run - 1]
+        return Cell(time_change(row.sides[0], row.sides[run], delta), delta, "ns")
+
+    return cell
+
+
+def _tensor_cores(row: ComparedRow) -> Cell:
+    """Say whether the Tensor Cores take it in each run: of a layer or op, the share of its time."""
+    each = [_taken(*of_run) for of_run in zip(row.uses_tc, row.tc_ns, row.sides, strict=False)]
+    told = [taken for taken in each if taken != f.NA]  # a run that has it not says nothing of it
+    text = " -> ".join(told) if len(set(told)) > 1 else (told[0] if told else f.NA)
+    return Cell(text, text)
+
+
+def _taken(uses: str | None, tc_ns: float | None, whole: float | None) -> str:
+    if not whole or (uses is None and tc_ns is None):
         return f.NA
-    return "0 ns" if ns == 0 else f"{'-' if ns < 0 else '+'}{f.duration(abs(ns))}"
+    if uses is None and tc_ns is not None:
+        return f.percent(100.0 * tc_ns / whole)
+    return str(uses)
 
 
-def renamed(comparison: Comparison, top: int | None) -> Section | None:
-    """Return the ops whose kernels changed name; None where there are none."""
+def _launches(row: ComparedRow) -> Cell:
+    told = [f.NA if n is None else f.full_number(n, 3) for n in row.launches]
+    text = " -> ".join(told) if len(set(told)) > 1 else (told[0] if told else f.NA)
+    return Cell(text, text)
+
+
+def renamed(comparison: Comparison, labels: Sequence[str], top: int | None) -> Section | None:
+    """Return the kernels that took the place of others; None if none did."""
     found = comparison.renamed
     if not found:
         return None
-    several = len(comparison.names) > 2
-    heads = (
-        *((ColumnHead("in"),) if several else ()),
-        ColumnHead("op or layer", least=28), ColumnHead("left", least=30), ColumnHead("time", right=True),
-        ColumnHead("came", least=30), ColumnHead("time now", right=True),
-    )  # fmt: skip
-    cells = tuple(
+    shown = found[:top]
+    several = len(labels) > 2
+    heads = [ColumnHead("op", rank=1, least=20), ColumnHead(f"kernels of {labels[0]} alone", least=24)]
+    heads += [ColumnHead("time", right=True), *([ColumnHead("run")] if several else [])]
+    heads += [ColumnHead("took their place" if several else f"kernels of {labels[1]} alone", least=24)]
+    heads += [ColumnHead("time", right=True)]
+    cells: tuple[tuple[Cell | str, ...], ...] = tuple(
         (
-            *((called(comparison)[one.run],) if several else ()),
-            one.op or "(the whole run)", _names(one.before), Cell(f.duration(one.before_ns), one.before_ns, "ns"),
-            _names(one.after), Cell(f.duration(one.after_ns), one.after_ns, "ns"),
+            Cell(one.op or "(several)", one.op),
+            _kernels(one.before),
+            Cell(f.duration(one.before_ns), one.before_ns, "ns"),
+            *([labels[one.run]] if several else []),
+            _kernels(one.after),
+            Cell(f.duration(one.after_ns), one.after_ns, "ns"),
         )
-        for one in found[:top]
-    )  # fmt: skip
-    left = len(found) - len(cells)
+        for one in shown
+    )
+    left = len(found) - len(shown)
+    notes = (f"({left:,} more; --top 0 shows all)",) if left else ()
+    title = f"Kernels that took the place of others ({len(shown):,} of {len(found):,})"
+    return Section(title, tuple(heads), cells, notes)
+
+
+def _kernels(names: Sequence[str]) -> Cell:
+    left = len(names) - KEPT
+    text = ", ".join(names[:KEPT]) + (f" and {left:,} more" if left > 0 else "")
+    return Cell(text, text)
+
+
+def losses(comparison: Comparison, labels: Sequence[str], top: int | None) -> Section | None:
+    """Return what the workloads logged: at the last step that they have in common, and last of all; None if nothing."""
+    found = comparison.losses[:top]
+    if not found:
+        return None
+    common = tuple(ColumnHead(f"{name} at that step", right=True) for name in labels)
+    last = tuple(ColumnHead(f"last of {name}", right=True, rank=1) for name in labels)
+    heads = (ColumnHead("figure", least=16), ColumnHead("step in common", right=True), *common, *last)
+    left = len(comparison.losses) - len(found)
+    notes = (f"({left:,} more; --top 0 shows all)",) if left else ()
+    title = f"Logged by the workloads ({len(found)} of {len(comparison.losses)})"
+    return Section(title, heads, tuple(map(_loss, found)), notes)
+
+
+def _loss(loss: Loss) -> tuple[Cell, ...]:
+    at = max((n for n in range(len(loss.steps)) if all(v[n] is not None for v in loss.values)), default=None)
+    step = None if at is None else loss.steps[at]
+    there = [None if at is None else values[at] for values in loss.values]
+    numbers = (Cell(_logged(value), value) for value in (*there, *loss.last))
+    return (Cell(loss.name, loss.name), Cell(f.count(step), step), *numbers)
+
+
+def _logged(value: float | None) -> str:
+    return f.NA if value is None else f.full_number(value, 6)
+
+
+def every_loss(comparison: Comparison, labels: Sequence[str], top: int | None) -> Section | None:
+    """Return every step in which the workloads logged a figure; None if they logged nothing in common."""
+    lines = [
+        (Cell(one.name, one.name), Cell(f.count(step), step), *(Cell(_logged(v[n]), v[n]) for v in one.values))
+        for one in comparison.losses
+        for n, step in enumerate(one.steps)
+    ]
+    if not lines:
+        return None
+    heads = (ColumnHead("figure", least=16), ColumnHead("step", right=True))
+    runs = tuple(ColumnHead(name, right=True) for name in labels)
+    left = len(lines) - len(lines[:top])
+    notes = (f"({left:,} more; --top 0 shows all)",) if left else ()
     return Section(
-        f"Kernels that changed name ({len(found):,})",
-        heads,
-        cells,
-        (f"({left:,} more; --top 0 shows all)",) if left else (),
+        f"Logged, step by step ({len(lines[:top])} of {len(lines)})", heads + runs, tuple(lines[:top]), notes
     )
 
 
-def _names(kernels: Sequence[str]) -> str:
-    more = f", and {len(kernels) - NAMES} more" if len(kernels) > NAMES else ""
-    return ", ".join(kernels[:NAMES]) + more if kernels else f.NA
-
-
-def losses(comparison: Comparison, top: int | None) -> list[Section]:
-    """Return what the workloads logged, side by side: some of the steps, and the last value."""
-    return [_loss(one, comparison, top) for one in comparison.losses]
-
-
-def _loss(one: Loss, comparison: Comparison, top: int | None) -> Section:
-    count = len(one.steps)
-    most = count if top is None else max(1, min(top, LOSS_ROWS))
-    at = sorted({round(place * (count - 1) / max(1, most - 1)) for place in range(most)}) if count else []
-    heads = (ColumnHead("step", right=True), *(ColumnHead(name, right=True) for name in called(comparison)))
-    cells: list[tuple[Cell | str, ...]] = [
-        (Cell(str(one.steps[row]), one.steps[row]), *(_value(values[row]) for values in one.values)) for row in at
-    ]
-    cells.append(("last", *(_value(last) for last in one.last)))
-    left = count - len(at)
-    note = (f"({left:,} more steps; --top 0 shows all)",) if left > 0 else ()
-    return Section(f"Logged: {one.name}", heads, tuple(cells), note)
-
-
-def _value(value: float | None) -> Cell:
-    return Cell(f.NA if value is None else f.full_number(value, 6), value)
-
-
-def settings(comparison: Comparison) -> Section | None:
-    """Return what differs between the runs; None where nothing that is recorded does."""
+def settings(comparison: Comparison, labels: Sequence[str]) -> Section | None:
+    """Return the settings that differ between the runs; None if all are the same."""
     if not comparison.settings:
         return None
-    heads = (ColumnHead("what"), *(ColumnHead(name, least=16) for name in called(comparison)))
-    cells = tuple((what, *(f.any_text(value) for value in values)) for what, values in comparison.settings)
-    return Section("What differs", heads, cells)
+    heads = (ColumnHead("setting"), *(ColumnHead(name, least=16) for name in labels))
+    lines = tuple((_setting(what), *map(f.any_text, values)) for what, values in comparison.settings)
+    return Section("What differs between the runs", heads, lines)
+
+
+def _setting(what: str) -> str:
+    return what.removeprefix("environment.") if what.startswith("environment.") else what.replace("_", " ")
+
+
+def unchanged(comparison: Comparison) -> str | None:
+    """Return which kinds of rows have no change at all; None if there are none of these."""
+    kinds = {"layers": comparison.layers, "ops": comparison.ops, "kernels": comparison.kernels}
+    same = [what for what, found in kinds.items() if found and all(d == 0.0 for row in found for d in row.changes)]
+    return f"The times of {joined(same)} are the same." if same else None

@@ -1,197 +1,165 @@
-"""The words of a comparison. No code parses them."""
+"""The answer of a comparison in sentences: does a step take less time, by how much, and is that real."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from tcprobe.report import formatting as f
-from tcprobe.report.run.causes.words import GROUP_WORDS
-from tcprobe.schema.changes.comparison import (
-    FEWEST_STEPS,
-    Change,
-    ComparedFigure,
-    Comparison,
-    DifferenceKind,
-    Side,
-    Why,
-)
-from tcprobe.schema.changes.condition import Outcome, Verdict
-from tcprobe.schema.kinds import CAUSE_GROUPS
+from tcprobe.report.compare.amounts import exactly, in_unit, plain_percent, signed_percent, span
+from tcprobe.report.compare.spec import joined, starting
+from tcprobe.schema.changes.comparison import FEWEST_STEPS, OTHER_WORK_PCT, Change, ComparedFigure, Comparison, Interval
+from tcprobe.schema.changes.condition import COMPARED, MetricUnit, Verdict
 
-LABELS: Final[Mapping[str, str]] = {
-    "step_time_ns": "step time",
-    "throughput": "throughput",
-    "wall_ns": "wall time of the run",
-    "gpu_busy_pct": "GPU busy",
-    "idle_ns": "time that the GPU waits",
-    "idle_pct": "GPU waits",
-    "peak_memory_bytes": "peak memory",
-    "tc_kernel_time_pct": "TC share of kernel time",
-    "tc_capable_time_pct": "TC share within capable ops",
-    "coverage_pct": "kernel time of known class",
-    "kernel_time_ns": "kernel time",
-    "tc_time_ns": "time of TC kernels",
-    "communication_kernel_time_ns": "time of communication kernels",
-    "memory_time_ns": "time of copies and sets",
-    "kernels": "kernels",
-    "copies": "copies and sets",
-    "achieved_tflop_per_s": "achieved TFLOP/s",
-    "peak_pct": "share of the GPU's peak",
-    "flops_per_step": "FLOP in a step",
-    "bad_size_count": "bad sizes",
-    **{f"cause_{group}_ns": GROUP_WORDS[group] for group in CAUSE_GROUPS},
+MORE_STEPS: Final = "Run each for more steps, and compare again."
+SLOWED: Final = "all under the profiler, which slows them"
+UNTOLD: Final = {
+    "one figure": "a single length is known of one of them: that of one step, or a mean",
+    "steps differ": "the steps of one were timed under the profiler, those of the other outside it",
+    "ranges overlap": "their ranges overlap",
+    "no ratio": "some steps of one of them have no length",
 }
-PER_STEP: Final = frozenset(
-    {"kernel_time_ns", "tc_time_ns", "communication_kernel_time_ns", "memory_time_ns", "kernels", "copies"}
-)
-DIFFERENCE_WORDS: Final[Mapping[DifferenceKind, str]] = {
-    "faster": "faster",
-    "slower": "slower",
-    "more": "",
-    "less": "",
-    "same": "the same",
+REASONS: Final = {
+    "few steps": f"too few steps: at least {FEWEST_STEPS} of each run are needed",
+    "no steps": "no length of a step is known",
+    "one figure": UNTOLD["one figure"],
+    "steps differ": "the figures are not of the same kind of steps",
+    "ranges overlap": "part of the range meets it, and part does not",
+    "no ratio": "some steps of one of the runs have a length, or a throughput, of 0",
+    "of zero": "the first run has 0, of which there is no percentage",
     "within noise": "within noise",
-    "cannot tell": "cannot tell",
-    "not known": "-",
 }
-WHY_WORDS: Final[Mapping[Why, str]] = {
-    "few steps": f"of one run fewer than {FEWEST_STEPS} steps are known",
-    "no steps": "of one run no step's length is known",
-    "ranges overlap": "the ranges overlap, for the class of some kernels is unknown",
-    "steps differ": "one figure is of steps under the profiler, the other of steps outside it",
-    "one figure": "of one run a single length is known",
-}
-OUTCOME_WORDS: Final[Mapping[Outcome, str]] = {"met": "failed", "not met": "passed", "cannot tell": "cannot tell"}
-MORE_STEPS: Final = f"profile more steps: at least {FEWEST_STEPS} outside the profiled window on both sides"
+"""Why a condition cannot be told, or is not met, as a kind."""
 
 
-SHORT: Final = 20
-LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+def answer(comparison: Comparison, labels: Sequence[str]) -> list[str]:
+    """Return one sentence, or a few, for each run but the first; `labels` are what the runs are called."""
+    return [said for run in range(1, len(comparison.profiles)) for said in _of_run(comparison, labels, run)]
 
 
-def called(comparison: Comparison) -> tuple[str, ...]:
-    """Return what each run is called in tables and sentences: its name, or a letter where names are long."""
-    names = comparison.names
-    if all(len(name) <= SHORT for name in names) or len(names) > len(LETTERS):
-        return names
-    return tuple(LETTERS[: len(names)])
+def _of_run(comparison: Comparison, labels: Sequence[str], run: int) -> Iterator[str]:
+    step = _figure(comparison, "step_time_ns")
+    change = Change("not known") if step is None else step.changes[run - 1]
+    if step is None or change.delta is None:
+        yield from _without_steps(comparison, step, labels, run)
+        return
+    yield starting(_of_step(step, change, labels, run))
+    if change.why == "few steps":
+        yield MORE_STEPS
+    if _other_work(comparison, run):
+        yield from _throughput(comparison, labels, run)
 
 
-def label(figure: ComparedFigure, comparison: Comparison) -> str:
-    """Return what a figure is called; sums say that they are of a step."""
-    name = LABELS.get(figure.metric, figure.metric)
-    of_step = figure.metric in PER_STEP or figure.metric.startswith("cause_")
-    return f"{name}, a step" if of_step and comparison.per_step else name
+def _other_work(comparison: Comparison, run: int) -> bool:
+    """Return whether a step of a run multiplies more or less than one of the first run."""
+    flops = _figure(comparison, "flops_per_step")
+    pct = None if flops is None else flops.changes[run - 1].pct
+    return pct is not None and abs(pct) > OTHER_WORK_PCT
 
 
-def value_text(metric: str, unit: str, value: float | None) -> str:
-    """Return a figure in its unit."""
-    if value is None:
-        return f.NA
-    if metric == "throughput":
-        return f"{f.full_number(value, 4)}{f' {unit}' if unit else ''}"
-    if metric.startswith("flops_per"):
-        return f.flops(value)
-    return f.FORMATTERS[unit](value) if unit in f.FORMATTERS else _number(value)
+def _figure(comparison: Comparison, metric: str) -> ComparedFigure | None:
+    return next((one for one in comparison.figures if one.metric == metric), None)
 
 
-def _number(value: float) -> str:
-    return f.count(value) if value.is_integer() else f.full_number(value, 4)
-
-
-def side_text(figure: ComparedFigure, side: Side) -> str:
-    """Return a figure of one run, with its range where it is one."""
-    shown = [value_text(figure.metric, figure.unit, end) for end in (side.low, side.high)]
-    middle = value_text(figure.metric, figure.unit, side.value)
-    if side.low is None and side.high is None:
-        return middle
-    if figure.unit == "pct":
-        return f.percents(side.low, side.high) if side.high is not None else f"at least {shown[0]}"
-    if side.value is None:
-        return f"at least {shown[0]}" if side.high is None else f"{shown[0]} to {shown[1]}"
-    return middle if shown[0] == shown[1] or f.NA in shown else f"{middle} ({shown[0]} to {shown[1]})"
-
-
-def change_text(figure: ComparedFigure, change: Change) -> str:
-    """Return how a figure changed: ``-38.1 % faster (-40.2 to -36.0 %)``, ``+12 points``, ``within noise``."""
-    said = DIFFERENCE_WORDS[change.difference]
-    if change.difference == "not known":
-        return f.NA
-    if change.difference == "same":
-        return said
-    amount = _amount(figure, change)
-    words = " ".join(part for part in (amount, said) if part)
-    if change.interval is not None:
-        words += f" (95 %: {_signed(change.interval.low_pct)} to {_signed(change.interval.high_pct)} %)"
-    return words
-
-
-def _amount(figure: ComparedFigure, change: Change) -> str:
-    if figure.unit == "pct":
-        return "" if change.delta is None else f"{_signed(change.delta)} points"
-    if change.pct is not None:
-        return f"{_signed(change.pct)} %"
-    if change.delta is None:
-        return ""
-    text = value_text(figure.metric, figure.unit, abs(change.delta))
-    return f"{'-' if change.delta < 0 else '+'}{text}"
-
-
-def _signed(value: float) -> str:
-    if value == 0:
-        return "0"
-    places = 1 if abs(value) < 100 else 0
-    return f"{value:+.{places}f}" if abs(value) >= 0.05 else ("+" if value > 0 else "-") + "<0.1"
-
-
-def answer(comparison: Comparison, run: int) -> tuple[str, str | None]:
-    """Return what a run's step time is against the first one's, and what to do where that cannot be told."""
-    figure = next((one for one in comparison.figures if one.metric == "step_time_ns"), None)
-    names = called(comparison)
-    first, other = names[0], names[run]
-    if figure is None or figure.sides[run].value is None or figure.sides[0].value is None:
-        return f"How long a step takes is not known of both {first} and {other}: the figures below tell what is.", None
-    change, ns = figure.changes[run - 1], [f.duration(side.value) for side in figure.sides]
-    lengths = f"{ns[run]} against {ns[0]} a step"
-    if change.difference == "cannot tell":
-        why = "" if change.why is None else f": {WHY_WORDS[change.why]}"
-        return f"Cannot tell whether {other} is faster or slower than {first} ({lengths}){why}.", MORE_STEPS
+def _of_step(step: ComparedFigure, change: Change, labels: Sequence[str], run: int) -> str:
+    first, other = labels[0], labels[run]
+    mine, base = f.duration(step.sides[run].value), f.duration(step.sides[0].value)
+    interval, pct = change.interval, change.pct or 0.0
+    if interval is None:
+        why = _untold(change, labels, run)
+        return f"{other} takes {mine} a step and {first} {base}; cannot tell whether that is noise: {why}."
+    of = f"from {interval.samples[0]:,} steps of {first} and {interval.samples[1]:,} of {other}"
+    of += f", {SLOWED}" * (interval.steps == "under the profiler")
     if change.difference == "within noise":
-        return f"{other} is neither faster nor slower than {first}: {lengths}, within noise{_interval(change)}.", None
-    if change.difference == "same" or change.pct is None:
-        return f"{other} takes as long as {first}: {lengths}.", None
-    much = f.percent(abs(change.pct))
-    return (
-        f"{other} takes {much} {'less' if change.pct < 0 else 'more'} than {first}: {lengths}{_interval(change)}.",
-        None,
+        return (
+            f"{other} takes {mine} a step and {first} {base}: the difference is within noise ({_sure(interval)}), {of}."
+        )
+    than = f"{plain_percent(pct)} {'less' if pct < 0 else 'more'} than {first} with {base}"
+    return f"{other} takes {mine} a step, {than} ({_sure(interval)}), {of}."
+
+
+def _sure(interval: Interval) -> str:
+    return f"95 %: {span(interval)}"
+
+
+def _untold(change: Change, labels: Sequence[str], run: int) -> str:
+    """Say what keeps a difference of steps from being told."""
+    if change.steps is not None:
+        one, two = change.steps
+        return (
+            f"of {labels[0]} the length of {_steps(one)} is known and of {labels[run]} of {_steps(two)}, "
+            f"and at least {FEWEST_STEPS} of each are needed"
+        )
+    if change.why in ("few steps", "no steps") or change.why is None:
+        return f"at least {FEWEST_STEPS} steps of each are needed"
+    return UNTOLD[change.why]
+
+
+def _steps(count: int) -> str:
+    return f"{count:,} step{'s' * (count != 1)}"
+
+
+def _without_steps(
+    comparison: Comparison, step: ComparedFigure | None, labels: Sequence[str], run: int
+) -> Iterator[str]:
+    """Say of which run no step is known, and what its kernels take."""
+    pair = (0, run)
+    lacking = [labels[n] for n in pair if step is None or step.sides[n].value is None]
+    yield (
+        f"Cannot tell whether {labels[run]} takes shorter steps than {labels[0]}: no length of a step is known of "
+        f"{joined(lacking)}."
     )
+    kernels = _figure(comparison, "kernel_time_ns")
+    if kernels is None or None in (kernels.sides[0].value, kernels.sides[run].value):
+        return
+    pct = kernels.changes[run - 1].pct
+    more = "" if not pct else f", {plain_percent(pct)} {'less' if pct < 0 else 'more'}"
+    whole = "in a step" if comparison.per_step else "in the whole capture, which may hold other work"
+    base, mine = (f.duration(kernels.sides[n].value) for n in pair)
+    yield f"Kernels take {base} of {labels[0]} and {mine} of {labels[run]}{more}, {whole}."
 
 
-def _interval(change: Change) -> str:
+def _throughput(comparison: Comparison, labels: Sequence[str], run: int) -> Iterator[str]:
+    """Say how the throughput differs, where a step does other work."""
+    found = _figure(comparison, "throughput")
+    if found is None or found.changes[run - 1].pct is None:
+        return
+    change, unit = found.changes[run - 1], f" {found.unit}" if found.unit else ""
+    mine, base = (f.metric_text("throughput", found.sides[n].value) for n in (run, 0))
+    pct = change.pct or 0.0
+    said = (
+        f"A step of {labels[run]} does other work; its throughput is {mine}{unit} and that of {labels[0]} {base}{unit}"
+    )
     if change.interval is None:
-        return ""
-    one = change.interval
-    counts = f"{one.samples[1]} and {one.samples[0]} steps {one.steps}"
-    return f" (95 %: {_signed(one.low_pct)} to {_signed(one.high_pct)} %, from {counts})"
+        yield f"{said} ({signed_percent(pct)}); cannot tell whether that is noise."
+    elif change.difference == "within noise":
+        yield f"{said}: the difference is within noise ({_sure(change.interval)})."
+    else:
+        yield f"{said}: {plain_percent(pct)} {'less' if pct < 0 else 'more'} ({_sure(change.interval)})."
 
 
-def verdict_text(verdict: Verdict, names: tuple[str, ...]) -> str:
-    """Return what became of a condition, as one line."""
-    whose = f" of {names[verdict.run]}" if len(names) > 1 else ""
-    limit = verdict.condition
-    found = "" if verdict.value is None else f": it is {_change(verdict) if limit.change else _plain(verdict)}"
-    why = f" ({WHY_WORDS.get(verdict.why, verdict.why)})" if verdict.why else ""  # type: ignore[call-overload]
-    return f"{OUTCOME_WORDS[verdict.outcome]}: --fail-if '{limit.text}'{whose}{found}{why}"
+def outcome(verdict: Verdict, names: Sequence[str]) -> str:
+    """Return what became of a condition in one line; `names` are those of the runs, empty of a single one."""
+    whose = f"{names[verdict.run]}: " if names else ""
+    return f"{verdict.condition.text.strip()}: {verdict.outcome}: {whose}{grounds(verdict)}"
 
 
-def _change(verdict: Verdict) -> str:
-    value = 0.0 if verdict.value is None else verdict.value
-    if verdict.condition.percent:
-        return f"{_signed(value)} %"
-    return f"{'-' if value < 0 else '+'}{f.metric_text(verdict.metric, abs(value))}"
+def _beside_limit(verdict: Verdict, unit: MetricUnit) -> str:
+    """Return the figure; with all its digits where it would print as the limit that it is not."""
+    asked, value = verdict.condition, verdict.value or 0.0
+    text, limit = (in_unit(unit, asked.percent, number, asked.change) for number in (value, asked.limit))
+    return exactly(unit, asked.percent, value) if text == limit and value != asked.limit else text
 
 
-def _plain(verdict: Verdict) -> str:
-    ends = sorted({end for end in (verdict.value, verdict.low, verdict.high) if end is not None})
-    return " to ".join(dict.fromkeys(f.metric_text(verdict.metric, end) for end in (ends[0], ends[-1])))
+def grounds(verdict: Verdict) -> str:
+    """Return the figure that a condition was held against, its range, and why it cannot be told."""
+    asked = verdict.condition
+    change, unit = asked.change, verdict.unit if asked.percent else COMPARED.get(asked.metric, verdict.unit)
+    shown = [None if v is None else in_unit(unit, asked.percent, v, change) for v in (verdict.low, verdict.high)]
+    value = None if verdict.value is None else _beside_limit(verdict, unit)
+    low, high = shown
+    between = f"{low} to {high}" if low and high else f"at least {low}" if low else f"at most {high}" if high else None
+    sure = "95 %: " if between and change and asked.metric in ("step_time_ns", "throughput") else ""
+    figure = f"{value} ({sure}{between})" if value and between else value or between
+    why = None if verdict.why is None else REASONS.get(verdict.why, verdict.why)
+    return "; ".join(part for part in (figure, why) if part)

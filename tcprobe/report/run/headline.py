@@ -277,7 +277,7 @@ def figures(profile: Profile, first: bool) -> Section | None:
     by_reason: dict[str, list[str]] = {}
     for row in missing:
         if said is None or _unmeasured_by(row) != said:
-            by_reason.setdefault(str(row["reason"] or "no reason given"), []).append(_label(row))
+            by_reason.setdefault(str(row["reason"] or "no reason given"), []).append(label(str(row["metric"])))
     notes = tuple(f"(not measured: {', '.join(names)}: {reason})" for reason, names in by_reason.items())
     headings = (
         ColumnHead("figure"),
@@ -303,11 +303,12 @@ def _figure(row: Row) -> tuple[Cell | str, ...]:
     logged = metric == "throughput" and row["basis"] == "reported"
     basis = "the workload's log" if logged else BASIS_WORDS.get(str(row["basis"]), "")
     raw = next((row[column] for column in ("value", "text", "low") if row[column] is not None), None)
-    value = Cell(_value(metric, row), raw, next((unit for unit in f.FORMATTERS if metric.endswith(f"_{unit}")), ""))
-    return (_label(row), value, basis, str(row["reason"] or ""))
+    value = Cell(value_text(metric, row), raw, next((unit for unit in f.FORMATTERS if metric.endswith(f"_{unit}")), ""))
+    return (label(metric), value, basis, str(row["reason"] or ""))
 
 
-def _value(metric: str, row: Row) -> str:
+def value_text(metric: str, row: Row) -> str:
+    """Return a figure with its range, or what is known of it; `row` has ``value``, ``low``, ``high`` and ``text``."""
     low, high = f.metric_text(metric, row["low"]), f.metric_text(metric, row["high"])
     if low != high and f.NA not in (low, high):
         span = f.percents(row["low"], row["high"]) if metric.endswith("_pct") else f"{low} to {high}"
@@ -321,8 +322,8 @@ def _value(metric: str, row: Row) -> str:
     return "not measured" if row["value"] is None else f.metric_text(metric, row["value"])
 
 
-def _label(row: Row) -> str:
-    metric = str(row["metric"])
+def label(metric: str) -> str:
+    """Return what a figure is called."""
     if precision := re.fullmatch(r"precision_(\w+)_time_pct", metric):
         return f"kernel time in {precision[1]}" if precision[1] != "unknown" else "kernel time of unknown precision"
     stem, _, unit = metric.rpartition("_")

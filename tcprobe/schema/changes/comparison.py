@@ -21,6 +21,8 @@ DIFFERENCES: Final = {
 """What became of a figure. Only times of steps can be real or noise; of other figures the change is what it is."""
 FEWEST_STEPS: Final = 8
 """Under this many steps of either run nothing is said of whether their lengths differ."""
+OTHER_WORK_PCT: Final = 1.0
+"""Percent by which the FLOPs of a step may differ before the steps do other work: padding one layer is less."""
 Why = Literal["few steps", "no steps", "ranges overlap", "steps differ", "one figure", "no ratio"]
 WHYS: Final = {
     "few steps": "of one of the runs fewer than `FEWEST_STEPS` steps are known",
@@ -65,6 +67,7 @@ class Change:
         pct: of the first run's figure; None where that is 0 or unknown.
         interval: of the median step, by bootstrap; None of other figures.
         why: what keeps the difference from being told.
+        steps: where that is ``few steps``: of how many steps of the first run and of this one the length is known.
     """
 
     difference: DifferenceKind
@@ -72,6 +75,7 @@ class Change:
     pct: float | None = None
     interval: Interval | None = None
     why: Why | None = None
+    steps: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)

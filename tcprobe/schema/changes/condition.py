@@ -2,14 +2,59 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
+
+from tcprobe.schema.kinds import CAUSE_GROUPS
 
 Relation = Literal["<", "<=", ">", ">=", "==", "!="]
 RELATIONS: Final[tuple[Relation, ...]] = ("<=", ">=", "==", "!=", "<", ">")
 """As they are looked for in a text: the longer ones first."""
 Outcome = Literal["met", "not met", "cannot tell"]
 """What became of a condition: it holds (the command fails), it does not, or what it asks of is not known."""
+
+MetricUnit = Literal["ns", "pct", "bytes", "tflop_per_s", "count", "flops", "logged"]
+COMPARED: Final[Mapping[str, MetricUnit]] = {
+    "step_time_ns": "ns",
+    "throughput": "logged",
+    "wall_ns": "ns",
+    "gpu_busy_pct": "pct",
+    "idle_ns": "ns",
+    "idle_pct": "pct",
+    "peak_memory_bytes": "bytes",
+    "tc_kernel_time_pct": "pct",
+    "tc_capable_time_pct": "pct",
+    "coverage_pct": "pct",
+    "kernel_time_ns": "ns",
+    "tc_time_ns": "ns",
+    "communication_kernel_time_ns": "ns",
+    "memory_time_ns": "ns",
+    "kernels": "count",
+    "copies": "count",
+    **{f"cause_{group}_ns": "ns" for group in CAUSE_GROUPS},
+    "achieved_tflop_per_s": "tflop_per_s",
+    "peak_pct": "pct",
+    "flops_per_step": "flops",
+    "bad_size_count": "count",
+}
+"""Figures that `Comparison.figures` may hold, and their units: of these a condition may ask the change."""
+OF_ONE_RUN: Final[Mapping[str, MetricUnit]] = {
+    "mean_step_time_ns": "ns",
+    "epoch_end_ns": "ns",
+    "epoch_ends": "count",
+    "window_ns": "ns",
+    "iterations_in_window": "count",
+    "capable_time_pct": "pct",
+    "communication_kernel_time_pct": "pct",
+    "communication_exposed_ns": "ns",
+    "ops_using_tc_time_pct": "pct",
+    "ops_eligible_not_using_time_pct": "pct",
+    "gemm_layers": "count",
+}
+"""Figures of `summary` that are not compared; ``precision_P_time_pct`` of each precision P is another."""
+SPREADS: Final = frozenset({"step_time_ns", "mean_step_time_ns", "epoch_end_ns", "throughput"})
+"""Figures whose `low` and `high` are how far single steps lie from the middle one, not what is unknown of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +68,6 @@ class Condition:
         limit: in the unit of the figure; of a change in percent of the first run's figure, or in the figure's unit.
         change: whether it asks of the change from the first run rather than of the figure itself.
         percent: whether `limit` is a percentage of the first run's figure; only of a change.
-        unit: as typed behind the limit; empty for a bare number, which is in the figure's own unit.
     """
 
     text: str
@@ -32,7 +76,6 @@ class Condition:
     limit: float
     change: bool = False
     percent: bool = False
-    unit: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +89,9 @@ class Verdict:
             a change.
         value: the figure, or the change in the unit of the limit; None where unknown.
         low, high: range of the figure where kernels of unknown class, or the spread of steps, make it one.
-        metric: the figure's whole name.
-        why: why it cannot be told: the reason of the missing figure, or that the difference may be noise.
+        why: why it cannot be told: the reason of the missing figure, one of `comparison.WHYS`, or ``of zero``: there is
+            no percentage of 0. Of what is not met ``within noise``: but for the noise of steps it would be.
+        unit: of `value`, `low` and `high`; ``pct`` of a change in percent, too.
     """
 
     condition: Condition
@@ -57,4 +101,4 @@ class Verdict:
     low: float | None = None
     high: float | None = None
     why: str | None = None
-    metric: str = ""
+    unit: MetricUnit = "count"

@@ -1,0 +1,89 @@
+"""Whole comparisons, compared with files that a person has read."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+
+import pytest
+
+from tcprobe.flows.compare import make_comparison
+from tcprobe.flows.conditions.judge import judge_comparison
+from tcprobe.flows.conditions.parse import parse_conditions
+from tcprobe.report.compare.document import CompareDocument
+from tcprobe.report.compare.spec import CompareSpec
+from tests.report.builders import rendered
+from tests.report.compare.builders import document, faster
+from tests.support import ROOT
+
+Compare = Callable[[str, str], None]
+CONDITIONS = ("step_time>+5%", "tc_kernel_time<80%", "gpu_busy<-5pp", "peak_memory>2GiB")
+
+
+def made() -> CompareDocument:
+    comparison = faster()
+    return document(comparison, verdicts=judge_comparison(parse_conditions(CONDITIONS, True), comparison))
+
+
+@pytest.mark.parametrize(("format_", "ending"), [("text", "txt"), ("markdown", "md"), ("json", "json"), ("csv", "csv")])
+def test_a_made_comparison(format_: str, ending: str, golden: Compare) -> None:
+    text = rendered(format_, made())
+    golden(f"compare_made.{ending}", text.replace(f'"tcprobe": "{version()}"', '"tcprobe": "VERSION"'))
+
+
+def version() -> str:
+    from tcprobe import __version__
+
+    return __version__
+
+
+def test_the_page_shows_what_is_printed() -> None:
+    page = (ROOT / "docs/compare.md").read_text(encoding="utf-8")
+    (shown,) = re.findall(r"(?ms)^```\n(A  before\n.*?)\.\.\.\n```", page)
+    assert rendered("text", made()).startswith(shown)
+
+
+def test_text_on_a_terminal_of_100_columns(golden: Compare) -> None:
+    text = rendered("text", made(), 100)
+    golden("compare_made_100.txt", text)
+    assert max(map(len, text.splitlines())) <= 100
+
+
+def recorded() -> CompareDocument:
+    """Two recordings of one GPU run: as TensorFlow's profiler left it, and with a plane of the host alone."""
+    folder = ROOT / "tests/fixtures/gpu_run/run"
+    trace = next((folder / "raw").rglob("*.xplane.pb"))
+    return document(make_comparison([folder, trace]), top=3)
+
+
+@pytest.mark.parametrize(("format_", "ending"), [("text", "txt"), ("markdown", "md")])
+def test_two_recorded_runs(format_: str, ending: str, golden: Compare) -> None:
+    golden(f"compare_recorded.{ending}", rendered(format_, recorded()))
+
+
+def test_one_table_alone(golden: Compare) -> None:
+    golden("compare_by_kernel.txt", rendered("text", document(faster(), by=("kernel",))))
+
+
+def test_json_holds_everything() -> None:
+    found = json.loads(rendered("json", made()))
+    assert list(found) == [
+        "schema", "tcprobe", "runs", "per_step", "figures", "layers", "ops", "kernels", "renamed", "losses", "settings",
+        "notes", "conditions",
+    ]  # fmt: skip
+    assert [one["outcome"] for one in found["conditions"]] == ["not met", "met", "met", "cannot tell"]
+    assert found["figures"][0]["changes"][0]["interval"]["samples"] == [120, 118]
+    assert found["layers"][0]["pass"] is None
+
+
+def test_the_same_comparison_gives_the_same_bytes() -> None:
+    for format_ in ("text", "markdown", "json", "csv"):
+        assert rendered(format_, made()) == rendered(format_, made())
+
+
+def test_top_limits_rows_and_says_so() -> None:
+    text = rendered("text", document(faster(), top=1))
+    assert "Kernels that changed most (1 of 2; " in text
+    assert "(1 more; --top 0 shows all)" in text
+    assert CompareSpec(0).rows_for_people is None
