@@ -76,7 +76,8 @@ def percents(low: Value, high: Value) -> str:
     """Return a range of 0-100, or one figure if both ends print alike."""
     if low is None or high is None or percent(low) == percent(high):
         return percent(high if low is None else low)
-    return f"{percent(low, sign=False)}-{percent(high)}"
+    start, end = percent(low, sign=False), percent(high)
+    return f"{start} to {end}" if {start[0], end[0]} & {"<", ">"} else f"{start}-{end}"
 
 
 def count(value: Value) -> str:

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+import numpy as np
+
 from tcprobe.analysis.context import identified
+from tcprobe.analysis.subject.framework import framework
 from tcprobe.analysis.subject.kernels import small_ns, tiny_kernels, top_kernel
 from tcprobe.analysis.subject.layout import layout_work
 from tcprobe.analysis.subject.scaling import loss_scaling
@@ -15,7 +18,6 @@ from tcprobe.analysis.waits.gaps import idle_of, short_of
 from tcprobe.hardware import Gpu
 from tcprobe.rules.run.base import OffOp, RunSubject
 from tcprobe.rules.run.facts import Facts
-from tcprobe.rules.run.words import framework_of
 from tcprobe.schema.kinds import Blocker
 from tcprobe.schema.profile import OffTensorCores, Profile
 from tcprobe.schema.sizes import worst_first
@@ -45,13 +47,14 @@ def subject_of(profile: Profile) -> RunSubject:
         gaps=tuple(profile.require("gaps").rows()),
         idle_ns=idle_of(profile),
         short_ns=short_of(profile),
+        copy_ns=_copies(profile),
         tuning=profile.tuning,
         gpu=_gpu(profile),
         gpus=gpus,
         busiest=busiest,
         steps=kernel_steps(profile),
         step_ns=waiting.step_ns if waiting else step,
-        framework=framework_of(profile.metadata.framework),
+        framework=framework(profile),
         compiled=_compiled(profile),
         what_ifs=profile.what_ifs,
         facts=_facts(profile),
@@ -87,6 +90,11 @@ def _unnamed(profile: Profile) -> tuple[float, float]:
     if most is None or len(profile.require("ops")):
         return whole, 0.0
     return whole, whole * (1.0 - most / 100.0)
+
+
+def _copies(profile: Profile) -> float:
+    causes = profile.require("causes")
+    return float(np.nansum(causes.numbers("split_ns")[causes.names("cause").among("copy")]))
 
 
 def _figure(profile: Profile, metric: str, column: str) -> float | None:

@@ -87,6 +87,7 @@ class RunSubject:
         gaps: the rows of `gaps`, longest first.
         idle_ns: time of the window without a kernel, summed over GPUs; None if no clock tells.
         short_ns: what of it passes in stretches shorter than those of `gaps`; 0 if unknown.
+        copy_ns: what of it passes while copies or sets run, in `gaps` or not; 0 if unknown.
         tuning: the autotuning that the window holds.
         gpu: the GPU that ran; None if it is unknown or if several models ran.
         gpus: number of GPUs that are known to have run kernels, at least 1.
@@ -110,6 +111,7 @@ class RunSubject:
     gaps: tuple[GapRow, ...] = ()
     idle_ns: float | None = None
     short_ns: float = 0.0
+    copy_ns: float = 0.0
     tuning: Tuning | None = None
     gpu: Gpu | None = None
     gpus: int = 1

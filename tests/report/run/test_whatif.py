@@ -37,7 +37,7 @@ def test_a_step_now_and_then() -> None:
     speed = Throughput(1010.0, Range(1365.0, 1485.0, 1629.0), "img/s")
     heads, rows, notes = shown(what_if("mixed_float16", 27, 33, 39, throughput=speed))
     assert dict(zip(heads, rows[0], strict=True)) == {
-        "change": "mixed_float16", "step now": "101 ms", "then": "62-74 ms", "likely": "68.0 ms",
+        "change": "mixed_float16", "step now": "101 ms", "then": "62-74 ms", "likely": "68 ms",
         "saves a step": "27-39 ms", "throughput": "1010 -> 1365-1629 img/s", "ops": "12",
     }  # fmt: skip
     assert notes == (
@@ -45,6 +45,13 @@ def test_a_step_now_and_then() -> None:
         "kernels, and the time that the GPU waits, as they are",
         "predicted for an A100 SXM4 40GB with its own constants through PyTorch 2.13.0",
     )
+
+
+def test_the_likely_step_is_as_round_as_the_range_that_holds_it() -> None:
+    # 101 - 97.745 = 3.255 prints as 3.3: 101 - 97.74 = 3.26 beside it would lie outside of the range
+    heads, rows, _ = shown(what_if("mixed_float16", 96.9, 97.74, 97.745))
+    row = dict(zip(heads, rows[0], strict=True))
+    assert (row["then"], row["likely"]) == ("3.3-4.1 ms", "3.3 ms")
 
 
 def test_what_may_cost_says_so() -> None:

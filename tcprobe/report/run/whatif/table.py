@@ -8,6 +8,7 @@ from tcprobe.report import formatting as f
 from tcprobe.report.blocks import Cell, ColumnHead, Section
 from tcprobe.report.run.whatif.words import legend, said
 from tcprobe.schema.changes.whatif import Throughput, WhatIf
+from tcprobe.schema.finding import Range
 from tcprobe.schema.profile import Profile
 
 LONGER: Final = " or longer"
@@ -66,7 +67,7 @@ def _then(one: WhatIf) -> Cell:
 
 def _likely(one: WhatIf) -> Cell:
     ns = None if one.new_step_ns is None else one.new_step_ns.mid
-    return Cell(f.duration(ns), ns, "ns")
+    return Cell(f.NA if ns is None else f.likely(Range(ns, ns, ns)), ns, "ns")  # as round as the range that holds it
 
 
 def _speed(speed: Throughput | None) -> Cell:
