@@ -104,6 +104,16 @@ def test_gpus_without_tensor_cores() -> None:
     assert "not_nvidia" in causes("xplane/jax08_mi300_gemm.xplane.pb")
 
 
+def test_the_kernel_of_a_cause_is_one_of_the_op_beside_it() -> None:
+    """Of the H100s' ops without a Tensor Core kernel NCCL's is the costliest kernel, and aten::copy_ the op."""
+    profile = sample("nsys/h100x2_bf16_after_nsys2026.sqlite")
+    (second,) = (row for row in profile.require("causes").rows() if (row["device"], row["cause"]) == (1, "type"))
+    assert (second["op"], "copy_kernel" in str(second["kernel"])) == ("aten::copy_", True)
+    launched = {(row["device"], row["op"], row["kernel"]) for row in profile.require("kernels").rows()}
+    for row in profile.require("causes").rows():
+        assert row["op"] is None or (row["device"], row["op"], row["kernel"]) in launched
+
+
 def test_a_source_without_ops_tells_what_names_tell() -> None:
     """Nsight Systems without ranges, and its sums: flash attention uses Tensor Cores, whatever launched it."""
     profile = sample("nsys_stats/h100x2_mfu_before_cuda_gpu_kern_sum.csv")
