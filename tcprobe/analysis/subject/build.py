@@ -13,6 +13,7 @@ from tcprobe.analysis.subject.kernels import small_ns, tiny_kernels, top_kernel
 from tcprobe.analysis.subject.layout import layout_work
 from tcprobe.analysis.subject.scaling import loss_scaling
 from tcprobe.analysis.subject.steps import epoch_steps, memory_use, tf32_off, warm_up
+from tcprobe.analysis.subject.unnamed import unnamed
 from tcprobe.analysis.summary.waiting import busiest_gpu, kernel_steps
 from tcprobe.analysis.waits.gaps import idle_of, short_of
 from tcprobe.hardware import Gpu
@@ -32,7 +33,7 @@ def subject_of(profile: Profile) -> RunSubject:
         profile: with all tables, what keeps ops off the Tensor Cores, and what-ifs where there are any.
     """
     off, waiting = profile.off, profile.waiting
-    kernel_ns, unnamed_ns = _unnamed(profile)
+    unnamed_ns, unnamed_kernel = unnamed(profile)
     gpus, busiest = busiest_gpu(profile)
     step = _figure(profile, "step_time_ns", "value")
     return RunSubject(
@@ -41,7 +42,8 @@ def subject_of(profile: Profile) -> RunSubject:
         measured=bool(off and off.measured),
         bounded=bool(off and off.bounded),
         unnamed_ns=unnamed_ns,
-        kernel_ns=kernel_ns,
+        unnamed_kernel=unnamed_kernel,
+        kernel_ns=_figure(profile, "kernel_time_ns", "value") or 0.0,
         sizes=tuple(worst_first(profile.require("bad_sizes")).rows()),
         waiting=waiting,
         gaps=tuple(profile.require("gaps").rows()),
@@ -80,16 +82,6 @@ def _off(cost: OffTensorCores | None) -> Iterator[OffOp]:
     for row, weight in zip(cost.table.rows(), cost.weight.tolist(), strict=True) if cost else ():
         if (blocker := Blocker.of(row)) is not None:
             yield OffOp(row, blocker, weight)
-
-
-def _unnamed(profile: Profile) -> tuple[float, float]:
-    """Return the window's kernel time, and what of it ran off the Tensor Cores in ops that the source does not name."""
-    whole = _figure(profile, "kernel_time_ns", "value") or 0.0
-    most = _figure(profile, "tc_kernel_time_pct", "high")
-    most = _figure(profile, "tc_kernel_time_pct", "value") if most is None else most
-    if most is None or len(profile.require("ops")):
-        return whole, 0.0
-    return whole, whole * (1.0 - most / 100.0)
 
 
 def _copies(profile: Profile) -> float:

@@ -80,7 +80,9 @@ class RunSubject:
         total: what their weights are shares of; 0 if that is unknown.
         measured: True if weights are kernel time, False if they are FLOPs.
         bounded: True if these are only what is known of a step.
-        unnamed_ns: kernel time of the window off the Tensor Cores whose ops the source does not name.
+        unnamed_ns: kernel time of the window off the Tensor Cores whose ops the source does not name, without kernels
+            whose names tell that no product has them (a framework's element-wise ones, communication).
+        unnamed_kernel: the costliest of these whose name tells that it multiplies, if there is one.
         kernel_ns: kernel time of the window.
         sizes: the rows of `bad_sizes`, costliest first.
         waiting: how long a step takes and the GPU waits in it; None if no clock tells.
@@ -105,6 +107,7 @@ class RunSubject:
     measured: bool = False
     bounded: bool = False
     unnamed_ns: float = 0.0
+    unnamed_kernel: str | None = None
     kernel_ns: float = 0.0
     sizes: tuple[SizeRow, ...] = ()
     waiting: Waiting | None = None

@@ -103,7 +103,10 @@ BAD: Final[dict[str, list[RunSubject]]] = {
         subject(off("library", 40, kernel="implicit_convolve_sgemm")),
         subject(off("library", 40, op_type="MatMul", kernel="sgemm"), compiled=True),
     ],
-    "TC309": [subject(unnamed_ns=75.0 * MS, kernel_ns=100.0 * MS, waiting=waits(200, 100, "capture"))],
+    "TC309": [
+        subject(unnamed_ns=75.0 * MS, kernel_ns=100.0 * MS, waiting=waits(200, 100, "capture")),
+        subject(unnamed_ns=75.0 * MS, unnamed_kernel="explicit_convolve_sgemm<__half>", **KERNELS),
+    ],
     "TC310": [
         subject(facts=Facts(tiny=TINY), framework="tensorflow"),
         subject(facts=Facts(tiny=TINY), framework="pytorch", idle_ns=10.0 * MS, short_ns=2.0 * MS),
