@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 import numpy as np
 
-from tcprobe.analysis.causes.parts import part_of
 from tcprobe.analysis.kernels.names import COMMUNICATES
+from tcprobe.analysis.kernels.rule import MULTIPLIES, NameParts
 from tcprobe.analysis.kernels.verdict import by_name
 from tcprobe.schema.profile import Profile
 
 OF_NO_PRODUCT: Final = frozenset({"framework-kernel", *COMMUNICATES})
 """Rules about kernels that no library runs for a product: element-wise ones and copies of frameworks, NCCL."""
+_MULTIPLIES: Final = re.compile(MULTIPLIES, re.VERBOSE)
 
 
 def unnamed(profile: Profile) -> tuple[float, str | None]:
@@ -33,7 +35,7 @@ def unnamed(profile: Profile) -> tuple[float, str | None]:
     names, spent = off.names("kernel"), np.nan_to_num(off.numbers("sum_ns"))
     sums = np.bincount(names.ids + 1, weights=spent, minlength=len(names.names) + 1)[1:].tolist()
     found = {n: ns for n, ns in zip(names.names, sums, strict=True) if ns and by_name(n).rule not in OF_NO_PRODUCT}
-    multiply = [n for n in found if part_of(n) == "multiplies"]
+    multiply = [n for n in found if _MULTIPLIES.search(NameParts.of(n).texts["words"])]
     return min(whole * share / 100.0, sum(found.values())), min(multiply, key=lambda n: (-found[n], n), default=None)
 
 
