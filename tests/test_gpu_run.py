@@ -310,6 +310,8 @@ def test_xla_brings_shapes_from_the_module(changed: Callable[[Change], Path]) ->
     assert (direct["pass"], direct["dtype"], direct["tc_capable"]) == ("wgrad", "float16", "yes")
     assert direct["shapes"] == "[[8, 28, 28, 7], [8, 28, 28, 1]] -> [5, 5, 7, 1]"
     assert direct["flops"] == 2 * 8 * 28 * 28 * 25 * 7
+    # XLA names no channels of a gradient: the layer's forward pass does
+    assert (direct["cause"], direct["cause_dimension"], direct["cause_size"]) == ("channels", "filters", 1)
     assert ops["generator_1/dense_1/MatMul"]["tc_ns"] > 0
     assert ops["discriminator_3/dense_1_1/MatMul"]["unknown_ns"] > 0
     sizes = {(r["layer"], r["size"]) for r in report.rows("bad_sizes")}

@@ -95,8 +95,8 @@ class ColumnHead:
         text: heading of the column.
         right: whether cells are aligned right, as for numbers.
         rank: 0 is always shown; on a narrow terminal, columns with the highest rank are dropped first.
-        least: minimum width to which a narrow terminal may shorten a name in its middle;
-            0 if cells are never shortened, like numbers.
+        least: minimum width to which a narrow terminal may shorten a name in its middle, or wrap a sentence;
+            0 if cells are never shortened, like numbers, and of sentences for the usual one.
         wraps: whether cells are sentences, which a narrow terminal may wrap.
         path: whether cells are file:line, which is shortened at its start.
     """

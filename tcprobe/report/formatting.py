@@ -76,7 +76,8 @@ def percents(low: Value, high: Value) -> str:
     """Return a range of 0-100, or one figure if both ends print alike."""
     if low is None or high is None or percent(low) == percent(high):
         return percent(high if low is None else low)
-    return f"{percent(low, sign=False)}-{percent(high)}"
+    start, end = percent(low, sign=False), percent(high)
+    return f"{start} to {end}" if {start[0], end[0]} & {"<", ">"} else f"{start}-{end}"
 
 
 def count(value: Value) -> str:
@@ -212,21 +213,25 @@ def likely(ns: Range) -> str:
     return range_text(Range(ns.mid, ns.mid, ns.mid)) if ns.mid > 0 else "nothing"
 
 
-def range_text(ns: Range) -> str:
+def range_text(ns: Range, figures: int = 2) -> str:
     """Return a range of ns in one unit (``0.4-0.6 ms``), or one figure if both ends print alike.
 
     A range whose start is negative or prints as 0 is ``up to`` its end.
+
+    Args:
+        ns: the range.
+        figures: significant digits of both ends.
     """
     size, unit = next(((s, u) for s, least, u in RANGE_UNITS if ns.high >= least), (1.0, "ns"))
-    low, high = _digits(ns.low / size), _digits(ns.high / size)
+    low, high = _digits(ns.low / size, figures), _digits(ns.high / size, figures)
     if ns.high > 0 and (ns.low <= 0 or low == "0"):
         return f"up to {high} {unit}"
     return f"{high} {unit}" if low == high else f"{low}-{high} {unit}"
 
 
-def _digits(value: float) -> str:
-    """Return two significant digits, and all digits before the point."""
-    if value == 0 or abs(value) >= 9.95:
+def _digits(value: float, figures: int = 2) -> str:
+    """Return so many significant digits, and all digits before the point."""
+    if value == 0 or abs(value) >= 10.0 ** (figures - 1) - 0.05:
         return f"{value:.0f}"
-    places = max(0, 1 - math.floor(math.log10(abs(value))))
-    return f"{value:.{min(places, 2)}f}".rstrip("0").rstrip(".") or "0"
+    places = max(0, figures - 1 - math.floor(math.log10(abs(value))))
+    return f"{value:.{min(places, figures)}f}".rstrip("0").rstrip(".") or "0"

@@ -121,7 +121,7 @@ def _least(headings: tuple[ColumnHead, ...], widths: list[int]) -> int:
 
 
 def _enough(head: ColumnHead) -> int:
-    return NARROWEST_SENTENCE if head.wraps else head.least
+    return head.least or (NARROWEST_SENTENCE if head.wraps else 0)
 
 
 def _without(grid: _Grid, column: int) -> _Grid:

@@ -554,7 +554,7 @@ CAUSES_OF_TIME: Final = T(
         C("split_ns", "int", "part of the window: those of all causes of a GPU add up to its length"),
         C("share_pct", "float", "split_ns over the window, else sum_ns over all kernel time, 0-100"),
         C("step_ns", "float", "split_ns, else sum_ns, of one step"),
-        C("kernel", "str", "the costliest of these kernels"),
+        C("kernel", "str", "the costliest of these kernels in that op; of all of them where none has an op"),
         C("op", "str", "the costliest of these ops"),
         C("op_type", "str", "type of that op"),
         C("layer", "str", "its layer"),

@@ -188,7 +188,7 @@ def test_a_t4_in_float32() -> None:
     text = shown(shared(T4))
     assert "Tesla T4 (inferred)" in text
     assert "Kernels that use Tensor Cores took 0.0 % of the kernel time" in text
-    assert "1. Train in mixed precision" in text
+    assert "1. Compute in mixed_float16" in text
     assert "float32 cannot use a T4's Tensor Cores" in text
     assert "warm-up may be inside" in text
 

@@ -50,6 +50,7 @@ def test_percent_never_rounds_to_none_or_all(value: float | None, text: str) -> 
 @pytest.mark.parametrize(
     ("low", "high", "text"),
     [
+        (0.0, 99.97, "0.0 to >99.9 %"), (0.01, 31.2, "<0.1 to 31.2 %"),
         (30.0, 38.0, "30.0-38.0 %"), (30.0, 30.01, "30.0 %"), (None, 5.0, "5.0 %"), (5.0, None, "5.0 %"),
         (None, None, "-"),
     ],

@@ -6,8 +6,20 @@ import re
 
 import pytest
 
+from tcprobe.schema.kinds import CAUSE_GROUPS
 from tcprobe.schema.profile import Profile
-from tests.report.builders import PROFILES, SGEMM, WGRAD, cpu_profile, gpu_profile, rendered, run, summary_only
+from tests.report.builders import (
+    MS,
+    PROFILES,
+    SGEMM,
+    WGRAD,
+    cpu_profile,
+    gpu_profile,
+    rendered,
+    run,
+    summary_only,
+    table,
+)
 
 
 def text(profile: Profile, width: int | None = None, color: bool = False, by: tuple[str, ...] = ()) -> str:
@@ -60,3 +72,17 @@ def test_a_cpu_run_shows_what_it_can() -> None:
 
 def test_the_profilers_own_figures_keep_their_digits() -> None:
     assert re.search(r"Total GPU Time +17\.09 +s ", text(summary_only()))
+
+
+def test_where_a_step_goes_fits_a_terminal_of_80_columns() -> None:
+    causes = table(
+        "causes",
+        *(
+            {"device": 0, "group": group, "cause": cause, "split_ns": MS, "step_ns": 1.0 * MS, "share_pct": 100 / 28}
+            for group, causes in CAUSE_GROUPS.items()
+            for cause in causes
+        ),
+    )
+    lines = text(gpu_profile().with_tables(causes), width=80).split("\nWhere ")[1].split("\n\n")[0].splitlines()
+    assert len(lines) > 28
+    assert max(map(len, lines)) <= 80

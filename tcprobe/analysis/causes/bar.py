@@ -149,7 +149,7 @@ def _empty(device: Device, cause: CauseKind) -> Row:
 
 
 def _summed(kernels: Table, places: Mapping[OpIdentity, Row]) -> dict[tuple[Device, CauseKind], Row]:
-    """Return a row for each GPU and cause that kernels have, with the costliest kernel and op of each."""
+    """Return a row for each GPU and cause that kernels have, with the costliest op of each and its costliest kernel."""
     found: dict[tuple[Device, CauseKind], list[Row]] = {}
     for row in kernels.rows():
         cause: Any = row["cause"]
@@ -164,7 +164,8 @@ def _row(device: Device, cause: CauseKind, members: list[Row], places: Mapping[O
             key = (str(row["op"]), _text(row["op_type"]))
             spent[key] = spent.get(key, 0.0) + float(row["sum_ns"] or 0)
     costliest = min(spent, key=lambda key: (-spent[key], key[0], str(key[1])), default=None)
-    kernel = min(members, key=lambda row: (-float(row["sum_ns"] or 0), str(row["kernel"])))["kernel"]
+    own = [row for row in members if costliest == (str(row["op"]), _text(row["op_type"]))] or members
+    kernel = min(own, key=lambda row: (-float(row["sum_ns"] or 0), str(row["kernel"])))["kernel"]
     place = places.get(costliest, {}) if costliest is not None else {}
     line = place.get("source") or place.get("called_from")
     return {

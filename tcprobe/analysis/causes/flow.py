@@ -7,7 +7,7 @@ from typing import Any
 
 from tcprobe.analysis.causes.around import around_ns, around_of_layers
 from tcprobe.analysis.causes.bar import Split, build_causes, split_of
-from tcprobe.analysis.causes.kernels import OpFacts, Parts, few_of, kernel_causes, parts_of, short
+from tcprobe.analysis.causes.kernels import OpFacts, Parts, few_of, few_of_gradients, kernel_causes, parts_of, short
 from tcprobe.analysis.causes.speed import Speed, Speeds
 from tcprobe.analysis.ops.layers import NO_LAYER
 from tcprobe.analysis.ops.table import OpIdentity
@@ -35,7 +35,7 @@ def with_causes(profile: Profile, inputs: SummaryInputs, gpu: KnownGpu, judged: 
     rows = {(str(row["op"]), _text(row["op_type"])): row for row in ops.rows()}
     parts = parts_of(kernels, rows)
     speeds = Speeds(inputs, gpu, _layout_ns(kernels, parts), judged)
-    facts = {key: _facts(key, row, speeds) for key, row in rows.items()}
+    facts = few_of_gradients({key: _facts(key, row, speeds) for key, row in rows.items()})
     kernels = kernels.with_columns(cause=kernel_causes(kernels, facts, parts))
     profile = profile.with_tables(kernels)
     split = split_of(profile, inputs.launched)

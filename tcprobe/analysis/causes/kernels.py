@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
 from tcprobe.analysis.causes.parts import Part, is_direct, part_of
@@ -60,6 +60,23 @@ def few_of(record: OpRecord | None, op_type: str | None) -> Few | None:
     sizes = {one.role: one.size for gemm in gemms_of(record)[:1] for one in gemm.contiguous}
     small = [(size, role) for role, size in sizes.items() if size is not None and size <= FEW]
     return Few(min(small)[1], min(small)[0]) if small else None
+
+
+def few_of_gradients(facts: Mapping[OpIdentity, OpFacts]) -> dict[OpIdentity, OpFacts]:
+    """Return the facts, those of a gradient that names no channels (XLA's) with the few of its layer's convolutions.
+
+    Only where all convolutions of the layer's forward pass have the same.
+    """
+    forward: dict[Value, set[Few | None]] = {}
+    for (_, op_type), fact in facts.items():
+        if conv_like(op_type) and fact.row["pass"] == "forward" and fact.row["layer"] is not None:
+            forward.setdefault(fact.row["layer"], set()).add(fact.few)
+    found = dict(facts)
+    for key, fact in facts.items():
+        few = forward.get(fact.row["layer"], set())
+        if fact.few is None and conv_like(key[1]) and fact.row["pass"] in ("dgrad", "wgrad") and len(few) == 1:
+            found[key] = replace(fact, few=next(iter(few)))
+    return found
 
 
 Parts: TypeAlias = Sequence[Part | None]

@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+import numpy as np
+
 from tcprobe.analysis.context import identified
+from tcprobe.analysis.subject.framework import framework
 from tcprobe.analysis.subject.kernels import small_ns, tiny_kernels, top_kernel
 from tcprobe.analysis.subject.layout import layout_work
 from tcprobe.analysis.subject.scaling import loss_scaling
 from tcprobe.analysis.subject.steps import epoch_steps, memory_use, tf32_off, warm_up
+from tcprobe.analysis.subject.unnamed import unnamed
 from tcprobe.analysis.summary.waiting import busiest_gpu, kernel_steps
 from tcprobe.analysis.waits.gaps import idle_of, short_of
 from tcprobe.hardware import Gpu
 from tcprobe.rules.run.base import OffOp, RunSubject
 from tcprobe.rules.run.facts import Facts
-from tcprobe.rules.run.words import framework_of
 from tcprobe.schema.kinds import Blocker
 from tcprobe.schema.profile import OffTensorCores, Profile
 from tcprobe.schema.sizes import worst_first
@@ -30,7 +33,7 @@ def subject_of(profile: Profile) -> RunSubject:
         profile: with all tables, what keeps ops off the Tensor Cores, and what-ifs where there are any.
     """
     off, waiting = profile.off, profile.waiting
-    kernel_ns, unnamed_ns = _unnamed(profile)
+    unnamed_ns, unnamed_kernel = unnamed(profile)
     gpus, busiest = busiest_gpu(profile)
     step = _figure(profile, "step_time_ns", "value")
     return RunSubject(
@@ -39,19 +42,21 @@ def subject_of(profile: Profile) -> RunSubject:
         measured=bool(off and off.measured),
         bounded=bool(off and off.bounded),
         unnamed_ns=unnamed_ns,
-        kernel_ns=kernel_ns,
+        unnamed_kernel=unnamed_kernel,
+        kernel_ns=_figure(profile, "kernel_time_ns", "value") or 0.0,
         sizes=tuple(worst_first(profile.require("bad_sizes")).rows()),
         waiting=waiting,
         gaps=tuple(profile.require("gaps").rows()),
         idle_ns=idle_of(profile),
         short_ns=short_of(profile),
+        copy_ns=_copies(profile),
         tuning=profile.tuning,
         gpu=_gpu(profile),
         gpus=gpus,
         busiest=busiest,
         steps=kernel_steps(profile),
         step_ns=waiting.step_ns if waiting else step,
-        framework=framework_of(profile.metadata.framework),
+        framework=framework(profile),
         compiled=_compiled(profile),
         what_ifs=profile.what_ifs,
         facts=_facts(profile),
@@ -79,14 +84,9 @@ def _off(cost: OffTensorCores | None) -> Iterator[OffOp]:
             yield OffOp(row, blocker, weight)
 
 
-def _unnamed(profile: Profile) -> tuple[float, float]:
-    """Return the window's kernel time, and what of it ran off the Tensor Cores in ops that the source does not name."""
-    whole = _figure(profile, "kernel_time_ns", "value") or 0.0
-    most = _figure(profile, "tc_kernel_time_pct", "high")
-    most = _figure(profile, "tc_kernel_time_pct", "value") if most is None else most
-    if most is None or len(profile.require("ops")):
-        return whole, 0.0
-    return whole, whole * (1.0 - most / 100.0)
+def _copies(profile: Profile) -> float:
+    causes = profile.require("causes")
+    return float(np.nansum(causes.numbers("split_ns")[causes.names("cause").among("copy")]))
 
 
 def _figure(profile: Profile, metric: str, column: str) -> float | None:

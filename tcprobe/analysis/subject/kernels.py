@@ -61,6 +61,7 @@ def top_kernel(profile: Profile) -> TopKernel | None:
         found.where,
         found.op_type,
         by_name(names.names[place]).rule in COMMUNICATES,
+        100.0 * float(spent[table.names("op").ids < 0].sum()) / float(spent.sum()),
     )
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tcprobe.analysis.subject.places import costliest_op
+from tcprobe.gemm.ops import conv_like
 from tcprobe.rules.run.facts import LayoutWork
 from tcprobe.schema.columns import Table
 from tcprobe.schema.profile import Profile
@@ -20,6 +21,8 @@ TRANSPOSES: Final = ("Transpose", "transpose", "aten::contiguous", "aten::transp
 COPIES: Final = "aten::copy_"
 """PyTorch's casts and changes of layout (.to(), .contiguous()) all launch their kernels here; what keeps both is a copy
 of memory, and no kernel."""
+_CONVOLVES: Final = re.compile(r"(?i:conv(?!er)|nchw|nhwc|winograd)|(?<![A-Za-z])(?:fprop|[dw]grad)")
+"""Convolutions of cuDNN and CUTLASS, and what cuDNN runs around them, by a kernel's name; no conversion."""
 _COPIES: Final = re.compile(r"(?:direct|b?float\d+)_copy_kernel")
 _CASTS: Final = re.compile(r"b?float\d+_copy_kernel|LoadWithCast|StoreWithCast")  # aten/src/ATen/native/cuda/Copy.cu
 
@@ -37,7 +40,15 @@ def layout_work(profile: Profile) -> LayoutWork | None:
         return None
     place = costliest_op(profile, kernels.take(mine), spent[mine])
     total, in_casts = float(spent[mine].sum()), float(spent[casts].sum())
-    return LayoutWork(total, in_casts, place.where, place.op_type, place.ns)
+    return LayoutWork(total, in_casts, place.where, place.op_type, place.ns, _convolves(profile))
+
+
+def _convolves(profile: Profile) -> bool:
+    """Return whether the run holds a convolution, by the type of an op that ran kernels or by a kernel's name."""
+    kernels = profile.require("kernels")
+    ran = kernels.take(kernels.numbers("sum_ns") > 0)
+    types, names = set(ran.names("op_type").tolist()), set(ran.names("kernel").tolist())
+    return any(map(conv_like, types)) or any(_CONVOLVES.search(str(name)) for name in names)
 
 
 def _named(kernels: Table, pattern: re.Pattern[str]) -> NDArray[np.bool_]:

@@ -25,7 +25,7 @@ def warm_up(profile: Profile, steps: int | None) -> WarmUp | None:
         profile: with its iterations.
         steps: that count; None if no step is marked.
     """
-    if profile.metadata.format == "ncu" or not np.nansum(profile.require("kernels").numbers("sum_ns")) > 0:
+    if profile.metadata.format.startswith("ncu") or not np.nansum(profile.require("kernels").numbers("sum_ns")) > 0:
         return None
     table = profile.require("iterations")
     inside = table.numbers("in_window") == 1

@@ -79,20 +79,38 @@ def build_gaps(profile: Profile, tuned: IntArray) -> Table | None:
 
 
 def idle_of(profile: Profile) -> float | None:
-    """Return the time of the window in which a GPU that ran kernels ran none, summed over those; None if unknown."""
-    span, devices = profile.metadata.window.length_ns, profile.require("devices")
-    ran = devices.numbers("union_ns")[devices.names("state").among("active")]
-    if span is None or not len(ran) or np.isnan(ran).any():
+    """Return the time of the window in which a GPU that ran kernels ran none, summed over those; None if unknown.
+
+    Where the profiler reports longer steps than it recorded, of those: `gaps` then tells of a part of that time alone.
+    """
+    recorded, ran = profile.metadata.window.length_ns, _ran(profile)
+    if recorded is None or ran is None:
         return None
-    return float((span - ran).clip(min=0).sum())
+    reported = np.nan_to_num(_of_active(profile, "window_ns"))
+    return float((np.maximum(reported, recorded) - ran).clip(min=0).sum())
 
 
 def short_of(profile: Profile) -> float:
-    """Return what of that time passes in stretches too short for `gaps`; 0 where `gaps` leaves out longer ones too."""
-    idle, gaps = idle_of(profile), profile.table("gaps")
-    if idle is None or gaps is None or (np.bincount(gaps.numbers("device")) >= MOST_ROWS).any():
+    """Return what of the recorded window passes without a kernel in stretches too short for `gaps`.
+
+    0 where that is unknown, and where `gaps` leaves out longer stretches too.
+    """
+    recorded, ran, gaps = profile.metadata.window.length_ns, _ran(profile), profile.table("gaps")
+    if recorded is None or ran is None or gaps is None or (np.bincount(gaps.numbers("device")) >= MOST_ROWS).any():
         return 0.0
-    return max(0.0, idle - float(gaps.numbers("duration_ns").sum()))
+    return max(0.0, float((recorded - ran).clip(min=0).sum()) - float(gaps.numbers("duration_ns").sum()))
+
+
+def _ran(profile: Profile) -> FloatArray | None:
+    """Return how long each GPU that ran kernels ran some; None where that is not known of one of them."""
+    ran = _of_active(profile, "union_ns")
+    return ran if len(ran) and not np.isnan(ran).any() else None
+
+
+def _of_active(profile: Profile, column: str) -> FloatArray:
+    devices = profile.require("devices")
+    values: FloatArray = devices.numbers(column)[devices.names("state").among("active")]
+    return values
 
 
 def _least(profile: Profile, span: int) -> float:

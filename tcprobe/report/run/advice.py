@@ -140,7 +140,8 @@ def _gain(item: Advice) -> str:
     by = " (calibrated)" if saving.calibrated else ""
     saves = f"save {f.range_text(saving.ns)} a step{' in this layer' if item.sizes else ''}"
     may_cost = " (it may also cost time)" if saving.may_cost else ""
-    return f"predicted{by} to {saves}, likely {f.percent(share)} of the {of}{may_cost}"
+    likely = f"{f.percent(share)} of the {of}" if saving.ns.mid > 0 else "nothing"
+    return f"predicted{by} to {saves}, likely {likely}{may_cost}"
 
 
 def _line(item: Advice) -> str:

@@ -17,12 +17,14 @@ class Field:
 
     Attributes:
         without_step: its heading where no step is known, if it is another.
+        of_capture: its heading where the capture stands for a step, if it is another.
         usual: what it says where there is nothing to say; it is not shown where it says so in every row.
     """
 
     head: ColumnHead
     show: Callable[[Row], Cell]
     without_step: str = ""
+    of_capture: str = ""
     usual: str = NA
 
 

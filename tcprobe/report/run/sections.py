@@ -29,7 +29,12 @@ def section(profile: Profile, view: View, top: int | None) -> Section | None:
     rows = _rows(profile, view, table.take(chosen), table)
     known = step_known(profile)
     columns = [(field, [field.show(row) for row in rows]) for field in view.fields]
-    shown = [(_head(field, known), cells) for field, cells in columns if {c.text for c in cells} - {NA, field.usual}]
+    captured = profile.waiting is not None and profile.waiting.length == "capture"
+    shown = [
+        (_head(field, known, captured), cells)
+        for field, cells in columns
+        if {c.text for c in cells} - {NA, field.usual}
+    ]
     left = total - len(rows)
     notes = (f"({left:,} more; --top 0 shows all)",) if left else ()
     of = "" if not left else f"{len(rows):,} of " if not view.order else f"top {len(rows):,} of "
@@ -37,8 +42,9 @@ def section(profile: Profile, view: View, top: int | None) -> Section | None:
     return Section(title, tuple(h for h, _ in shown), tuple(zip(*(cells for _, cells in shown), strict=True)), notes)
 
 
-def _head(field: Field, step: bool) -> ColumnHead:
-    return field.head if step or not field.without_step else replace(field.head, text=field.without_step)
+def _head(field: Field, step: bool, captured: bool) -> ColumnHead:
+    text = field.of_capture if captured and field.of_capture else "" if step else field.without_step
+    return replace(field.head, text=text) if text else field.head
 
 
 def _over(profile: Profile, view: View, table: Table) -> str:

@@ -80,13 +80,16 @@ class RunSubject:
         total: what their weights are shares of; 0 if that is unknown.
         measured: True if weights are kernel time, False if they are FLOPs.
         bounded: True if these are only what is known of a step.
-        unnamed_ns: kernel time of the window off the Tensor Cores whose ops the source does not name.
+        unnamed_ns: kernel time of the window off the Tensor Cores whose ops the source does not name, without kernels
+            whose names tell that no product has them (a framework's element-wise ones, communication).
+        unnamed_kernel: the costliest of these whose name tells that it multiplies, if there is one.
         kernel_ns: kernel time of the window.
         sizes: the rows of `bad_sizes`, costliest first.
         waiting: how long a step takes and the GPU waits in it; None if no clock tells.
         gaps: the rows of `gaps`, longest first.
         idle_ns: time of the window without a kernel, summed over GPUs; None if no clock tells.
         short_ns: what of it passes in stretches shorter than those of `gaps`; 0 if unknown.
+        copy_ns: what of it passes while copies or sets run, in `gaps` or not; 0 if unknown.
         tuning: the autotuning that the window holds.
         gpu: the GPU that ran; None if it is unknown or if several models ran.
         gpus: number of GPUs that are known to have run kernels, at least 1.
@@ -104,12 +107,14 @@ class RunSubject:
     measured: bool = False
     bounded: bool = False
     unnamed_ns: float = 0.0
+    unnamed_kernel: str | None = None
     kernel_ns: float = 0.0
     sizes: tuple[SizeRow, ...] = ()
     waiting: Waiting | None = None
     gaps: tuple[GapRow, ...] = ()
     idle_ns: float | None = None
     short_ns: float = 0.0
+    copy_ns: float = 0.0
     tuning: Tuning | None = None
     gpu: Gpu | None = None
     gpus: int = 1

@@ -42,6 +42,7 @@ class LayoutWork:
         where: that op.
         op_type: its type; None if unknown.
         op_ns: its part of `ns`.
+        convolutions: whether the run holds a convolution, whose layout there is to choose.
     """
 
     ns: float
@@ -49,6 +50,7 @@ class LayoutWork:
     where: Where
     op_type: str | None
     op_ns: float
+    convolutions: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +98,7 @@ class TopKernel:
         where: the costliest op that launched it.
         op_type: type of that op; None if unknown.
         communicates: whether it moves data between GPUs.
+        unnamed_pct: share of its time for which the source names no op, 0-100.
     """
 
     name: str
@@ -106,6 +109,7 @@ class TopKernel:
     where: Where
     op_type: str | None = None
     communicates: bool = False
+    unnamed_pct: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import Any, Final
 from tcprobe.rules.base import RuleDoc, Says, Template
 from tcprobe.rules.run import words
 from tcprobe.rules.run.base import GapRow, RunSubject
-from tcprobe.rules.run.waiting import LEAST_PCT, told
+from tcprobe.rules.run.waiting import LEAST_PCT, paced_ns, told
 from tcprobe.schema.advice import WAITING, Advice, Concern
 from tcprobe.schema.statement import FieldValue, say
 from tcprobe.schema.waits import HOST_WORK, HostWork
@@ -138,7 +138,8 @@ def _gap(fields: Mapping[str, Any]) -> str:
     if fields["gap_ns"] is None:
         return ""
     ends = "ends with {before!n}" if fields["before"] else "lasts to the end"
-    return f"; the longest gap, {{gap_ns!d}}, {ends}"
+    longer = " under the profiler" if fields["gap_ns"] > fields["idle_ns"] else ""  # which slowed the host
+    return f"; the longest gap{longer}, {{gap_ns!d}}, {ends}"
 
 
 def _meanwhile(fields: Mapping[str, Any]) -> str:
@@ -149,7 +150,7 @@ def _meanwhile(fields: Mapping[str, Any]) -> str:
     if fields["work"] == "launch" and fields["in_short"]:
         most += ", in short gaps"
     elif fields["host_op"] and fields["host_ns"]:
-        most += " ({host_op!n}, {host_ns!d})"
+        most += " (longest: {host_op!n}, {host_ns!d})"
     return most + (f", {{also_pct!p}} to {HOST_WORK[fields['also']]}" if fields["also"] else "")
 
 
@@ -190,7 +191,7 @@ def _host(subject: RunSubject) -> dict[str, FieldValue]:
     return {
         "work": work, "work_pct": pct, "also": also, "also_pct": also_pct,
         "host_op": worst["host_op"] if worst else None, "host_ns": worst["host_ns"] if worst else None,
-        "in_short": subject.short_ns > launched and work == "launch",
+        "in_short": paced_ns(subject) > launched and work == "launch",
     }  # fmt: skip
 
 

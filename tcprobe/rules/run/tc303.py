@@ -41,7 +41,7 @@ DOC: Final = RuleDoc(
 SAYS: Final[Says] = {
     "use_float32": "Compute in float32 or less",
     "use_float16": "Use mixed_float16: this GPU's Tensor Cores take float16",
-    "mixed_precision": lambda fields: f"Train in {words.said(words.HALF, fields['framework'])}",
+    "mixed_precision": lambda fields: f"Compute in {words.said(words.HALF, fields['framework'])}",
 }
 LOWER: Final[dict[str | None, AdviceKind]] = {
     "float64": "use_float32",

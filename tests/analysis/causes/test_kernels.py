@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tcprobe.analysis import analyse
-from tcprobe.analysis.causes.kernels import Few, few_of
+from tcprobe.analysis.causes.kernels import Few, OpFacts, few_of, few_of_gradients
 from tcprobe.analysis.causes.parts import is_direct, part_of
 from tcprobe.flows.report import make_report
 from tcprobe.schema.kinds import BLOCKERS
@@ -23,6 +23,7 @@ A100 = {"name": "NVIDIA A100-SXM4-40GB", "compute_capability": "8.0", "sm_count"
 TC = "ampere_fp16_s16816gemm_fp16_128x128_ldg8_f2f_stages_32x5_nn"
 FP32 = "ampere_sgemm_128x64_nn"
 DIRECT = catalogue.DIRECT_WGRAD_NAME
+ONE = Few("filters", 1)
 
 
 def run(layer: dict[str, Any], *kernels: tuple[str, int], gpu: dict[str, Any] = A100, **metadata: Any) -> Profile:
@@ -177,3 +178,23 @@ def test_direct_convolutions() -> None:
     assert is_direct(catalogue.SGEMM_CONV.name)
     assert not is_direct(FP32)
     assert not is_direct(TC)
+
+
+@pytest.mark.parametrize(
+    ("forward", "expected"),
+    [
+        ([ONE], ONE),
+        ([ONE, ONE], ONE),
+        ([ONE, None], None),  # another convolution of the layer has channels enough
+        ([], None),
+    ],
+)
+def test_a_gradient_has_the_few_of_its_layers_convolutions(forward: list[Few | None], expected: Few | None) -> None:
+    rows = [OpFacts({"op": f"c{n}", "layer": "conv", "pass": "forward"}, few=few) for n, few in enumerate(forward)]
+    gradient = OpFacts({"op": "g", "layer": "conv", "pass": "wgrad"})
+    other = OpFacts({"op": "m", "layer": "conv", "pass": "wgrad"})  # a product that is no convolution
+    facts = {(str(fact.row["op"]), "convolution"): fact for fact in (*rows, gradient)} | {("m", "dot"): other}
+    found = few_of_gradients(facts)
+    assert found["g", "convolution"].few == expected
+    assert found["m", "dot"].few is None
+    assert all(found[f"c{n}", "convolution"].few == few for n, few in enumerate(forward))

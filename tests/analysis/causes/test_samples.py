@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tcprobe.analysis import analyse
+from tcprobe.analysis.subject.build import subject_of
 from tcprobe.readers.open import open_profile
 from tcprobe.schema.profile import Profile
 from tests.analysis.causes.runs import bar
@@ -104,6 +105,16 @@ def test_gpus_without_tensor_cores() -> None:
     assert "not_nvidia" in causes("xplane/jax08_mi300_gemm.xplane.pb")
 
 
+def test_the_kernel_of_a_cause_is_one_of_the_op_beside_it() -> None:
+    """Of the H100s' ops without a Tensor Core kernel NCCL's is the costliest kernel, and aten::copy_ the op."""
+    profile = sample("nsys/h100x2_bf16_after_nsys2026.sqlite")
+    (second,) = (row for row in profile.require("causes").rows() if (row["device"], row["cause"]) == (1, "type"))
+    assert (second["op"], "copy_kernel" in str(second["kernel"])) == ("aten::copy_", True)
+    launched = {(row["device"], row["op"], row["kernel"]) for row in profile.require("kernels").rows()}
+    for row in profile.require("causes").rows():
+        assert row["op"] is None or (row["device"], row["op"], row["kernel"]) in launched
+
+
 def test_a_source_without_ops_tells_what_names_tell() -> None:
     """Nsight Systems without ranges, and its sums: flash attention uses Tensor Cores, whatever launched it."""
     profile = sample("nsys_stats/h100x2_mfu_before_cuda_gpu_kern_sum.csv")
@@ -112,3 +123,13 @@ def test_a_source_without_ops_tells_what_names_tell() -> None:
     share = profile.figure("tc_kernel_time_pct")
     assert share is not None
     assert rows["none"]["share_pct"] == pytest.approx(share["value"] if share["low"] is None else share["low"])
+
+
+def test_without_ops_what_may_be_of_products_bounds_what_tensor_cores_save() -> None:
+    """By SQL: 464.0 ms of kernels, 15.8 on Tensor Cores, 28 in PyTorch's own (batch_norm, elementwise, pooling...)."""
+    subject = subject_of(sample("nsys/titanrtx_fp16_inference_nsys2022.sqlite"))
+    assert subject.unnamed_ns / 1e6 == pytest.approx(420, abs=2)
+    assert str(subject.unnamed_kernel).startswith("void explicit_convolve_sgemm<__half")
+    # sums of kernels of a video transformer: all that is off the Tensor Cores is PyTorch's own or NCCL's
+    subject = subject_of(sample("nsys_stats/h100x2_mfu_before_cuda_gpu_kern_sum.csv"))
+    assert (subject.unnamed_ns, subject.unnamed_kernel) == (0.0, None)

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tcprobe.analysis.subject.framework import framework
 from tcprobe.analysis.subject.kernels import small_ns, tiny_kernels, top_kernel
 from tcprobe.analysis.subject.layout import layout_work
 from tcprobe.analysis.subject.scaling import loss_scaling
@@ -65,6 +66,49 @@ def test_the_top_kernel_is_summed_over_ops_and_stands_in_the_costliest() -> None
     assert top is not None
     assert (top.name, top.ns, top.share_pct, top.cause) == ("mul", 55 * US, 55.0, "type")
     assert top.where == Where("l", "a", None, "m.py:3")
+    assert top.unnamed_pct == 0.0
+
+
+def test_of_a_kernel_whose_op_is_known_in_part_the_rest_is_told() -> None:
+    # 30 of 50 us without an op: 60 %
+    rows = (kernel("gemm", 30), kernel("gemm", 20, op="a", op_type="MatMul"), kernel("b", 10))
+    top = top_kernel(of(*rows, ops=(op("a", "MatMul", 20),)))
+    assert top is not None
+    assert (top.where.op, top.unnamed_pct) == (None, 60.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "op_type", "convolves"),
+    [
+        ("gemm", "Conv2D", True),
+        ("sm80_xmma_dgrad_implicit_gemm_f16", None, True),
+        ("void cudnn::ops::nchwToNhwcKernel<__half>", None, True),
+        ("void cudnn::detail::implicit_convolve_sgemm<float>", None, True),
+        ("void Eigen::internal::TensorConversionOp<float, Eigen::half>", "MatMul", False),
+        ("triton_poi_fused_add_grad_convert_element_type_0", "aten::addmm", False),
+    ],
+)
+def test_a_convolution_shows_in_an_op_or_a_kernel(name: str, op_type: str | None, convolves: bool) -> None:
+    found = layout_work(of(kernel("cast", 5, op_type="Cast"), kernel(name, 9, op_type=op_type)))
+    assert found is not None
+    assert found.convolutions is convolves
+
+
+@pytest.mark.parametrize(
+    ("ran", "named", "expected"),
+    [
+        ([op("a", "aten::mm", 9), op("b", "c10d::allreduce_", 1)], None, "pytorch"),
+        ([op("alex_net/Relu", "_FusedConv2D", 9), op("m", "MatMul", 9)], None, "tensorflow"),
+        ([op("jit(step)/jit(main)/dot_general", "dot", 9)], None, "jax"),
+        ([op("/conv1/Conv", "Conv", 9), op("m", "MatMul", 9)], None, None),  # ONNX
+        ([op("a", "aten::mm", 9), op("b", "BiasAddGrad", 9)], None, None),  # they disagree
+        ([op("a", "aten::mm", 9), op("b", "ReadVariableOp")], None, "pytorch"),  # a loader of data: no kernel
+        ([op("a", "aten::mm", 9)], "tensorflow 2.21.0", "tensorflow"),
+        ([op("a", "aten::mm", 9)], "Paddle 3", None),
+    ],
+)
+def test_the_ops_tell_the_framework(ran: list[dict[str, Value]], named: str | None, expected: str | None) -> None:
+    assert framework(of(ops=tuple(ran), framework=named)) == expected
 
 
 @pytest.mark.parametrize(
@@ -116,7 +160,7 @@ def test_casts_and_layouts_of_pytorch_run_under_one_op() -> None:
     )  # fmt: skip
     found = layout_work(of(*rows))
     assert found is not None
-    assert (found.ns, found.casts_ns) == (35 * US, 30 * US)
+    assert (found.ns, found.casts_ns, found.convolutions) == (35 * US, 30 * US, False)
     assert layout_work(of(rows[3])) is None
 
 
@@ -155,6 +199,11 @@ def test_first_steps_are_slow_beside_the_median_of_the_others() -> None:
     assert warm_up(iterations(30, 10, 10), 3) == WarmUp(3)  # too few to tell
     assert warm_up(of(), 3) is None
     assert warm_up(of(kernel("k", 9), format="ncu"), None) is None
+
+
+def test_kernels_that_ran_alone_under_their_counters_are_of_no_step() -> None:
+    assert warm_up(of(kernel("k", 9), format="ncu_csv"), None) is None
+    assert warm_up(of(kernel("k", 9), format="nsys_csv"), None) == WarmUp(None)
 
 
 def test_a_key_node_of_an_epoch_shows_in_the_calls_of_the_others() -> None:

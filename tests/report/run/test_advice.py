@@ -70,7 +70,7 @@ def test_nothing_known_is_no_advice() -> None:
 @pytest.mark.parametrize(
     ("gpu", "dtype", "more", "kind", "said"),
     [
-        ("t4", "float32", {}, "mixed_precision", "Train in mixed precision in float16"),
+        ("t4", "float32", {}, "mixed_precision", "Compute in mixed precision in float16"),
         ("t4", "bfloat16", {}, "use_float16", "Use mixed_float16"),
         ("t4", "float64", {}, "use_float32", "Compute in float32"),
         ("p100", "float32", {}, "use_gpu", "Run on a GPU with Tensor Cores"),

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from tcprobe.report import formatting
 from tcprobe.report.run import sections, views
 from tcprobe.report.run.tables import TABLE_OF
-from tcprobe.schema.profile import Window
+from tcprobe.schema.profile import Metadata, Profile, Window
+from tcprobe.schema.waits import StepLength, Waiting
 from tests.report.builders import MS, cpu_profile, gpu_profile, summary_only, table
 
 
@@ -126,3 +129,20 @@ def test_what_belongs_to_no_layer_shows_where_it_was_called(layer: str | None, s
     row = {"layer": layer, "source": source, "called_from": "train.py:12"}
     (field,) = (field for field in views.OP_VIEW.fields if field.head.text == "source")
     assert field.show(row).text == shown
+
+
+@pytest.mark.parametrize(
+    ("length", "heading", "share"),
+    [("capture", "time", "of the time captured"), ("between steps", "a step", "of the step")],
+)
+def test_times_of_a_capture_are_of_no_step(length: StepLength, heading: str, share: str) -> None:
+    rows = table("causes", {"device": 0, "group": "never", "cause": "type", "split_ns": 5, "step_ns": 5.0})
+    advice = table("advice", {"rank": 1, "code": "TC301", "name": "waiting-gpu", "step_pct": 20.0})
+    profile = replace(Profile(Metadata("nsys")), waiting=Waiting(10.0, length, 8.0, 2.0)).with_tables(rows, advice)
+    for by, (either, other), expected in (
+        ("cause", ("time", "a step"), heading),
+        ("advice", ("of the time captured", "of the step"), share),
+    ):
+        found = sections.section(profile, views.BY[by], None)
+        assert found is not None
+        assert {either, other} & {head.text for head in found.headings} == {expected}

@@ -47,6 +47,20 @@ def test_a_step_now_and_then() -> None:
     )
 
 
+def test_the_range_holds_the_likely_step_and_the_step_now() -> None:
+    # 101 - 97.745 = 3.255 and 101 - 97.74 = 3.26: with two digits, 3.3 would be more than the likely step
+    heads, rows, _ = shown(what_if("mixed_float16", 96.9, 97.74, 97.745))
+    row = dict(zip(heads, rows[0], strict=True))
+    assert (row["then"], row["likely"]) == ("3.25-4.1 ms", "3.26 ms")
+
+
+def test_throughput_may_be_less_where_the_step_may_be_longer() -> None:
+    speed = Throughput(1010.0, Range(1010.0, 1485.0, 1629.0), "img/s")
+    heads, rows, notes = shown(what_if("allow_tf32", 0, 33, 39, may_cost=True, throughput=speed))
+    assert dict(zip(heads, rows[0], strict=True))["throughput"] == "1010 -> 1010-1629 img/s or less"
+    assert "or longer, or less: the range of the prediction holds a loss as well" in notes
+
+
 def test_what_may_cost_says_so() -> None:
     heads, rows, notes = shown(what_if("mixed_bfloat16", 0, 33, 39, may_cost=True, unpredicted=3))
     row = dict(zip(heads, rows[0], strict=True))

@@ -45,6 +45,13 @@ BAD: Final[dict[str, list[RunSubject]]] = {
         subject(waiting=HALF_IDLE, gaps=(gap(10),), idle_ns=50.0 * MS, short_ns=40.0 * MS),
         subject(waiting=HALF_IDLE, gaps=(gap(50, "launch"),), framework="tensorflow", compiled=True),
         subject(waiting=waits(100, 50, "capture")),
+        subject(waiting=HALF_IDLE, gaps=(gap(55, "unknown", None),)),  # longer than all waiting without the profiler
+        # 21 of 40 ms are told; the short stretches are less than half, and no evidence
+        subject(waiting=HALF_IDLE, gaps=(gap(21, "launch", "Executor"),), idle_ns=40.0 * MS, short_ns=19.0 * MS),
+        # copies run for 48 of 50 ms, 20 of which are in the listed gaps
+        subject(waiting=HALF_IDLE, gaps=(gap(20, "copy", "MemcpyH2D"),), idle_ns=50.0 * MS, copy_ns=48.0 * MS),
+        # 45 of 50 ms are waiting for input, during which copies run too: 5 ms are left
+        subject(waiting=HALF_IDLE, gaps=(gap(45), gap(2, "copy")), idle_ns=50.0 * MS, copy_ns=48.0 * MS),
         *(
             subject(waiting=HALF_IDLE, gaps=(gap(50, work),), framework=framework)
             for work in HOST_WORK
@@ -96,7 +103,10 @@ BAD: Final[dict[str, list[RunSubject]]] = {
         subject(off("library", 40, kernel="implicit_convolve_sgemm")),
         subject(off("library", 40, op_type="MatMul", kernel="sgemm"), compiled=True),
     ],
-    "TC309": [subject(unnamed_ns=75.0 * MS, kernel_ns=100.0 * MS, waiting=waits(200, 100, "capture"))],
+    "TC309": [
+        subject(unnamed_ns=75.0 * MS, kernel_ns=100.0 * MS, waiting=waits(200, 100, "capture")),
+        subject(unnamed_ns=75.0 * MS, unnamed_kernel="explicit_convolve_sgemm<__half>", **KERNELS),
+    ],
     "TC310": [
         subject(facts=Facts(tiny=TINY), framework="tensorflow"),
         subject(facts=Facts(tiny=TINY), framework="pytorch", idle_ns=10.0 * MS, short_ns=2.0 * MS),
@@ -110,6 +120,10 @@ BAD: Final[dict[str, list[RunSubject]]] = {
         subject(facts=Facts(layout=replace(CASTS, casts_ns=10.0 * MS)), framework="tensorflow", **KERNELS),
         subject(facts=Facts(layout=replace(CASTS, casts_ns=2.0 * MS)), framework="pytorch", **KERNELS),
         subject(facts=Facts(layout=CASTS), steps=None, **KERNELS),
+        subject(facts=Facts(layout=replace(CASTS, convolutions=False)), **KERNELS),
+        subject(
+            facts=Facts(layout=replace(CASTS, convolutions=False, op_ns=10.0 * MS)), framework="pytorch", **KERNELS
+        ),
         # channels last already: the library converts for kernels off the Tensor Cores
         *(
             subject(off(kind, 40), facts=Facts(layout=LayoutWork(20.0 * MS, 0.0, CONV, "Conv2D", 9.0 * MS)), **KERNELS)
@@ -132,6 +146,7 @@ BAD: Final[dict[str, list[RunSubject]]] = {
         subject(facts=Facts(top=TOP), compiled=True, **KERNELS),
         subject(facts=Facts(top=replace(TOP, communicates=True)), **KERNELS),
         subject(facts=Facts(top=replace(TOP, where=Where(), op_type=None, cause="op_unknown")), **KERNELS),
+        subject(facts=Facts(top=replace(TOP, where=Where(), cause="op_unknown", unnamed_pct=54.7)), **KERNELS),
     ],
     "TC315": [
         subject(facts=Facts(memory=ROOM, small_ns=30.0 * MS), **KERNELS),

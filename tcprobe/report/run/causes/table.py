@@ -106,14 +106,14 @@ def _columns(found: Sequence[Part], gpus: int, each: str) -> list[tuple[ColumnHe
     first = [at == 0 or found[at - 1].group != part.group for at, part in enumerate(found)]
     whole = {g: sum(p.share_pct for p in found if p.group == g) for g in {p.group for p in found}}
     return [
-        (ColumnHead("part"), [
+        (ColumnHead("part", least=27, wraps=True), [
             f"{MARKS[p.group]} {GROUP_WORDS[p.group]}" if new else "" for p, new in zip(found, first, strict=True)
         ]),
         (ColumnHead("in all", right=True), [
             Cell(f.percent(whole[p.group]) if new else "", whole[p.group], "pct")
             for p, new in zip(found, first, strict=True)
         ]),
-        (ColumnHead("why", wraps=True), [Cell(CAUSE_WORDS[p.cause] or f.NA, p.cause) for p in found]),
+        (ColumnHead("why", least=26, wraps=True), [Cell(CAUSE_WORDS[p.cause] or f.NA, p.cause) for p in found]),
         (ColumnHead("share", right=True), [Cell(f.percent(p.share_pct), p.share_pct, "pct") for p in found]),
         (ColumnHead("over GPUs", right=True, rank=3), [_range(p) if gpus > 1 else f.NA for p in found]),
         (ColumnHead(each, right=True), [Cell(f.duration(p.step_ns), p.step_ns, "ns") for p in found]),

@@ -48,7 +48,7 @@ CAUSE_WORDS: Final[Mapping[CauseKind, str]] = {
     "tc_memory": "bound by memory",
     "tc_slow": "slower than its sizes explain",
     "channels": "too few channels, or too many groups",
-    "layout": "around ops that could use Tensor Cores",
+    "layout": "within ops that could use Tensor Cores",
     "op_unknown": "kernels of no op that is named",
     "other_step": "kernels of steps that do not count",
     "copy": "",

@@ -7,10 +7,13 @@ from typing import Final
 from tcprobe.report import formatting as f
 from tcprobe.report.blocks import Cell, ColumnHead, Section
 from tcprobe.report.run.whatif.words import legend, said
-from tcprobe.schema.changes.whatif import Throughput, WhatIf
+from tcprobe.schema.changes.whatif import WhatIf
 from tcprobe.schema.profile import Profile
 
 LONGER: Final = " or longer"
+LESS: Final = " or less"
+FIGURES: Final = 3
+"""Digits of a step, as of the step now beside it: with two, 5.2 ms of 5.25 ms would look like a gain."""
 
 
 def what_if_table(profile: Profile, top: int | None) -> Section | None:
@@ -41,7 +44,7 @@ def _columns(shown: tuple[WhatIf, ...]) -> list[tuple[ColumnHead, list[Cell | st
         (ColumnHead("then", right=True), [_then(one) for one in shown]),
         (ColumnHead("likely", right=True), [_likely(one) for one in shown]),
         (ColumnHead(_saves(shown), right=True), [_gain(one) for one in shown]),
-        (ColumnHead("throughput", right=True, rank=2), [_speed(one.throughput) for one in shown]),
+        (ColumnHead("throughput", right=True, rank=2), [_speed(one) for one in shown]),
         (ColumnHead("ops", right=True, rank=3), [Cell(f.count(one.ops), one.ops) for one in shown]),
         (ColumnHead("not predicted", right=True, rank=4), [_unpredicted(one) for one in shown]),
         (ColumnHead("source", rank=1, least=20, path=True), [f.any_text(one.source) for one in shown]),
@@ -61,7 +64,7 @@ def _then(one: WhatIf) -> Cell:
     then = one.new_step_ns
     if then is None:
         return Cell(f.NA, None, "ns")
-    return Cell(f"{f.range_text(then)}{LONGER if one.may_cost else ''}", then.mid, "ns")
+    return Cell(f"{f.range_text(then, FIGURES)}{LONGER if one.may_cost else ''}", then.mid, "ns")
 
 
 def _likely(one: WhatIf) -> Cell:
@@ -69,13 +72,14 @@ def _likely(one: WhatIf) -> Cell:
     return Cell(f.duration(ns), ns, "ns")
 
 
-def _speed(speed: Throughput | None) -> Cell:
+def _speed(one: WhatIf) -> Cell:
+    speed = one.throughput
     if speed is None:
         return Cell(f.NA, None)
     low, high = (f.full_number(value, 3) for value in (speed.then.low, speed.then.high))
     then = low if low == high else f"{low}-{high}"
     unit = f" {speed.unit}" if speed.unit else ""
-    return Cell(f"{f.full_number(speed.now, 3)} -> {then}{unit}", speed.then.mid)
+    return Cell(f"{f.full_number(speed.now, 3)} -> {then}{unit}{LESS if one.may_cost else ''}", speed.then.mid)
 
 
 def _unpredicted(one: WhatIf) -> Cell:

@@ -62,10 +62,11 @@ def _ratio(shown: tuple[WhatIf, ...]) -> str:
 def _marks(shown: tuple[WhatIf, ...]) -> tuple[str, ...]:
     """Explain what stands in some rows only."""
     kinds = {one.change for one in shown}
+    longer = "or longer, or less" if any(one.may_cost and one.throughput is not None for one in shown) else "or longer"
     told = {
         "a size saves its part of what all such changes save together; with another bad size of the same ops left, it "
         "saves less": "change_size" in kinds,
-        "or longer: the range of the prediction holds a loss as well": any(
+        f"{longer}: the range of the prediction holds a loss as well": any(
             one.may_cost and one.step_ns is not None for one in shown
         ),
         "not predicted: ops of unknown shapes, time or kernels that the change concerns; they count as unchanged": any(

@@ -25,6 +25,8 @@ DOC: Final = RuleDoc(
         "any. Transposes come from images with channels first, from layouts that a library converts around each "
         "convolution, and from attention heads that are split off by transposes. Casts come from layers that compute "
         "in another precision than their neighbours; mixed precision itself casts each weight once a step.\n\n"
+        "Where the run holds no convolution there is no layout of images to choose: what is left is not to transpose "
+        "between layers.\n\n"
         "Convolutions off the Tensor Cores are run with channels first: TensorFlow converts images and filters for "
         "them though the model has channels last already. There the precision comes first, which brings them onto the "
         "Tensor Cores; on a GPU without any, channels first is the layout to keep.\n\n"
@@ -67,6 +69,11 @@ ORDER: Final = (
     "between layers"
 )
 """Where the model transposes most itself, as attention does around its heads."""
+ONE_ORDER: Final[dict[str | None, str]] = {
+    None: "Keep one order of dimensions through the whole model, so that nothing is transposed between layers",
+    "pytorch": "Keep one order of dimensions through the whole model: contiguous() of a permuted tensor copies it",
+}
+"""Where the model holds no convolution, whose layout there would be to choose."""
 TRANSPOSES: Final = ("transpose", "permute", "contiguous")
 RULE_OF: Final[Mapping[BlockerKind, str]] = {"dtype": "TC303", "tf32": "TC304", "tf32_unknown": "TC304"}
 NONE_HERE: Final[tuple[BlockerKind, ...]] = ("gpu", "not_nvidia")
@@ -76,6 +83,8 @@ def _layout(fields: Mapping[str, Any]) -> str:
     """Return what to do about a layout: by what keeps the op, around which it changes, off the Tensor Cores."""
     kept_off: BlockerKind | None = fields["kept_off"]
     op_type = (fields["op_type"] or "").lower()
+    if not fields["convolutions"]:
+        return words.said(ONE_ORDER, fields["framework"])
     if any(word in op_type for word in TRANSPOSES):
         return ORDER
     if "conv" in op_type and kept_off in NONE_HERE:
@@ -93,6 +102,8 @@ def _says(fields: Mapping[str, Any]) -> Template:
     place = "{layer}" if fields["has_layer"] else f"{{op!n}}{kind}" if fields["op"] else ""
     each = " a step" if fields["of_a_step"] else ""
     most = f", {{op_ns!d}}{each} of it in {place}{{line}}" if fields["op_ns"] and place else ""
+    if place and fields["whole"]:
+        most = f", all in {place}{{line}}"
     return order, f"kernels only {what}{most}"
 
 
@@ -117,7 +128,9 @@ def check(subject: RunSubject) -> Iterator[Advice]:
             has_layer=found.where.layer is not None,
             op=found.where.op,
             op_type=found.op_type,
+            convolutions=found.convolutions,
             kept_off=next((op.blocker.kind for op in subject.off if op.row["op"] == found.where.op), None),
+            whole=found.op_ns >= found.ns,
             op_ns=found.op_ns / subject.steps if subject.steps else None,
             of_a_step=subject.waiting is None or subject.waiting.length != "capture",
         ),

@@ -59,6 +59,8 @@ WHY: Final[Mapping[CauseKind | None, str]] = {
     "op_unknown": "the source names no op for it",
     "kernels_unknown": "whether it uses Tensor Cores is not known",
 }
+ALL_LAUNCHES: Final = "Record all of what launches it: no slice of the recording, or a longer window"
+"""Where the source names an op for some of its launches alone."""
 COMPILED: Final = "Do less of this op: XLA compiled the step already"
 TALKS: Final = "Send less between GPUs, in fewer and larger messages, and while they compute"
 
@@ -68,6 +70,8 @@ def _says(fields: Mapping[str, Any]) -> Template:
     order = TALKS if fields["communicates"] else WAYS.get(cause, WAYS["kernels_unknown"])
     if cause == "type" and fields["compiled"] and not fields["communicates"]:
         order = COMPILED
+    if cause == "op_unknown" and 0 < fields["unnamed_pct"] < 100:
+        return ALL_LAUNCHES, "{kernel!n} dominates; the source names no op for {unnamed_pct!p} of its time"
     at = " in {layer}{line}" if fields["has_layer"] else "{line}"
     op = f", most of it for {{op!n}}{at}" if fields["op"] else ""
     if fields["communicates"]:
@@ -95,6 +99,7 @@ def check(subject: RunSubject) -> Iterator[Advice]:
             cause=top.cause,
             communicates=top.communicates,
             compiled=subject.compiled,
+            unnamed_pct=top.unnamed_pct,
         ),
         subject.concern(min(top.share_pct, 100.0), "kernel_time", top.ns),
         top.where,
