@@ -33,8 +33,12 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Put the files that run TensorFlow first: they take longest, and a worker takes a file at a time."""
+    if not config.getoption("--long"):
+        for item in items:
+            if item.get_closest_marker("long"):
+                item.add_marker(pytest.mark.skip(reason="takes long: run with --long"))
     slow = {item.path for item in items if item.get_closest_marker("tensorflow")}
     items.sort(key=lambda item: item.path not in slow)
 

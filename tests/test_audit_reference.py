@@ -166,7 +166,9 @@ BUSY = {"tf32": 101 * 0.765, "float32": 150 * 0.837, "good": 68.4 * 0.799, "bad"
     ("sizes", "precision", "expected", "measured"),
     [
         ("good", "tf32", of_gan(4096, 64, (64, 32, 8), "float32"), ("tf32", "float32")),
-        ("good", "mixed_float16", of_gan(4096, 64, (64, 32, 8), "float16"), ("good",)),
+        pytest.param(
+            *("good", "mixed_float16", of_gan(4096, 64, (64, 32, 8), "float16"), ("good",)), marks=pytest.mark.long
+        ),
         ("bad", "mixed_float16", of_gan(4090, 63, (63, 31, 7), "float16"), ("bad",)),
     ],
 )

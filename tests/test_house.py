@@ -52,7 +52,7 @@ WITHIN = {
     "capture": (
         {"args", "base", "environment", "program", "signals"},
         {"folder", "probed", "process"},
-        {"dlprof", "nsys", "tensorflow"},
+        {"dlprof", "here", "nsys", "tensorflow"},
     ),
     "flows": ({"conditions", "write"}, {"audit"}),
     "keras": ({"row"}, {"classes"}, {"catalogue"}, {"names", "settings"}, {"shapes"}, {"products"}),

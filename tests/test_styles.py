@@ -99,15 +99,20 @@ def serious(audited: list[dict[str, Any]]) -> set[tuple[At, str]]:
     return {described(f) for f in findings(audited) if f["severity"] in ("error", "warning")}
 
 
-SLOW = frozenset({"transfer_learning.py", "wgan_gp.py", "seq2seq.py", "gradient_accumulation.py", "multi_gpu.py"})
-"""Styles whose tracing takes longest."""
+SLOW = frozenset(
+    ("transfer_learning.py", "wgan_gp.py", "seq2seq.py", "gradient_accumulation.py", "multi_gpu.py", "vit.py",
+     "alternating_gan.py", "tutorial_gan.py", "gpt.py", "transformer.py")
+)  # fmt: skip
+"""Styles whose tracing takes longest; their source is read all the same."""
+TRACED = [
+    pytest.param(name, marks=[pytest.mark.long] if name in SLOW else []) for name in SCRIPTS if name.endswith(".py")
+]
+"""Those that are run: a notebook never is."""
 
 
 @pytest.mark.tensorflow
-@pytest.mark.parametrize("name", [name for name in SCRIPTS if name.endswith(".py")])  # a notebook is never run
-def test_traced_mode_finds_what_is_marked_and_nothing_else(name: str, request: pytest.FixtureRequest) -> None:
-    if name in SLOW and not request.config.getoption("--long"):
-        pytest.skip("takes seconds: run with --long; its source is read all the same")
+@pytest.mark.parametrize("name", TRACED)
+def test_traced_mode_finds_what_is_marked_and_nothing_else(name: str) -> None:
     assert serious(traced(name)) == marked(STYLES / name, traced=True)
 
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tcprobe.api.profile import Profile
+from tcprobe.errors import TcprobeError
 
 if TYPE_CHECKING:
-    from tcprobe.capture.here import Recorder
+    from tcprobe.capture.here.recorder import Recorder
 
 
 def profile(
@@ -40,7 +42,7 @@ def profile(
         Exception: what the function raises; the folder then stays, marked as partial.
     """
     from tcprobe.analysis import Options
-    from tcprobe.capture.here import Window
+    from tcprobe.capture.here.recorder import Window
     from tcprobe.flows.here import profile_function
 
     path = None if output is None else Path(output)
@@ -60,21 +62,23 @@ def KerasCallback(  # noqa: N802 - a class to its users, made when Keras is ther
     """Return a callback for ``model.fit`` that profiles some of its batches; afterwards it has `profile`.
 
     Batches count from the start of training, validation apart; with ``steps_per_execution`` each call is one step.
-    Training that ends before the window does leaves what there is.
+    Training that ends before the window does leaves what there is, marked as partial if it failed. What keeps the
+    callback from recording does not stop the training: `profile` raises it.
 
     Args:
         steps: batches under the profiler.
         timed: batches timed without it before these.
         warmup: batches before all, which count nowhere.
-        output: the run folder; None derives a name below ``tcprobe-runs``.
+        output: the run folder; None derives a name below ``tcprobe-runs``. It is made when training begins.
         force: replace an earlier run folder.
 
     Raises:
-        TcprobeError: TensorFlow is not installed.
+        TcprobeError: TensorFlow is not installed, or `output` exists.
     """
-    from tcprobe.capture.here import Recorder, Window
+    from tcprobe.capture.here.recorder import Recorder, Window
 
-    recorder = Recorder.make(Window(warmup, timed, steps), "fit", None if output is None else Path(output), force)
+    path = None if output is None else Path(output)
+    recorder = Recorder.make(Window(warmup, timed, steps), "fit", path, force, of_fit=True)
     import tensorflow as tf
 
     class Callback(tf.keras.callbacks.Callback):  # type: ignore[misc, name-defined, unused-ignore]
@@ -86,7 +90,11 @@ def KerasCallback(  # noqa: N802 - a class to its users, made when Keras is ther
 
         @property
         def profile(self) -> Profile | None:
-            """The report; None until the window is over."""
+            """The report; None until the window is over, or the training.
+
+            Raises:
+                TcprobeError: nothing could be recorded.
+            """
             return self.batches.profile
 
         def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:  # noqa: ARG002 - Keras' signature
@@ -98,39 +106,57 @@ def KerasCallback(  # noqa: N802 - a class to its users, made when Keras is ther
         def on_train_end(self, logs: Any = None) -> None:  # noqa: ARG002
             self.batches.conclude()
 
-    return Callback()
+    made = Callback()
+    weakref.finalize(made, recorder.forget)
+    return made
 
 
 class _Batches:
-    """The steps of a recorder as batches begin and end.
-
-    Attributes:
-        profile: the report; None until there is one.
-    """
+    """The steps of a recorder as batches begin and end. Nothing is raised into the training."""
 
     def __init__(self, recorder: Recorder) -> None:
-        self.profile: Profile | None = None
         self._recorder = recorder
         self._step: Any = None
+        self._profile: Profile | None = None
+        self._failure: TcprobeError | None = None
+
+    @property
+    def profile(self) -> Profile | None:
+        """The report; None until there is one. A `fit` that raised is over, too."""
+        if self._recorder.is_left or self._recorder.is_done:  # by a later recording, too
+            self.conclude(failed=True)
+        if self._failure is not None:
+            raise self._failure
+        return self._profile
 
     def begin(self) -> None:
         """Enter a step, until the window is over."""
-        if self.profile is None and not self._recorder.is_over:
-            self._step = self._recorder.step()
-            self._step.__enter__()
+        if self._profile is None and self._failure is None and not self._recorder.is_over:
+            step = self._recorder.step()
+            try:
+                step.__enter__()
+            except TcprobeError as error:
+                self._failure = error
+                self._recorder.finish(failed=True)
+            else:
+                self._step = step
 
     def end(self) -> None:
         """Leave the step; report after the last one."""
         if self._step is not None:
             step, self._step = self._step, None
             step.__exit__(None, None, None)
-        if self.profile is None and self._recorder.is_over:
-            self.conclude()
+            if self._recorder.is_over:
+                self.conclude()
 
-    def conclude(self) -> None:
+    def conclude(self, failed: bool = False) -> None:
         """Write the folder and report on it; a second call does nothing."""
         from tcprobe.flows.report import make_report
 
-        if self.profile is None:
-            folder = self._recorder.finish()
-            self.profile = Profile(make_report(folder), folder)
+        if self._profile is not None or self._failure is not None:
+            return
+        try:
+            folder = self._recorder.finish(failed)
+            self._profile = None if folder is None else Profile(make_report(folder), folder)
+        except TcprobeError as error:
+            self._failure = error

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tcprobe.analysis import Options
-from tcprobe.capture.here import Recorder, Window
+from tcprobe.capture.here.recorder import Recorder, Window
 from tcprobe.flows.report import make_report
 from tcprobe.schema.profile import Profile
 
@@ -38,6 +38,7 @@ def profile_function(
         Exception: what `function` raises; what was recorded until then stays in a folder that is marked partial.
     """
     recorder = Recorder.make(window, getattr(function, "__name__", "function"), output, force)
+    folder: Path | None = None
     complete = False
     try:
         while not recorder.is_over:
@@ -46,4 +47,5 @@ def profile_function(
         complete = True
     finally:
         folder = recorder.finish(failed=not complete)
+    assert folder is not None  # a window has a step
     return folder, make_report(folder, options)

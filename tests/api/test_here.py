@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -9,11 +10,13 @@ from typing import Any
 
 import pytest
 
-from tests.support import needs_tensorflow
+from tests.fixtures.gpu_run.make import RUN
+from tests.support import ROOT, needs_tensorflow
 
 pytestmark = needs_tensorflow
 MODEL = """
 import os
+from pathlib import Path
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 import numpy as np
 import keras
@@ -24,7 +27,11 @@ model.compile("sgd", "mse")
 x, y = np.zeros((32, 30), "float32"), np.zeros((32, 10), "float32")
 """
 PROFILED = """
+import tensorflow as tf
+hooked = type(tf.function(print)), keras.layers.Layer, keras.Model
+before = [(dict(vars(one))) for one in hooked]
 run = tcprobe.profile(lambda: model.train_on_batch(x, y), steps=4, timed=9, warmup=3, output="run")
+assert [dict(vars(one)) for one in hooked] == before
 assert list(run.steps.kind) == ["warm-up"] * 3 + ["measured"] * 9 + ["profiled"] * 4 + ["after"]
 assert run.figure("step_time_ns")["value"] > 0
 assert len(run.host_ops)
@@ -34,10 +41,52 @@ try:
 except tcprobe.NoTable as error:
     assert "the run used no GPU" in str(error)
 """
+GRAPH = """
+assert sorted(zip(run.gemms.layer, run.gemms["pass"], run.gemms.m, run.gemms.n, run.gemms.k)) == [
+    ("sequential/dense", "forward", 32, 63, 30), ("sequential/dense", "wgrad", 30, 63, 32),
+    ("sequential/dense_1", "dgrad", 32, 63, 10), ("sequential/dense_1", "forward", 32, 10, 63),
+    ("sequential/dense_1", "wgrad", 63, 10, 32),
+]
+assert run.figure("flops_per_step")["value"] == 2 * 32 * 63 * (2 * 30 + 3 * 10)
+assert set(zip(run.bad_sizes.layer, run.bad_sizes["size"])) >= {("sequential/dense", 63), ("sequential/dense", 30)}
+assert run.notes == ()
+late = tcprobe.profile(lambda: model.train_on_batch(x, y), steps=2, timed=0, warmup=0, output="late")
+assert [note.code for note in late.notes] == ["traced-before"] and not hasattr(late, "gemms"), late.notes
+eager = tcprobe.profile(lambda: tf.linalg.matmul(x, x, transpose_b=True), steps=2, timed=0, warmup=1, output="eager")
+assert [note.code for note in eager.notes] == ["eager-here"] and not hasattr(eager, "gemms"), eager.notes
+weight = tf.Variable(np.zeros((30, 8), "float32"))
+forward = tf.function(lambda: tf.linalg.matmul(x, weight))
+def taped():
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(forward())
+    tape.gradient(loss, weight)
+halves = tcprobe.profile(taped, steps=2, timed=0, warmup=1, output="taped")
+assert [note.code for note in halves.notes] == ["eager-here"] and not hasattr(halves, "gemms"), halves.notes
+calls = []
+weights = tf.Variable(np.zeros((30, 8), "float32"))
+@tf.function
+def every():
+    return tf.linalg.matmul(x, weights)
+@tf.function
+def second():
+    return tf.linalg.matmul(x, weights, name="other")
+def alternating():
+    calls.append(every())
+    if len(calls) % 2:
+        second()
+run_2 = tcprobe.profile(alternating, steps=4, timed=0, warmup=2, output="alternating")
+assert run_2.figure("flops_per_step")["value"] == 1.5 * 2 * 32 * 30 * 8
+"""
 FITTED = """
+model.compile("sgd", "mse")  # the step is traced anew
 watch = tcprobe.KerasCallback(steps=4, timed=9, warmup=3, output="fit")
 model.fit(np.zeros((640, 30), "float32"), np.zeros((640, 10), "float32"), batch_size=32, verbose=0, callbacks=[watch])
 assert len(watch.profile.steps) == 17
+assert watch.profile.figure("flops_per_step")["value"] == 2 * 32 * 63 * (2 * 30 + 3 * 10)
+assert watch.profile.steps.start_ns.diff().max() < 10**9  # writing the report is no part of the last step
+unused = tcprobe.KerasCallback(output="unused")
+assert unused.profile is None and not list(Path(".").glob("*unused*"))
+del unused
 short = tcprobe.KerasCallback(steps=4, timed=9, warmup=3, output="short")
 model.fit(x, y, verbose=0, callbacks=[short])
 assert list(short.profile.steps.kind) == ["warm-up"]
@@ -71,6 +120,66 @@ except tcprobe.TcprobeError as error:
     assert "a profiler session is open" in str(error)
 tf.profiler.experimental.stop()
 """
+SNIPPETS = """
+import ast, re, shutil, sys
+shutil.copytree(sys.argv[1], "tcprobe-runs/train_gan-20261121T050102Z")
+def train_step(images, labels):
+    return model.train_on_batch(images, labels)
+given = {"tcprobe": tcprobe, "train_step": train_step, "images": x, "labels": y, "model": model}
+given["dataset"] = tf.data.Dataset.from_tensors((x, y)).repeat(41)
+for page in sys.argv[2:]:
+    for block in re.findall("^```python$(.*?)^```$", Path(page).read_text(encoding="utf-8"), re.M | re.S):
+        names = dict(given)
+        for statement in ast.parse(block).body:
+            try:
+                exec(compile(ast.Module([statement], []), page, "exec"), names)
+            except tcprobe.NoTable as error:
+                assert "the run used no GPU" in str(error)
+"""
+LEFT = """
+class Fails(keras.callbacks.Callback):
+    def on_train_batch_end(self, batch, logs=None):
+        if batch == 6:
+            raise KeyboardInterrupt
+data = np.zeros((640, 30), "float32"), np.zeros((640, 10), "float32")
+def fit(watch, *more):
+    try:
+        model.fit(*data, batch_size=32, verbose=0, callbacks=[watch, *more])
+        raise SystemExit("it passed")
+    except KeyboardInterrupt:
+        pass
+left = tcprobe.KerasCallback(steps=8, timed=2, warmup=2, output="left")
+fit(left, Fails())
+assert left.profile.metadata.partial and "profiled" in set(left.profile.steps.kind)
+again = tcprobe.KerasCallback(steps=8, timed=2, warmup=2, output="again")
+fit(again, Fails())
+assert tcprobe.profile(lambda: None, steps=1, timed=0, warmup=0, output="next").path.name == "next"  # not kept from it
+assert again.profile.metadata.partial
+try:
+    tcprobe.profile(lambda: tcprobe.profile(lambda: None, output="inner"), output="outer")
+    raise SystemExit("two at once")
+except tcprobe.TcprobeError as error:
+    assert "steps are recorded already" in str(error)
+assert not Path("inner").exists()
+def interrupted():
+    raise KeyboardInterrupt
+try:
+    tcprobe.profile(interrupted, steps=1, timed=0, warmup=0, output="interrupted")
+except KeyboardInterrupt:
+    assert tcprobe.read("interrupted").metadata.partial
+tf.profiler.experimental.start("mine")
+beside = tcprobe.KerasCallback(steps=4, timed=0, warmup=1, output="besides")
+model.fit(*data, batch_size=32, verbose=0, callbacks=[beside])  # trains on
+tf.profiler.experimental.stop()
+try:
+    beside.profile
+    raise SystemExit("no error")
+except tcprobe.TcprobeError as error:
+    assert "a profiler session is open" in str(error)
+last = tcprobe.KerasCallback(steps=8, timed=2, warmup=2, output="last")
+fit(last, Fails())  # nobody asks for it: the end of the process concludes it
+assert all("last" in path.name for path in Path(".").glob(".partial-*"))
+"""
 AUDITED = """
 found = tcprobe.audit_shapes(model, batch_size=4096, dtype="float16")
 assert ("sequential/dense", "units", 63) in [(one.layer, one.dimension, one.size) for one in found]
@@ -80,15 +189,61 @@ assert all(one.file is None for one in found)
 
 def test_a_script(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
-    script.write_text(MODEL + PROFILED + FITTED + FAILED + "print('all of it')\n", encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=200
+    script.write_text(
+        MODEL + PROFILED + GRAPH + FITTED + FAILED + SNIPPETS + LEFT + "print('all of it')\n", encoding="utf-8"
     )
+    pages = [str(ROOT / "docs" / "python-api.md"), str(ROOT / "README.md")]
+    command = [sys.executable, str(script), str(RUN), *pages]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=200)
     assert (done.returncode, done.stdout) == (0, "all of it\n"), done.stderr[-2000:]
     shown = subprocess.run(
         [sys.executable, "-m", "tcprobe", "report", str(tmp_path / "run")], capture_output=True, text=True, check=True
     )
     assert "step time" in shown.stdout
+    assert (tmp_path / "last" / "run.json").is_file()
+    assert not list(tmp_path.glob(".partial-*"))
+
+
+GAN = """
+import keras
+import tensorflow as tf
+
+generator = keras.Sequential([keras.Input((20,)), keras.layers.Dense(441), keras.layers.Reshape((7, 7, 9)),
+                              keras.layers.Conv2DTranspose(1, 5, 2, "same")])
+critic = keras.Sequential([keras.Input((14, 14, 1)), keras.layers.Conv2D(15, 5, 2), keras.layers.Flatten(),
+                           keras.layers.Dense(1)])
+optimizers = keras.optimizers.SGD(), keras.optimizers.SGD()
+real = tf.zeros((16, 14, 14, 1))
+
+@tf.function
+def train_step():
+    with tf.GradientTape() as one, tf.GradientTape() as other:
+        forged = critic(generator(tf.random.normal((16, 20)), training=True), training=True)
+        losses = tf.reduce_mean(forged), tf.reduce_mean(critic(real, training=True)) - tf.reduce_mean(forged)
+    for tape, model, loss, optimizer in zip((one, other), (generator, critic), losses, optimizers):
+        gradients = tape.gradient(loss, model.trainable_variables)
+        optimizer.apply_gradients(zip(gradients, model.trainable_variables))
+"""
+LOOP = "for _ in range(40):\n    train_step()\n"
+HERE = "import tcprobe\ntcprobe.profile(train_step, steps=4, timed=4, warmup=2, output='here')\n"
+
+
+def test_the_graph_is_that_of_the_command(tmp_path: Path) -> None:
+    """But for the lines where layers are constructed, which is over before anything is profiled."""
+    for name, text in {"loop.py": GAN + LOOP, "here.py": GAN + HERE}.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    for command in (["-m", "tcprobe", "profile", "--output", "command", "loop.py"], ["here.py"]):
+        subprocess.run([sys.executable, *command], cwd=tmp_path, capture_output=True, check=True, timeout=200)
+    (one,), (other,) = (
+        json.loads((tmp_path / run / "probe" / "graph.json").read_text(encoding="utf-8"))["functions"]
+        for run in ("command", "here")
+    )
+    assert len(one["ops"]) == 24
+    assert {op["source"] for op in other["ops"]} == {None}
+    told = json.dumps([{**op, "source": None} for op in one["ops"]])
+    assert json.loads(told.replace("loop.py", "here.py")) == other["ops"]
+    alike = ("python_name", "executed_basis", "training", "traces", "calls_per_step")
+    assert [one[key] for key in alike] == [other[key] for key in alike]
 
 
 def test_a_notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

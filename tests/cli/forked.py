@@ -161,6 +161,7 @@ def main() -> None:
     import tcprobe.cli.app
     import tcprobe.cli.compare
     import tcprobe.flows.audit.flow
+    import tcprobe.flows.conditions.parse
     import tcprobe.flows.judged_report
     import tcprobe.flows.report
     import tcprobe.report.markdown

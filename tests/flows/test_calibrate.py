@@ -66,7 +66,9 @@ def test_a_fit_recovers_the_constants_behind_the_times(raw: Path) -> None:
         assert known.multipliers[key].mid == pytest.approx(SLOWER[key.rpartition(":")[2]], rel=0.2)
 
 
-@pytest.mark.parametrize(("emax", "bwf", "t0_ns"), [(0.35, 0.9, 3000.0), (0.9, 0.45, 12_000.0)])
+@pytest.mark.parametrize(
+    ("emax", "bwf", "t0_ns"), [(0.35, 0.9, 3000.0), pytest.param(0.9, 0.45, 12_000.0, marks=pytest.mark.long)]
+)
 def test_whatever_the_gpu_a_fit_predicts_what_it_has_not_seen(
     tmp_path: Path, emax: float, bwf: float, t0_ns: float
 ) -> None:

@@ -71,10 +71,9 @@ def test_memory_of_a_deep_path() -> None:
     assert peak < 20_000_000
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("field", READERS)
-def test_long_texts_within_limits(field: str, request: pytest.FixtureRequest) -> None:
-    if not request.config.getoption("--long"):
-        pytest.skip("takes a minute: run with --long")
+def test_long_texts_within_limits(field: str) -> None:
     code = (
         "import sys, time\nfrom tests.linear.fields import READERS, TEXTS\n"
         "for name, make in TEXTS.items():\n    text, begun = make(1_000_000), time.process_time()\n"

@@ -373,9 +373,9 @@ m = model("one"); m.compile("sgd", "mse"); m.fit(x, y, verbose=0); print(m.jit_c
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
-        ({}, "True float32 None None False"),
+        pytest.param({}, "True float32 None None False", marks=pytest.mark.long),
         ({"precision": "float32", "xla": False}, "False float32 0 None False"),
-        ({"precision": "tf32"}, "True float32 None None False"),
+        pytest.param({"precision": "tf32"}, "True float32 None None False", marks=pytest.mark.long),
         (
             {"precision": "mixed_bfloat16", "xla": True},
             "True mixed_bfloat16 None --tf_xla_auto_jit=2 --tf_xla_cpu_global_jit True",

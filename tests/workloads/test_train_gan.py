@@ -124,7 +124,14 @@ def test_the_layers_are_those_of_the_tutorial() -> None:
 
 
 @pytest.mark.tensorflow
-@pytest.mark.parametrize("args", [["--sizes", "bad"], ["--precision", "mixed_float16"], ["--precision", "float32"]])
+@pytest.mark.parametrize(
+    "args",
+    [
+        pytest.param(["--sizes", "bad"], marks=pytest.mark.long),
+        ["--precision", "mixed_float16"],
+        pytest.param(["--precision", "float32"], marks=pytest.mark.long),
+    ],
+)
 def test_it_trains_and_logs_every_step(args: list[str]) -> None:
     pytest.importorskip("tensorflow", reason="TensorFlow is not installed")
     done = run("--steps", "2", "--batch-size", "8", *args, python=warm.python())

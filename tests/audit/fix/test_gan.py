@@ -94,6 +94,7 @@ def test_the_file_mended_by_hand_is_the_same_but_for_its_sizes() -> None:
     assert len(numbers[1]) == len(numbers[0]) + 2  # of the slice: Ellipsis and 1
 
 
+@pytest.mark.long
 @pytest.mark.tensorflow
 def test_other_styles_are_mended_and_still_train(tmp_path: Path) -> None:
     """Residual branches change together, and a reshape in a subclassed model's own code with its units."""

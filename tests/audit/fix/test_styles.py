@@ -45,6 +45,7 @@ def changed(name: str, path: Path) -> list[str]:
     return [new.strip() for old, new in zip(before, after, strict=True) if old != new]
 
 
+@pytest.mark.long
 def test_a_transformer(tmp_path: Path) -> None:
     """The vocabulary grows in one constant for tokens and logits; the hidden size is a constructor's argument."""
     path = mended("transformer.py", tmp_path, "--mode", "traced")

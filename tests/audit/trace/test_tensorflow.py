@@ -228,7 +228,9 @@ def test_an_eager_loop_has_its_recurrent_layers_as_a_gpu_runs_them() -> None:
     ]
 
 
-@pytest.mark.parametrize("way", ["tape", "eager", "gradients", "nested"])
+@pytest.mark.parametrize(
+    "way", ["tape", *(pytest.param(way, marks=pytest.mark.long) for way in ("eager", "gradients")), "nested"]
+)
 @pytest.mark.parametrize("kind", ["grey", "colour", "transposed", "dense", "sequence"])
 def test_a_gradient_penalty_names_the_sizes_of_every_product_as_its_layer_does(kind: str, way: str) -> None:
     """Second-order products too: of the gradient of a gradient, every multiplication of the layer is one."""

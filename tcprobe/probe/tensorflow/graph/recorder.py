@@ -55,6 +55,10 @@ class GraphRecorder:
         self._passing = False  # on again for a first call
         self._lock = threading.RLock()
 
+    def writes_to(self, out_dir: str) -> None:
+        """Write graph.json to this folder from now on."""
+        self._path = os.path.join(out_dir, "graph.json")
+
     @property
     def current(self) -> Optional[Hashable]:
         """Key of the function whose call is in progress, None between calls."""

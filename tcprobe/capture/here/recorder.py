@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import csv
 import json
 import os
@@ -9,7 +10,7 @@ import platform
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,11 +18,34 @@ from typing import Any, Final
 
 from tcprobe import __version__
 from tcprobe.capture import environment, folder
-from tcprobe.errors import ToolError, UsageError
+from tcprobe.capture.here.graph import StepGraph
+from tcprobe.errors import TcprobeError, ToolError, UsageError
 from tcprobe.probe.constants import STEP_MARK
+from tcprobe.probe.core.gaps import Gaps
 
 SCHEMA: Final = 1
 REASON: Final = "as asked"
+
+
+_recording: list[Recorder] = []
+"""What records in this process, at most one."""
+
+
+def conclude_left() -> None:
+    """Write the folder of a recording whose workload went away without a word, as that of a failed run."""
+    for one in (*_recording,):  # it leaves the list
+        if one.is_left:
+            one.finish(failed=True)
+
+
+def _conclude_all() -> None:
+    """Likewise, as the process ends; nobody is left to hear of an error."""
+    with suppress(TcprobeError):
+        for one in (*_recording,):
+            one.finish(failed=True)
+
+
+atexit.register(_conclude_all)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,33 +83,44 @@ class Window:
         return "measured" if step < self.first else "profiled" if step < self.count else "after"
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Recorder:
     """Records the steps of a workload in this process; `step` is entered for each of them.
+
+    One records at a time. One whose workload went away without a word (a `fit` that raised) is concluded when the next
+    begins, or the process ends.
 
     Attributes:
         window: which steps are profiled.
         label: what to call the workload.
-        home: the run folder in the making.
+        output: the run folder; None derives a name. It is made with the first step.
+        force: replace an earlier run folder.
+        of_fit: Keras calls, and does not say when its `fit` fails.
     """
 
     window: Window
     label: str
-    home: folder.RunFolder
-    _tf: Any = None
+    output: Path | None
+    force: bool
+    of_fit: bool
+    _tf: Any
+    _gaps: Gaps
+    _graph: StepGraph
+    _home: folder.RunFolder | None = None
     _starts: list[int] = field(default_factory=list)
-    _began: int = field(default_factory=time.perf_counter_ns)
+    _began: int = 0
+    _ended: int = 0
     _paused: int = 0
     _open: bool = False
     _bounds: list[int] = field(default_factory=list)
     _done: bool = False
 
     @classmethod
-    def make(cls, window: Window, label: str, output: Path | None, force: bool) -> Recorder:
-        """Make a recorder and its folder.
+    def make(cls, window: Window, label: str, output: Path | None, force: bool, of_fit: bool = False) -> Recorder:
+        """Make a recorder.
 
         Raises:
-            OutputError: the folder exists, or cannot be made.
+            OutputError: the folder exists.
             ToolError: TensorFlow is not installed in this interpreter.
         """
         try:
@@ -93,45 +128,95 @@ class Recorder:
         except ImportError as error:
             hint = "pip install 'tcprobe[cpu]' or [gpu]; without TensorFlow: tcprobe profile --profiler nsys script.py"
             raise ToolError("TensorFlow is not installed here, whose profiler records the steps", hint) from error
-        return cls(window, label, folder.make_folder(output, label, force), tensorflow)
+        if output is not None:
+            folder.refuse(output, force)
+        gaps = Gaps()
+        graph = StepGraph(gaps, tensorflow)
+        if of_fit:
+            graph.watch_fits()
+        return cls(window, label, output, force, of_fit, tensorflow, gaps, graph)
 
     @property
     def is_over(self) -> bool:
         """Whether all steps of the window have been taken."""
         return len(self._starts) >= self.window.count and not self._open
 
+    def forget(self) -> None:
+        """Take out the hooks of a recorder that nobody will use."""
+        if self._home is None:
+            self._graph.remove()
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the run folder has been written."""
+        return self._done
+
+    @property
+    def is_left(self) -> bool:
+        """Whether steps were taken, and the `fit` that took them is over without a word."""
+        return self._home is not None and not self._done and self.of_fit and not self._graph.in_fit
+
     @contextmanager
     def step(self) -> Iterator[None]:
-        """Mark one step; the first of the window opens the profiler, the end of its last one closes it."""
+        """Mark one step; the first of the window opens the profiler, the end of its last one closes it.
+
+        Raises:
+            OutputError: the folder cannot be made.
+            ToolError: other steps are recorded, or another session of the profiler is open.
+        """
         number = len(self._starts)
+        if number == 0:
+            self._begin()
         if number == self.window.first:
             self._pausing(self._start)
         self._starts.append(self._clock())
-        with self._mark(number):
+        with self._mark(number), self._graph.step(self._open):
             yield
             self._wait()  # else a step ends when its work is launched, and what the GPU still does is of none
+        self._ended = self._clock()
         if self._open and number + 1 == self.window.count:
             self._pausing(self._stop)
 
-    def finish(self, failed: bool = False) -> Path:
+    def _begin(self) -> None:
+        """Make the folder and put the hooks in place."""
+        conclude_left()
+        if _recording:
+            raise ToolError("steps are recorded already in this process", "one recording runs at a time: end it first")
+        self._home = folder.make_folder(self.output, self.label, self.force)
+        _recording.append(self)
+        self._graph.install(self._home.path / "probe")
+        self._began = time.perf_counter_ns()
+
+    def finish(self, failed: bool = False) -> Path | None:
         """Close the profiler, write the folder, give it its final name and return it; a second call does nothing.
 
         Args:
             failed: whether the workload ended before its steps were all taken, by an exception.
 
+        Returns:
+            The run folder; None where no step was taken, which leaves nothing.
+
         Raises:
             OutputError: the folder cannot be written.
         """
+        if self._home is None or self._done:
+            self._graph.remove()
+            return None if self._home is None else self._home.final
+        self._done = True
+        if self in _recording:
+            _recording.remove(self)
         if self._open:
             self._pausing(self._stop)
-        if self._done:
-            return self.home.final
-        self._done = True
-        ended = self._clock()
-        self._write_steps(ended)
-        record = self._record(ended, failed)
-        folder.write_last_record(self.home.path, record, record)
-        return folder.seal(self.home)
+        self._graph.write()
+        self._write_steps(self._home.path)
+        record = self._record(self._home.path, failed)
+        folder.write_last_record(self._home.path, record, record)
+        return folder.seal(self._home)
+
+    @property
+    def _path(self) -> Path:
+        assert self._home is not None
+        return self._home.path
 
     def _mark(self, number: int) -> AbstractContextManager[Any]:
         if not self._open:
@@ -142,7 +227,7 @@ class Recorder:
     def _start(self) -> None:
         self._wait()
         try:
-            self._tf.profiler.experimental.start(str(self.home.path / "raw"))
+            self._tf.profiler.experimental.start(str(self._path / "raw"))
         except self._tf.errors.AlreadyExistsError as error:
             raise ToolError("a profiler session is open in this process", "end it first: one runs at a time") from error
         self._open = True
@@ -168,14 +253,14 @@ class Recorder:
         act()
         self._paused += time.perf_counter_ns() - began
 
-    def _write_steps(self, ended: int) -> None:
+    def _write_steps(self, home: Path) -> None:
         rows: list[tuple[Any, ...]] = [(n, at, self.window.kind(n)) for n, at in enumerate(self._starts)]
         if rows and len(rows) == self.window.count:
-            rows.append((len(rows), ended, "after"))  # when the last step was over
-        with (self.home.path / "probe" / "steps.csv").open("w", encoding="utf-8", newline="") as out:
+            rows.append((len(rows), self._ended, "after"))  # when the last step was over
+        with (home / "probe" / "steps.csv").open("w", encoding="utf-8", newline="") as out:
             csv.writer(out, lineterminator="\n").writerows([("step", "start_ns", "kind"), *rows])
 
-    def _record(self, ended: int, failed: bool) -> dict[str, Any]:
+    def _record(self, home: Path, failed: bool) -> dict[str, Any]:
         versions = {"tensorflow": self._tf.__version__, "keras": getattr(self._tf.keras, "__version__", None)}
         gpus = self._gpus()
         window = None
@@ -186,18 +271,29 @@ class Recorder:
         record = {
             "schema": SCHEMA, "tcprobe": __version__, "workload": self.label, "command": [self.label],
             "cwd": str(Path.cwd()), "profiler": {"name": "tensorflow", "version": self._tf.__version__},
-            "started": datetime.now(UTC).isoformat(timespec="seconds"), "wall_ns": ended,
+            "started": datetime.now(UTC).isoformat(timespec="seconds"), "wall_ns": self._ended,
             "exit_code": 1 if failed else 0, "profiler_exit_code": None, "partial": failed, "interrupted": False,
             "environment": environment.recorded(os.environ, {}), **environment.host_facts(),
             "python": platform.python_version(), **versions, "precision": self._precision(), "xla": None,
             "iter_start": self.window.first, "iter_stop": self.window.count - 1, "gpu_used": bool(gpus), "gpus": gpus,
-            "peak_gpu_memory_bytes": self._peak(gpus), "window": window, "gaps": [], "target_gpu": None,
-            "step_range": None, "with_xspace": None, "key_node": None, "notes": [],
+            "peak_gpu_memory_bytes": self._peak(gpus), "window": window, "gaps": self._gaps.gaps, "target_gpu": None,
+            "step_range": None, "with_xspace": None, "key_node": None, "notes": self._gaps.notes,
         }  # fmt: skip
         probe = {key: record[key] for key in ("schema", "gpus", "gpu_used", "window", "peak_gpu_memory_bytes", "notes")}
-        probe |= {"pid": os.getpid(), "python": sys.version.split()[0], **versions, "finished": not failed, "gaps": []}
-        probe["steps"] = {"count": len(self._starts), "period": None, "functions": [], "basis": "marked"}
-        (self.home.path / "probe" / "probe.json").write_text(json.dumps(probe, indent=1) + "\n", encoding="utf-8")
+        probe |= {
+            "pid": os.getpid(),
+            "python": sys.version.split()[0],
+            **versions,
+            "finished": not failed,
+            "gaps": self._gaps.gaps,
+        }
+        probe["steps"] = {
+            "count": len(self._starts),
+            "period": None,
+            "functions": self._graph.names(),
+            "basis": "marked",
+        }
+        (home / "probe" / "probe.json").write_text(json.dumps(probe, indent=1) + "\n", encoding="utf-8")
         return record
 
     def _gpus(self) -> list[dict[str, Any]]:

@@ -1,0 +1,176 @@
+"""What the steps of this process multiply: the probe's own recorder, for as long as steps are taken."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import get_ident
+from typing import Any, Final
+
+from tcprobe.probe.core.gaps import Gaps
+from tcprobe.probe.tensorflow.graph.recorder import GraphRecorder
+from tcprobe.probe.tensorflow.patch import Patches
+from tcprobe.probe.tensorflow.places import function_name
+
+KERAS: Final = ("keras", "tf_keras")
+FILE: Final = "graph.json"
+UNKNOWN: Final = "layers, shapes and sizes of its ops are not known"
+
+
+@dataclass(slots=True)
+class Function:
+    """A tf.function that steps call.
+
+    Attributes:
+        key: number of the function in graph.json.
+        name: ``module.qualname`` of the Python function.
+        tf_function: held, so that no other has its id.
+        traced_before: it had traces when steps began, of which nothing was recorded.
+        calls: in steps under the profiler.
+    """
+
+    key: int
+    name: str
+    tf_function: Any
+    traced_before: bool
+    calls: int = 0
+
+
+@dataclass(slots=True, eq=False)
+class StepGraph:
+    """Records the functions that steps call: their products with shapes, passes and layers, and calls in a step.
+
+    What cannot be known whole is not written at all, and a note says why: a step of which a part is missing would have
+    too few FLOPs.
+
+    Attributes:
+        gaps: takes what fails, and the notes.
+    """
+
+    gaps: Gaps
+    _tf: Any
+    _recorder: GraphRecorder = field(init=False)
+    _out: Path | None = None
+    _patches: Patches = field(default_factory=Patches)
+    _functions: dict[int, Function] = field(default_factory=dict)
+    _thread: int | None = None
+    _counted: bool = False
+    _steps: int = 0
+    _differentiates: bool = False
+
+    def __post_init__(self) -> None:
+        self._recorder = GraphRecorder("", self.gaps)
+        self._recorder.on_training = self._recorder.training
+
+    @property
+    def in_fit(self) -> bool:
+        """Whether a `fit` of Keras runs in this thread, as far as `watch_fits` was called before it."""
+        return self._recorder.fits.current() is not None
+
+    def watch_fits(self) -> None:
+        """See which `fit` runs from now on, which tells the batch; the other hooks come with the first step."""
+        _ = self._tf.keras.Model  # TensorFlow loads Keras when it is asked for
+        for keras in _kerases():
+            self._recorder.fits.install(keras)
+
+    def install(self, out: Path) -> None:
+        """Put the hooks in place, before the first step; graph.json is written to the folder `out`."""
+        tf, run = self._tf, self.gaps.run
+        self._out = out
+        self._recorder.writes_to(str(out))
+        run("graph record", lambda: self._recorder.on_tensorflow(tf))
+        for keras in _kerases():
+            run("graph record", lambda keras=keras: self._recorder.on_keras(keras))  # type: ignore[misc]
+        run("tf.function calls", self._hook)
+
+    def _hook(self) -> None:
+        from tensorflow.python.eager import imperative_grad
+
+        self._patches.method(type(self._tf.function(lambda: None)), "__call__", self._calling)
+        self._patches.method(imperative_grad, "imperative_grad", self._taking)
+
+    def remove(self) -> None:
+        """Take every hook out again; a second call does nothing."""
+        self._patches.restore()
+        self.gaps.run("graph record", self._recorder.stop)
+        self._recorder.fits.remove()
+
+    @contextmanager
+    def step(self, counted: bool) -> Iterator[None]:
+        """See the functions that are called within; count them if the step is under the profiler."""
+        self._thread, self._counted = get_ident(), counted
+        try:
+            yield
+        finally:
+            self._thread = None
+        self._steps += counted
+
+    def write(self) -> None:
+        """Write graph.json, or a note on why it cannot be known whole; all hooks are out afterwards."""
+        self.remove()
+        called = [one for one in self._functions.values() if one.calls]
+        if not self._steps or self._is_partly_unknown(called):
+            if self._out is not None:
+                (self._out / FILE).unlink(missing_ok=True)  # it was written as functions were traced
+            return
+        for one in called:
+            self._recorder.training(one.key)
+        self._recorder.calls_per_step({one.key: one.calls / self._steps for one in self._functions.values()})
+        self.gaps.run("graph record", self._recorder.write)
+
+    def _is_partly_unknown(self, called: Sequence[Function]) -> bool:
+        """Say in a note what of the step was not seen, and return whether there is such a part."""
+        before = ", ".join(sorted({one.name for one in called if one.traced_before}))
+        if before:
+            remedy = "profile before it is first called, or define it anew (for model.fit: compile the model anew)"
+            self.gaps.note("traced-before", f"{before} was traced before the first recorded step: {UNKNOWN}", remedy)
+        elif not called or self._differentiates:
+            what = "takes gradients" if called else "runs"
+            remedy = "decorate the whole step with tf.function, or use tcprobe profile script.py"
+            self.gaps.note("eager-here", f"the step {what} outside of any tf.function: {UNKNOWN}", remedy, "note")
+        return bool(before) or not called or self._differentiates
+
+    def names(self) -> list[str]:
+        """Return the names of the functions that steps under the profiler called."""
+        return [one.name for one in self._functions.values() if one.calls]
+
+    def _taking(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def take(*args: Any, **kwds: Any) -> Any:
+            if self._thread == get_ident() and self._tf.executing_eagerly():
+                self._differentiates = True
+            return original(*args, **kwds)
+
+        return take
+
+    def _calling(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def call(function: Any, *args: Any, **kwds: Any) -> Any:
+            if self._thread != get_ident() or self._recorder.current is not None or not self._tf.executing_eagerly():
+                return original(function, *args, **kwds)
+            known = self._functions.get(id(function))
+            first = known is None
+            if known is None:
+                known = self._functions[id(function)] = self._known(function)
+            known.calls += self._counted
+            self._recorder.begin(known.key, args, kwds, first)
+            try:
+                if not first:
+                    return original(function, *args, **kwds)
+                with self._recorder.first_call(function, known.key, known.name):
+                    return original(function, *args, **kwds)
+            finally:
+                self._recorder.end()
+
+        return call
+
+    def _known(self, function: Any) -> Function:
+        before = bool(self.gaps.run("traces", function.experimental_get_tracing_count))  # to list them may trace
+        return Function(len(self._functions), function_name(function), function, before)
+
+
+def _kerases() -> list[Any]:
+    """Return every Keras that is loaded."""
+    loaded = (sys.modules.get(name) for name in KERAS)
+    return [keras for keras in loaded if hasattr(keras, "layers") and hasattr(keras, "Model")]
