@@ -9,7 +9,6 @@ import json
 import os
 import re
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ import pandas as pd
 import pytest
 
 from tcprobe.schema.tables import TABLES
+from tests import warm
 from tests.fixtures.gpu_run import catalogue, variants
 from tests.fixtures.gpu_run.make import RUN, Run, load
 from tests.support import ROOT
@@ -30,7 +30,7 @@ Change = Callable[[Run], Any]
 
 
 def tcprobe(*args: str | Path, calibration: Path = ROOT / "no calibration") -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "tcprobe", "report", *map(str, args)]
+    command = [warm.tcprobe(), "-m", "tcprobe", "report", *map(str, args)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "XDG_CONFIG_HOME": str(calibration)}
     folder = RUN.parent
     return subprocess.run(

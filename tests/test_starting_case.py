@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from functools import cache
 from typing import Any
 
 import pytest
 
+from tests import warm
 from tests.fixtures.starting_case.make import DIRECT_NS, DIRECT_OP, RUN, STEPS
 
 LAYER = "generator/conv2d_3"
 
 
 def tcprobe(*args: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "tcprobe", "report", str(RUN), *args]
+    command = [warm.tcprobe(), "-m", "tcprobe", "report", str(RUN), *args]
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
 
 

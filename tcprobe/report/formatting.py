@@ -216,7 +216,7 @@ def likely(ns: Range) -> str:
 def range_text(ns: Range, figures: int = 2) -> str:
     """Return a range of ns in one unit (``0.4-0.6 ms``), or one figure if both ends print alike.
 
-    A range whose start is negative or prints as 0 is ``up to`` its end.
+    A range whose start is negative or prints as 0 is ``up to`` its end, which is a bound: it is rounded up.
 
     Args:
         ns: the range.
@@ -225,8 +225,14 @@ def range_text(ns: Range, figures: int = 2) -> str:
     size, unit = next(((s, u) for s, least, u in RANGE_UNITS if ns.high >= least), (1.0, "ns"))
     low, high = _digits(ns.low / size, figures), _digits(ns.high / size, figures)
     if ns.high > 0 and (ns.low <= 0 or low == "0"):
-        return f"up to {high} {unit}"
+        return f"up to {_bound(ns.high / size, figures)} {unit}"
     return f"{high} {unit}" if low == high else f"{low}-{high} {unit}"
+
+
+def _bound(value: float, figures: int) -> str:
+    """Return the least number of so many significant digits that is not below a positive value."""
+    step = 10.0 ** min(0, math.floor(math.log10(value)) + 1 - figures)
+    return _digits(math.ceil(value / step - 1e-9) * step, figures)
 
 
 def _digits(value: float, figures: int = 2) -> str:

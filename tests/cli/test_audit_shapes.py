@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import warm
 from tests.support import ROOT
 
 HEAD = "import keras\nfrom keras import layers\n\n"
@@ -28,7 +29,7 @@ HALF = ("--dtype", "float16", "--batch-size", "256", "--no-xla")
 
 
 def audit(*args: str | Path, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "tcprobe", "audit-shapes", *map(str, args)]
+    command = [warm.tcprobe(), "-m", "tcprobe", "audit-shapes", *map(str, args)]
     env = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
     return subprocess.run(command, capture_output=True, text=True, check=False, env=env, cwd=cwd, timeout=120)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests import warm
 from tests.cli.test_audit_shapes import BAD, CLEAN, HALF, refused, source
 from tests.support import ROOT, notebook_text
 
@@ -18,7 +18,7 @@ CELLS = (["%matplotlib inline\n", *HEAD.splitlines(keepends=True)], "!nvidia-smi
 
 
 def piped(*args: str, text: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "tcprobe", "audit-shapes", *args]
+    command = [warm.tcprobe(), "-m", "tcprobe", "audit-shapes", *args]
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
     return subprocess.run(
         command, input=text, capture_output=True, text=True, check=False, env=env, cwd=cwd, timeout=60
@@ -67,7 +67,7 @@ def test_standard_input_stands_alone_and_may_be_broken(project: Path) -> None:
 
 def test_fixes_of_standard_input_go_to_standard_output(project: Path) -> None:
     text = BAD.replace("\n", "\r\n")
-    command = [sys.executable, "-m", "tcprobe", "audit-shapes", "--fix", "-", *HALF]
+    command = [warm.tcprobe(), "-m", "tcprobe", "audit-shapes", "--fix", "-", *HALF]
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(command, input=text.encode(), capture_output=True, check=False, env=env, cwd=project)
     assert (done.returncode, done.stdout) == (0, text.replace("255", "256").encode())

@@ -8,13 +8,11 @@ import json
 import subprocess
 import sys
 from collections.abc import Sequence
-from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
-from tcprobe.__main__ import main
+from tests import warm
 from tests.readers.run_folder.test_folder import make_run
 from tests.support import ROOT, shared
 
@@ -22,28 +20,6 @@ GPU_RUN = ROOT / "tests/fixtures/gpu_run/run"
 JITTER = (0, 3, 1, 4, 2, 0, 4, 1, 3, 2)
 BEFORE = "samples/nsys/h100x2_bf16_before_nsys2026.sqlite"
 AFTER = "samples/nsys/h100x2_bf16_after_nsys2026.sqlite"
-
-
-class Ended(NamedTuple):
-    returncode: int
-    stdout: str
-    stderr: str
-
-
-def tcprobe(*args: str | Path, **environment: str) -> Ended:
-    """Run a command line in this process: an interpreter for each takes a second."""
-    out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", newline="") for _ in range(2))
-    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
-        patch.setattr(sys, "argv", ["tcprobe", *map(str, args)])
-        for name, value in environment.items():
-            patch.setenv(name, value)
-        try:
-            code: object = main()
-        except SystemExit as end:
-            code = end.code
-    for stream in (out, err):
-        stream.seek(0)
-    return Ended(int(str(code or 0)), out.read(), err.read())
 
 
 def timed(folder: Path, step_ms: float, count: int = 40) -> Path:
@@ -66,7 +42,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 def refused(*args: str | Path) -> list[str]:
     """Run what must fail: exit code 2, nothing on standard output, an error and at most a hint on the other."""
-    done = tcprobe(*args)
+    done = warm.run_tcprobe(*args)
     lines = done.stderr.splitlines()
     assert (done.returncode, done.stdout) == (2, ""), done.stderr
     assert lines[0].startswith("tcprobe: error: ")
@@ -76,7 +52,7 @@ def refused(*args: str | Path) -> list[str]:
 
 
 def test_a_faster_run(runs: dict[str, Path]) -> None:
-    done = tcprobe("compare", runs["base"], runs["fast"])
+    done = warm.run_tcprobe("compare", runs["base"], runs["fast"])
     assert (done.returncode, done.stderr) == (0, "")
     # medians 10.2 and 8.16 ms: 20 % less
     assert "A  base\nB  fast\n\nB takes 8.16 ms a step, 20 % less than A with 10.2 ms (95 %: " in done.stdout
@@ -85,11 +61,11 @@ def test_a_faster_run(runs: dict[str, Path]) -> None:
 
 
 def test_noise_is_no_difference(runs: dict[str, Path]) -> None:
-    assert "is within noise (95 %: " in tcprobe("compare", runs["base"], runs["again"]).stdout
+    assert "is within noise (95 %: " in warm.run_tcprobe("compare", runs["base"], runs["again"]).stdout
 
 
 def test_too_few_steps(runs: dict[str, Path]) -> None:
-    text = tcprobe("compare", runs["base"], runs["short"]).stdout
+    text = warm.run_tcprobe("compare", runs["base"], runs["short"]).stdout
     assert "of A the length of 40 steps is known and of B of 3 steps, and at least 8 of each are needed" in text
     assert "Run each for more steps, and compare again." in text
 
@@ -108,12 +84,12 @@ def test_too_few_steps(runs: dict[str, Path]) -> None:
 )
 def test_conditions(runs: dict[str, Path], other: str, conditions: list[str], code: int, outcomes: list[str]) -> None:
     options = [word for condition in conditions for word in ("--fail-if", condition)]
-    done = tcprobe("compare", runs["base"], runs[other], *options)
+    done = warm.run_tcprobe("compare", runs["base"], runs[other], *options)
     assert done.returncode == code
     assert "Figures\n" in done.stdout
     said = zip(done.stderr.splitlines(), conditions, outcomes, strict=True)
     assert all(line.startswith(f"tcprobe: --fail-if {text}: {outcome}: {other}: ") for line, text, outcome in said)
-    document = json.loads(tcprobe("compare", runs["base"], runs[other], "--format", "json", *options).stdout)
+    document = json.loads(warm.run_tcprobe("compare", runs["base"], runs[other], "--format", "json", *options).stdout)
     assert [(one["text"], one["outcome"]) for one in document["conditions"]] == list(
         zip(conditions, outcomes, strict=True)
     )
@@ -123,9 +99,9 @@ def test_every_format_and_its_file(runs: dict[str, Path], tmp_path: Path) -> Non
     pair: Sequence[Path] = (runs["base"], runs["fast"])
     starts = {"text": ("txt", "A  base"), "json": ("json", "{"), "csv": ("csv", "metric,"), "markdown": ("md", "# C")}
     for name, (ending, start) in starts.items():
-        printed = tcprobe("compare", *pair, "--format", name)
+        printed = warm.run_tcprobe("compare", *pair, "--format", name)
         path = tmp_path / f"a.{ending}"
-        done = tcprobe("compare", *pair, "-o", path, "--fail-if", "step_time<-5%")
+        done = warm.run_tcprobe("compare", *pair, "-o", path, "--fail-if", "step_time<-5%")
         assert printed.stdout.startswith(start)
         assert (done.returncode, done.stdout) == (1, "")
         assert done.stderr.splitlines()[0] == f"Wrote {path}"
@@ -134,7 +110,7 @@ def test_every_format_and_its_file(runs: dict[str, Path], tmp_path: Path) -> Non
 
 
 def test_a_folder_of_tables(runs: dict[str, Path], tmp_path: Path) -> None:
-    done = tcprobe("compare", runs["base"], runs["fast"], "-o", tmp_path / "t")
+    done = warm.run_tcprobe("compare", runs["base"], runs["fast"], "-o", tmp_path / "t")
     names = {"figures", "layers", "ops", "kernels", "renamed", "losses", "settings"}
     assert {path.stem for path in (tmp_path / "t").iterdir()} == names
     assert done.stderr.startswith(f"Wrote 7 tables to {tmp_path / 't'}: ")
@@ -149,13 +125,13 @@ def test_a_folder_of_tables(runs: dict[str, Path], tmp_path: Path) -> None:
 
 def test_one_csv_holds_one_table(runs: dict[str, Path]) -> None:
     pair = (runs["base"], runs["fast"], "--format", "csv")
-    losses = list(csv.DictReader(io.StringIO(tcprobe("compare", *pair, "--by", "loss").stdout)))
+    losses = list(csv.DictReader(io.StringIO(warm.run_tcprobe("compare", *pair, "--by", "loss").stdout)))
     assert {row["name"] for row in losses} == {"loss", "throughput"}
     assert "one CSV holds one table" in refused("compare", *pair, "--by", "loss", "--by", "layer")[0]
 
 
 def test_three_runs(runs: dict[str, Path]) -> None:
-    done = tcprobe("compare", *(runs[n] for n in ("base", "fast", "again")), "--fail-if", "step_time<-5%")
+    done = warm.run_tcprobe("compare", *(runs[n] for n in ("base", "fast", "again")), "--fail-if", "step_time<-5%")
     assert done.returncode == 1
     assert [line.split(": ")[2:4] for line in done.stderr.splitlines()] == [["met", "fast"], ["not met", "again"]]
     assert "change of B" in done.stdout
@@ -170,7 +146,7 @@ def test_misuse(runs: dict[str, Path], tmp_path: Path) -> None:
     assert "no such file or directory" in refused("compare", base, tmp_path / "none")[0]
     assert "is given twice" in refused("report", base, "--against", base)[0]
     assert "no such file or directory" in refused("report", base, "--against", tmp_path / "none")[0]
-    assert tcprobe("compare").returncode == 2
+    assert warm.run_tcprobe("compare").returncode == 2
 
 
 def test_a_bad_condition_is_refused_before_anything_is_read(tmp_path: Path) -> None:
@@ -183,9 +159,11 @@ def test_a_bad_condition_is_refused_before_anything_is_read(tmp_path: Path) -> N
 
 
 def test_an_error_is_json_too_and_counts_before_conditions(runs: dict[str, Path], tmp_path: Path) -> None:
-    done = tcprobe("compare", runs["base"], tmp_path / "none", "--format", "json", "--fail-if", "step_time>1ms")
+    done = warm.run_tcprobe(
+        "compare", runs["base"], tmp_path / "none", "--format", "json", "--fail-if", "step_time>1ms"
+    )
     assert (done.returncode, json.loads(done.stdout)["error"]["code"]) == (2, "E201")
-    full = [sys.executable, "-m", "tcprobe", "compare", runs["base"], runs["fast"], "--fail-if", "step_time>1ms"]
+    full = [warm.tcprobe(), "-m", "tcprobe", "compare", runs["base"], runs["fast"], "--fail-if", "step_time>1ms"]
     with Path("/dev/full").open("w") as out:
         lost = subprocess.run(full, stdout=out, stderr=subprocess.PIPE, text=True, check=False, timeout=120)
     assert lost.returncode == 2
@@ -204,7 +182,7 @@ def test_an_error_is_json_too_and_counts_before_conditions(runs: dict[str, Path]
 def test_a_closed_pipe_does_not_change_the_outcome(
     runs: dict[str, Path], options: list[str], code: int, said: str
 ) -> None:
-    command = [sys.executable, "-m", "tcprobe", "compare", runs["base"], runs["fast"], *options]
+    command = [warm.tcprobe(), "-m", "tcprobe", "compare", runs["base"], runs["fast"], *options]
     run = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert run.stdout is not None
     assert run.stderr is not None
@@ -217,46 +195,48 @@ def test_a_closed_pipe_does_not_change_the_outcome(
 
 def test_report_against_another_run(runs: dict[str, Path], tmp_path: Path) -> None:
     args = (runs["fast"], "--against", runs["base"])
-    done = tcprobe("report", *args, "--fail-if", "step_time>+5%", "--fail-if", "step_time<9ms")
+    done = warm.run_tcprobe("report", *args, "--fail-if", "step_time>+5%", "--fail-if", "step_time<9ms")
     assert done.returncode == 1
     assert [line.split(": ")[2:4] for line in done.stderr.splitlines()] == [["not met", "fast"], ["met", "fast"]]
     assert "Against base: this run takes 8.16 ms a step, 20 % less than the other run with 10.2 ms" in done.stdout
     assert done.stdout.index("Against base") < done.stdout.index("\nFigures\n")
-    document = json.loads(tcprobe("report", *args, "--format", "json", "--fail-if", "step_time>+5%").stdout)
+    document = json.loads(warm.run_tcprobe("report", *args, "--format", "json", "--fail-if", "step_time>+5%").stdout)
     assert document["against"]["runs"][0]["name"] == "base"
     assert [one["outcome"] for one in document["conditions"]] == ["not met"]
-    assert "**Against base: this run takes" in tcprobe("report", *args, "--format", "markdown").stdout
-    tcprobe("report", *args, "-o", tmp_path / "t")
+    assert "**Against base: this run takes" in warm.run_tcprobe("report", *args, "--format", "markdown").stdout
+    warm.run_tcprobe("report", *args, "-o", tmp_path / "t")
     assert {"summary.csv", "against_figures.csv"} <= {path.name for path in (tmp_path / "t").iterdir()}
 
 
 def test_report_of_one_run_with_conditions() -> None:
     # the recorded run: 28.9 to 31.2 % of its kernel time on Tensor Cores, 246 kernels a step, three steps
     options = [w for c in ("tc_kernel_time<28%", "tc_kernel_time<30%", "kernels==738") for w in ("--fail-if", c)]
-    done = tcprobe("report", GPU_RUN, *options)
+    done = warm.run_tcprobe("report", GPU_RUN, *options)
     assert [line.split(": ")[2] for line in done.stderr.splitlines()] == ["not met", "cannot tell", "met"]
     assert done.returncode == 1
-    assert tcprobe("report", GPU_RUN, *options[:4]).returncode == 2
-    assert tcprobe("report", GPU_RUN, *options[:2]).returncode == 0
-    document = json.loads(tcprobe("report", GPU_RUN, "--format", "json", *options[:2]).stdout)
+    assert warm.run_tcprobe("report", GPU_RUN, *options[:4]).returncode == 2
+    assert warm.run_tcprobe("report", GPU_RUN, *options[:2]).returncode == 0
+    document = json.loads(warm.run_tcprobe("report", GPU_RUN, "--format", "json", *options[:2]).stdout)
     assert document["conditions"][0]["outcome"] == "not met"
     assert "against" not in document
 
 
 def test_colour_is_for_terminals(runs: dict[str, Path]) -> None:
     pair = (runs["base"], runs["fast"])
-    assert "\x1b[1m" in tcprobe("compare", *pair, NO_COLOR="", FORCE_COLOR="1").stdout
-    assert "\x1b" not in tcprobe("compare", *pair, NO_COLOR="1", FORCE_COLOR="1").stdout
+    assert "\x1b[1m" in warm.run_tcprobe("compare", *pair, NO_COLOR="", FORCE_COLOR="1").stdout
+    assert "\x1b" not in warm.run_tcprobe("compare", *pair, NO_COLOR="1", FORCE_COLOR="1").stdout
 
 
 def test_two_captures_of_h100() -> None:
-    done = tcprobe("compare", shared(BEFORE), shared(AFTER), "--fail-if", "kernel_time>+5%", "--fail-if", "kernels<-5%")
+    done = warm.run_tcprobe(
+        "compare", shared(BEFORE), shared(AFTER), "--fail-if", "kernel_time>+5%", "--fail-if", "kernels<-5%"
+    )
     assert done.returncode == 1
     assert "no length of a step is known of A and B" in done.stdout
     # SELECT SUM(end - start) FROM CUPTI_ACTIVITY_KIND_KERNEL: 535,200,650 and 488,835,406 ns
     assert "Kernels take 535 ms of A and 489 ms of B, 8.7 % less, in the whole capture" in done.stdout
     assert "void flash::flash_fwd_kernel<Flash_fwd_kernel_traits<(int)128" in done.stdout  # whole, where nothing is cut
-    narrow = tcprobe("compare", shared(BEFORE), shared(AFTER), "--width", "100").stdout
+    narrow = warm.run_tcprobe("compare", shared(BEFORE), shared(AFTER), "--width", "100").stdout
     assert max(map(len, narrow.splitlines())) <= 100
 
 

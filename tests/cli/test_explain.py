@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
-import sys
 
 import pytest
 
 from tcprobe.hardware import load_gpus
 from tcprobe.rules.registry import DOCS
+from tests import warm
 
 
 def explain(*args: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "tcprobe", "explain", *args]
-    return subprocess.run(
-        command, capture_output=True, text=True, check=False, env={**os.environ, **environment}, timeout=60
-    )
+    return warm.run_tcprobe("explain", *args, **environment)
 
 
 def shown(*args: str, **environment: str) -> str:

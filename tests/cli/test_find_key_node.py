@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
+from tests import warm
 from tests.support import ROOT
 
 DETAIL = ROOT / "tests/fixtures/dlprof/tf2_1.8/dlprof_detailed.csv"
@@ -14,8 +14,7 @@ ONE_STEP = ROOT / "tests/fixtures/xplane/cpu_graph.xplane.pb"
 
 
 def tcprobe(*args: str | Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "tcprobe", *map(str, args)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    return warm.run_tcprobe(*args)
 
 
 def test_a_profile() -> None:

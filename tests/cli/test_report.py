@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 import re
 import subprocess
 import sys
@@ -14,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import warm
 from tests.readers.run_folder.test_folder import OP, graph, make_run
 from tests.support import shared
 
@@ -21,10 +21,7 @@ T4 = "samples/xplane/tf24_t4_alexnet_fp32.xplane.pb"
 
 
 def tcprobe(*args: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "tcprobe", "report", *map(str, args)]
-    return subprocess.run(
-        command, capture_output=True, text=True, check=False, env={**os.environ, **environment}, timeout=120
-    )
+    return warm.run_tcprobe("report", *args, **environment)
 
 
 def refused(*args: str | Path) -> list[str]:

@@ -5,9 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +13,7 @@ import pytest
 
 from tcprobe.flows.report import make_report
 from tcprobe.report.run.advice import as_json
+from tests import warm
 from tests.fixtures.gpu_run import variants
 from tests.fixtures.gpu_run.make import RUN, load
 from tests.support import ROOT, shared
@@ -45,9 +43,7 @@ Changed = Callable[[Callable[[Any], Any]], Path]
 
 
 def shown(*args: str | Path) -> str:
-    command = [sys.executable, "-m", "tcprobe", *map(str, args)]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "XDG_CONFIG_HOME": str(ROOT / "no calibration")}
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=120)
+    done = warm.run_tcprobe(*args, XDG_CONFIG_HOME=str(ROOT / "no calibration"))
     assert (done.returncode, done.stderr if "-o" not in args else "") == (0, "")
     return done.stdout
 

@@ -8,6 +8,8 @@ op: what runs before are the idle threads of OpenBLAS and jemalloc, and both min
 In the fork TensorFlow and Keras are hidden until they are imported: a script that imports neither sees neither, and the
 import passes the finders and hooks of whoever watches it, in the order of a real one.
 
+`tcprobe()` is the same for the command line without TensorFlow: a start of it imports for most of a second.
+
 What a test holds about processes themselves (signals, tracebacks, an import's own failure) is run for real.
 """
 
@@ -21,18 +23,51 @@ import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).parent
+COMMAND_LINE = (
+    "runpy",
+    "tcprobe.cli.app",
+    "tcprobe.flows.audit.flow",
+    "tcprobe.flows.compare",
+    "tcprobe.flows.conditions.judge",
+    "tcprobe.flows.judged_report",
+    "tcprobe.report.compare.document",
+    "tcprobe.report.json",
+    "tcprobe.report.markdown",
+    "tcprobe.report.run.document",
+    "tcprobe.report.text",
+)
+"""What reports, comparisons and audits of source import."""
 
 
 @functools.cache
 def python(interpreter: str = sys.executable) -> str:
     """Return the path of a program like `interpreter`; its server starts with the first call and ends with `stop`."""
+    return _served(interpreter)
+
+
+@functools.cache
+def tcprobe() -> str:
+    """Return the path of a Python that has the command line imported: ``tcprobe() -m tcprobe report PATH``."""
+    return _served(sys.executable, *COMMAND_LINE)
+
+
+def run_tcprobe(*args: str | Path, timeout: float = 120, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run a command line in a process of its own; an interpreter that the environment tells something is a new one."""
+    anew = any(name.startswith("PYTHON") for name in environment)
+    command = [sys.executable if anew else tcprobe(), "-m", "tcprobe", *map(str, args)]
+    return subprocess.run(
+        command, capture_output=True, text=True, check=False, env={**os.environ, **environment}, timeout=timeout
+    )
+
+
+def _served(interpreter: str, *modules: str) -> str:
     folder = Path(tempfile.mkdtemp(prefix="warm-"))
     read, write = os.pipe()
     environment = {**os.environ, "CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "3"}
     environment.pop("PYTHONPATH", None)
     with (folder / "log").open("wb") as log:
         server = subprocess.Popen(
-            [interpreter, str(HERE / "server.py"), str(folder), str(read)],
+            [interpreter, str(HERE / "server.py"), str(folder), str(read), *modules],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
@@ -56,6 +91,7 @@ def stop() -> None:
         server.wait()
     _running.clear()
     python.cache_clear()
+    tcprobe.cache_clear()
 
 
 _running: list[tuple[subprocess.Popen[bytes], int]] = []

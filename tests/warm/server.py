@@ -1,4 +1,4 @@
-"""Import TensorFlow once and fork for every request: ``python server.py FOLDER PIPE``.
+"""Import TensorFlow, or some modules, once and fork for every request: ``python server.py FOLDER PIPE [MODULE...]``.
 
 Its socket is made in FOLDER, which it removes when PIPE closes and it ends.
 """
@@ -62,9 +62,9 @@ class Again:
                 importlib.import_module(name)
 
 
-def warm() -> None:
-    """Import TensorFlow and what its first step would import."""
-    for name in (*HIDDEN, *LATER):
+def warm(modules: Sequence[str]) -> None:
+    """Import modules; where none are given, TensorFlow and what its first step would import."""
+    for name in modules or (*HIDDEN, *LATER):
         if importlib.util.find_spec(name):  # TensorFlow 2.4 has no package keras
             importlib.import_module(name)
     gc.collect()
@@ -223,7 +223,7 @@ def run(argv: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    warm()
+    warm(sys.argv[3:])
     asked, module_path = Server(sys.argv[1], int(sys.argv[2])).serve(), sys.path[1:]
     settle(asked, module_path)
     run(asked["argv"])

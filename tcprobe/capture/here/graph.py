@@ -29,7 +29,7 @@ class Function:
         name: ``module.qualname`` of the Python function.
         tf_function: held, so that no other has its id.
         traced_before: it had traces when steps began, of which nothing was recorded.
-        calls: in steps under the profiler.
+        calls: in whole steps under the profiler.
     """
 
     key: int
@@ -57,7 +57,7 @@ class StepGraph:
     _patches: Patches = field(default_factory=Patches)
     _functions: dict[int, Function] = field(default_factory=dict)
     _thread: int | None = None
-    _counted: bool = False
+    _called: list[Function] = field(default_factory=list)
     _steps: int = 0
     _differentiates: bool = False
 
@@ -100,13 +100,17 @@ class StepGraph:
 
     @contextmanager
     def step(self, counted: bool) -> Iterator[None]:
-        """See the functions that are called within; count them if the step is under the profiler."""
-        self._thread, self._counted = get_ident(), counted
+        """See the functions that are called within; count them if the step is under the profiler, and ends well."""
+        self._thread = get_ident()
+        self._called.clear()
         try:
             yield
         finally:
             self._thread = None
-        self._steps += counted
+        if counted:
+            self._steps += 1
+            for function in self._called:
+                function.calls += 1
 
     def write(self) -> None:
         """Write graph.json, or a note on why it cannot be known whole; all hooks are out afterwards."""
@@ -153,7 +157,7 @@ class StepGraph:
             first = known is None
             if known is None:
                 known = self._functions[id(function)] = self._known(function)
-            known.calls += self._counted
+            self._called.append(known)
             self._recorder.begin(known.key, args, kwds, first)
             try:
                 if not first:

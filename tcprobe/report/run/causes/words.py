@@ -13,7 +13,7 @@ GROUP_WORDS: Final[Mapping[CauseGroup, str]] = {
     "well": "Tensor Cores, used well",
     "slowly": "Tensor Cores, used slowly",
     "used": "Tensor Cores, how well is unknown",
-    "off": "could use Tensor Cores, and does not",
+    "off": "capable ops, off Tensor Cores",
     "layout": "changes of layout or type",
     "never": "ops without a Tensor Core kernel",
     "unknown": "not known",
