@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -28,7 +27,7 @@ MODELS = ("EfficientNetB0", "MobileNetV2")  # more in the bench
 def audited(name: str, folder: Path) -> tuple[dict[str, Any], Sizes]:
     script, told = folder / "applications.py", folder / f"{name}.json"
     script.write_text(SCRIPT)
-    command = [sys.executable, "-m", "tcprobe", "audit-shapes", "--mode", "traced", f"{script}:build"]
+    command = [warm.tcprobe(), "-m", "tcprobe", "audit-shapes", "--mode", "traced", f"{script}:build"]
     command += ["--python", warm.python()]
     done, _ = timed([*command, "--arg", f"name={name}", "--arg", f"told={told}", "--format", "json"])
     assert done.returncode in (0, 1), done.stderr

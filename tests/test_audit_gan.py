@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from typing import Any
 
 import pytest
@@ -22,7 +21,7 @@ HARMLESS = {("inputs", 100), ("units", 1), ("channels", 1)}
 def audit(*arguments: str, options: tuple[str, ...] = ()) -> tuple[int, list[dict[str, Any]]]:
     """Return the exit code and the findings of ``audit-shapes --run train_gan.py -- ARGUMENTS``."""
     pytest.importorskip("tensorflow")
-    command = [sys.executable, "-m", "tcprobe", "audit-shapes", *options, "--format", "json", "--run", str(SCRIPT)]
+    command = [warm.tcprobe(), "-m", "tcprobe", "audit-shapes", *options, "--format", "json", "--run", str(SCRIPT)]
     command += ["--python", warm.python()]
     done = subprocess.run([*command, "--", *arguments], capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode in (0, 1), done.stderr

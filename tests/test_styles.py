@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -69,7 +68,7 @@ def described(finding: dict[str, Any]) -> tuple[At, str]:
 
 def audit(*arguments: str) -> list[dict[str, Any]]:
     """Return what one audit has judged, a model each; fails where it judged none."""
-    command = [sys.executable, "-m", "tcprobe", "audit-shapes", "--format", "json", *arguments]
+    command = [warm.tcprobe(), "-m", "tcprobe", "audit-shapes", "--format", "json", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=STYLES, timeout=300)
     assert done.returncode in (0, 1), done.stderr
     return list(json.loads(done.stdout)["audited"])

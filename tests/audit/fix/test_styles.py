@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -31,7 +30,7 @@ def mended(name: str, folder: Path, *options: str) -> Path:
     pytest.importorskip("tensorflow")
     path = folder / name
     shutil.copy(STYLES / name, path)
-    audit = (sys.executable, "-m", "tcprobe", "audit-shapes", "--python", warm.python(), *options, path, "--fix")
+    audit = (warm.tcprobe(), "-m", "tcprobe", "audit-shapes", "--python", warm.python(), *options, path, "--fix")
     first = run(*audit)
     assert first.returncode == 0, first.stdout + first.stderr
     text = path.read_bytes()
