@@ -27,6 +27,10 @@ LABELS: Final = {
     **{f"cause_{group}_ns": GROUP_WORDS[group] for group in CAUSE_GROUPS},
 }
 SPREAD: Final = "(in brackets beside a median: from the 10th to the 90th percentile)"
+MEANS: Final = (
+    f"(times from '{GROUP_WORDS['well']}' to '{GROUP_WORDS['idle']}', and of waiting, are the mean over the GPUs;"
+    " others are their sum)"
+)
 SUMS: Final = frozenset(
     ("kernel_time_ns", "tc_time_ns", "communication_kernel_time_ns", "memory_time_ns", "kernels", "copies")
 )
@@ -44,7 +48,13 @@ def figures(comparison: Comparison, labels: Sequence[str], first: bool) -> Secti
     heads = (ColumnHead("figure", least=24), *_heads(labels))
     cells = tuple((Cell(_label(one), one.metric), *_figure_cells(one)) for one in shown)
     spread = any(one.metric in SPREADS and side.low != side.high for one in shown for side in one.sides)
-    return Section(title, heads, cells, (*((SPREAD,) if spread else ()), *_missing(shown, labels)))
+    means = any(one.metric.startswith("cause_") for one in shown) and _several_gpus(comparison)
+    notes = (*((SPREAD,) if spread else ()), *((MEANS,) if means else ()), *_missing(shown, labels))
+    return Section(title, heads, cells, notes)
+
+
+def _several_gpus(comparison: Comparison) -> bool:
+    return any(len(table) > 1 for one in comparison.profiles if (table := one.table("devices")) is not None)
 
 
 def _whole(comparison: Comparison) -> str:

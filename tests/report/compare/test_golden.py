@@ -15,7 +15,7 @@ from tcprobe.report.compare.document import CompareDocument
 from tcprobe.report.compare.spec import CompareSpec
 from tests.report.builders import rendered
 from tests.report.compare.builders import document, faster
-from tests.support import ROOT
+from tests.support import ROOT, shared
 
 Compare = Callable[[str, str], None]
 CONDITIONS = ("step_time>+5%", "tc_kernel_time<80%", "gpu_busy<-5pp", "peak_memory>2GiB")
@@ -87,3 +87,12 @@ def test_top_limits_rows_and_says_so() -> None:
     assert "Kernels that changed most (1 of 2; " in text
     assert "(1 more; --top 0 shows all)" in text
     assert CompareSpec(0).rows_for_people is None
+
+
+def test_means_over_gpus_are_told_beside_sums() -> None:
+    pair = [shared(f"samples/nsys/h100x2_bf16_{when}_nsys2026.sqlite") for when in ("before", "after")]
+    told = " ".join(rendered("text", document(make_comparison(pair))).split())
+    assert "time of TC kernels 330 ms" in told  # of both GPUs
+    assert "Tensor Cores, how well is unknown 165 ms" in told  # of one
+    assert "and of waiting, are the mean over the GPUs; others are their sum)" in told
+    assert "the mean over the GPUs" not in rendered("text", recorded())
