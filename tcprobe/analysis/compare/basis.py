@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from tcprobe.analysis.summary.waiting import steps_of
 from tcprobe.schema.profile import Profile
 
 UNNAMED: Final = "unknown"
@@ -32,17 +33,6 @@ def runs_of(profiles: Sequence[Profile]) -> tuple[tuple[Run, ...], bool]:
     per_step = all(steps)
     shares = (1.0 / count if per_step and count else 1.0 for count in steps)
     return tuple(Run(profile, share) for profile, share in zip(profiles, shares, strict=True)), per_step
-
-
-def steps_of(profile: Profile) -> float | None:
-    """Return how many steps the sums over the window are of; None where kernels of no step may be among them."""
-    if profile.metadata.window.first is not None:
-        return profile.counted_steps
-    if profile.waiting is not None and profile.waiting.length == "capture":
-        return None
-    row = profile.figure("iterations_in_window")
-    told = None if row is None else row["value"]
-    return float(told) if told else None
 
 
 def gpus_of(profile: Profile) -> tuple[str, ...]:

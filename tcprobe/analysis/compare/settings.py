@@ -6,8 +6,9 @@ import shlex
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from tcprobe.analysis.compare.basis import UNNAMED, Run, gpus_of, steps_of
-from tcprobe.schema.changes.comparison import OTHER_WORK_PCT, Change, ComparedFigure
+from tcprobe.analysis.compare.basis import UNNAMED, Run, gpus_of
+from tcprobe.analysis.summary.waiting import steps_of
+from tcprobe.schema.changes.comparison import OTHER_WORK_PCT, ComparedFigure
 from tcprobe.schema.profile import Note
 
 FROM_RECORD: Final = ("driver", "keras", "python", "iter_start", "iter_stop", "host")
@@ -70,8 +71,11 @@ def notes_of(runs: Sequence[Run], names: Sequence[str], figures: Sequence[Compar
         said = f"autotuning is among the counted kernels: {', '.join(tuned)}"
         yield Note("autotuning-compared", said, "profile later steps")
     yield from _other_work(figures)
-    if not settings_of(runs) and any(change.interval and change.difference in REAL for change in _steps(figures)):
-        said = "the steps differ, and nothing that is recorded of the runs does: the machine may have been busier"
+    if alike := [names[number] for number in _real(figures) if not settings_of((runs[0], runs[number]))]:
+        of = f" of {', '.join(alike)} and {names[0]}" if len(runs) > 2 else ""
+        said = (
+            f"the steps{of} differ, and nothing that is recorded of these runs does: the machine may have been busier"
+        )
         yield Note("nothing-else-differs", said, "run each again, in turn")
 
 
@@ -87,8 +91,10 @@ def _profiler(name: str | None) -> str | None:
     return next((kind for kind in PROFILERS if kind in text), text) or None
 
 
-def _steps(figures: Sequence[ComparedFigure]) -> Iterator[Change]:
-    yield from (change for one in figures if one.metric == "step_time_ns" for change in one.changes)
+def _real(figures: Sequence[ComparedFigure]) -> Iterator[int]:
+    """Yield the numbers of the runs whose steps differ from those of the first by more than noise."""
+    changes = next((one.changes for one in figures if one.metric == "step_time_ns"), ())
+    yield from (run for run, change in enumerate(changes, 1) if change.interval and change.difference in REAL)
 
 
 def _without_steps(names: Sequence[str]) -> Note:

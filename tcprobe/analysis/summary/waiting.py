@@ -135,12 +135,18 @@ def kernel_steps(profile: Profile) -> float | None:
     """
     if profile.tuning is not None:
         return None
-    if profile.waiting and profile.waiting.length == "capture":
-        return 1.0
+    return 1.0 if profile.waiting and profile.waiting.length == "capture" else steps_of(profile)
+
+
+def steps_of(profile: Profile) -> float | None:
+    """Return how many steps the sums over the window are of; None where kernels of no step may be among them."""
     if profile.metadata.window.first is not None:
         return profile.counted_steps
+    if profile.waiting is not None and profile.waiting.length == "capture":
+        return None
     row = profile.figure("iterations_in_window")
-    return None if row is None or row["value"] is None else float(row["value"])
+    told = None if row is None else row["value"]
+    return float(told) if told else None
 
 
 def window_steps(profile: Profile) -> float | None:

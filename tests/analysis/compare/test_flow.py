@@ -113,6 +113,8 @@ def test_steps_that_differ_where_nothing_else_does_are_called_so() -> None:
     changed = slow.with_metadata(precision="mixed_float16")
     assert "nothing-else-differs" not in {note.code for note in pair(fast, changed).notes}
     assert "nothing-else-differs" not in {note.code for note in pair(fast, fast).notes}
+    (of_three,) = [note for note in pair(fast, changed, slow).notes if note.code == "nothing-else-differs"]
+    assert "the steps of run 2 and run 0 differ" in of_three.message  # run 1 has another precision
 
 
 @pytest.mark.parametrize(
