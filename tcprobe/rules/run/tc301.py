@@ -116,6 +116,10 @@ COMPILED: Final[dict[str | None, str]] = {
 """What to do about launches where XLA compiled the step already."""
 
 
+MOST_REPORTED_PCT: Final = 99.0
+"""Above it a share that DLProf reports, with one decimal, tells less than two digits of how long the GPU is busy."""
+
+
 def _way(work: HostWork, fields: Mapping[str, Any]) -> str:
     ways = COMPILED if work == "launch" and fields["compiled"] else WAYS[work]
     return words.said(ways, fields["framework"])
@@ -131,7 +135,9 @@ def _says(fields: Mapping[str, Any]) -> Template:
 def _waits(fields: Mapping[str, Any]) -> str:
     if fields["length"] == "capture":
         return "the GPU waits {idle_ns!d} of the {step_ns!d} captured, {idle_pct!p} (no step's length is known)"
-    return "the GPU waits {idle_ns!d} of a step of {step_ns!d}, {idle_pct!p}: it is busy {busy_ns!d}"
+    waits = "the GPU waits {idle_ns!d} of a step of {step_ns!d}, {idle_pct!p}"
+    told = fields["length"] != "reported" or fields["idle_pct"] <= MOST_REPORTED_PCT
+    return f"{waits}: it is busy {{busy_ns!d}}" if told else waits
 
 
 def _gap(fields: Mapping[str, Any]) -> str:
