@@ -49,11 +49,13 @@ assert sorted(zip(run.gemms.layer, run.gemms["pass"], run.gemms.m, run.gemms.n, 
 ]
 assert run.figure("flops_per_step")["value"] == 2 * 32 * 63 * (2 * 30 + 3 * 10)
 assert set(zip(run.bad_sizes.layer, run.bad_sizes["size"])) >= {("sequential/dense", 63), ("sequential/dense", 30)}
-assert run.notes == ()
+def of_the_graph(profile):  # a busy machine may add a note on a step that took long
+    return {note.code for note in profile.notes} & {"traced-before", "eager-here"}
+assert of_the_graph(run) == set()
 late = tcprobe.profile(lambda: model.train_on_batch(x, y), steps=2, timed=0, warmup=0, output="late")
-assert [note.code for note in late.notes] == ["traced-before"] and not hasattr(late, "gemms"), late.notes
+assert of_the_graph(late) == {"traced-before"} and not hasattr(late, "gemms"), late.notes
 eager = tcprobe.profile(lambda: tf.linalg.matmul(x, x, transpose_b=True), steps=2, timed=0, warmup=1, output="eager")
-assert [note.code for note in eager.notes] == ["eager-here"] and not hasattr(eager, "gemms"), eager.notes
+assert of_the_graph(eager) == {"eager-here"} and not hasattr(eager, "gemms"), eager.notes
 weight = tf.Variable(np.zeros((30, 8), "float32"))
 forward = tf.function(lambda: tf.linalg.matmul(x, weight))
 def taped():
@@ -61,7 +63,7 @@ def taped():
         loss = tf.reduce_sum(forward())
     tape.gradient(loss, weight)
 halves = tcprobe.profile(taped, steps=2, timed=0, warmup=1, output="taped")
-assert [note.code for note in halves.notes] == ["eager-here"] and not hasattr(halves, "gemms"), halves.notes
+assert of_the_graph(halves) == {"eager-here"} and not hasattr(halves, "gemms"), halves.notes
 calls = []
 weights = tf.Variable(np.zeros((30, 8), "float32"))
 @tf.function
@@ -83,7 +85,8 @@ watch = tcprobe.KerasCallback(steps=4, timed=9, warmup=3, output="fit")
 model.fit(np.zeros((640, 30), "float32"), np.zeros((640, 10), "float32"), batch_size=32, verbose=0, callbacks=[watch])
 assert len(watch.profile.steps) == 17
 assert watch.profile.figure("flops_per_step")["value"] == 2 * 32 * 63 * (2 * 30 + 3 * 10)
-assert watch.profile.steps.start_ns.diff().max() < 10**9  # writing the report is no part of the last step
+starts = watch.profile.steps.start_ns
+assert starts.iloc[-1] - starts.iloc[-2] < starts.iloc[1] - starts.iloc[0]  # one traces, none reports
 unused = tcprobe.KerasCallback(output="unused")
 assert unused.profile is None and not list(Path(".").glob("*unused*"))
 del unused
