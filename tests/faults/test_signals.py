@@ -20,7 +20,7 @@ ENDLESS = STEPS.format(steps=10_000, seconds=0.01)
 HANDLES = """
 import os, signal, sys
 def caught(number, frame):
-    print("CAUGHT", signal.Signals(number).name, flush=True)
+    print(f"CAUGHT {signal.Signals(number).name}\\n", end="", flush=True)  # one write: tcprobe speaks meanwhile
     if number == signal.SIGTERM:
         sys.exit(8)
 signal.signal(signal.SIGTERM, caught)
