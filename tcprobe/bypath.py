@@ -59,7 +59,7 @@ class StandalonePackage:
         if not (link and _linked(place, self.source)):
             _copy(self.source, place)
         for path in self.beside:
-            shutil.copy2(path, folder)
+            shutil.copyfile(path, folder / path.name)
         written.write_text(json.dumps(orders, indent=1) + "\n", encoding="utf-8")
         return (python, str(place), str(written))
 
@@ -73,7 +73,7 @@ def _copy(source: Path, place: Path) -> None:
     for path in sorted(source.rglob("*.py")):
         copy = place / path.relative_to(source)
         copy.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(path, copy)
+        shutil.copyfile(path, copy)
 
 
 def _linked(place: Path, source: Path) -> bool:

@@ -80,6 +80,7 @@ class CaptureRequest:
         step_function: name of the function that is one step, if the user named it.
         dlprof: settings of the capture with DLProf only.
         nsys: settings of the capture with Nsight Systems only.
+        umask: the workload's; None is that of this process.
     """
 
     target: Invocation
@@ -95,6 +96,7 @@ class CaptureRequest:
     step_function: str | None = None
     dlprof: DlprofOptions = field(default_factory=DlprofOptions)
     nsys: NsysOptions = field(default_factory=NsysOptions)
+    umask: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +113,7 @@ class Launch:
         profiler_version: version of the profiler, if it says so.
         wraps: whether the command that is started is the profiler, whose exit code need not be the workload's.
         notes: what this run will lack, known before it starts.
+        keeps: what the profiler's own files will hold that is the user's alone; empty if nothing.
     """
 
     argv: tuple[str, ...]
@@ -120,6 +123,7 @@ class Launch:
     profiler_version: str | None = None
     wraps: bool = False
     notes: tuple[Note, ...] = ()
+    keeps: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -36,6 +36,7 @@ class RunFolder:
         derived: whether tcprobe made up the final name, so that a number may be added if it is taken.
         identity: device and inode of the folder; another one lies at `path` where this one was removed or renamed.
         replaces: the earlier run folder of that name (device and inode) that it replaces; None if it replaces none.
+        rights: of the complete folder and those in it.
     """
 
     path: Path
@@ -43,15 +44,39 @@ class RunFolder:
     derived: bool
     identity: tuple[int, int] | None = None
     replaces: tuple[int, int] | None = None
+    rights: int = 0o700
 
 
-def make_folder(output: Path | None, label: str, force: bool = False) -> RunFolder:
+@contextmanager
+def private_files() -> Iterator[int]:
+    """Let nobody else read what this process makes in the block, and provide the umask that it had."""
+    umask = os.umask(0o077)
+    try:
+        yield umask
+    finally:
+        os.umask(umask)
+
+
+def set_modes(folder: Path, rights: int) -> None:
+    """Give a folder and every folder in it these rights, and files those of them that files have.
+
+    Profilers write under masks of their own: Nsight Systems lets everybody write. What the system refuses stays.
+    """
+    for place, _, names in os.walk(folder):
+        for path, mode in ((Path(place), rights), *((Path(place, name), rights & 0o666) for name in names)):
+            with suppress(OSError):
+                if not path.is_symlink():
+                    path.chmod(mode)
+
+
+def make_folder(output: Path | None, label: str, force: bool = False, share: bool = False) -> RunFolder:
     """Make the folder of a new run.
 
     Args:
         output: path of the complete folder; None derives ``tcprobe-runs/LABEL-UTC``.
         label: short name of the workload.
         force: whether to replace an earlier run folder at `output`; anything else there is never touched.
+        share: whether others may read the complete folder, as far as the umask lets them.
 
     Raises:
         OutputError: `output` exists, or the folder cannot be made or lacks free space.
@@ -61,9 +86,8 @@ def make_folder(output: Path | None, label: str, force: bool = False) -> RunFold
     with writing(final):
         final.parent.mkdir(parents=True, exist_ok=True)
         path = Path(tempfile.mkdtemp(prefix=_short(PARTIAL, final), dir=final.parent)).resolve()
-        path.chmod(0o777 & ~_umask())
         for name in ("raw", "probe"):
-            (path / name).mkdir()
+            (path / name).mkdir(0o700)
         free = shutil.disk_usage(path).free
     if free < LEAST_FREE_BYTES:
         shutil.rmtree(path, ignore_errors=True)
@@ -71,9 +95,10 @@ def make_folder(output: Path | None, label: str, force: bool = False) -> RunFold
             f"{final.parent}: only {free // 2**20} MB are free, and a run needs {LEAST_FREE_BYTES // 2**20} MB",
             "make room, or choose another place with --output",
         )
-    with suppress(OSError):  # room for the last files of the run, should the disk be full by then
+    with private_files() as umask, suppress(OSError):  # room for the run's last files, should the disk be full by then
         (path / RESERVE).write_bytes(bytes(RESERVED_BYTES))
-    return RunFolder(path, final, output is None, _identity(path), _identity(final) if force else None)
+    rights = 0o700 | 0o755 & ~umask if share else 0o700
+    return RunFolder(path, final, output is None, _identity(path), _identity(final) if force else None, rights)
 
 
 def was_replaced(folder: RunFolder) -> bool:
@@ -88,12 +113,6 @@ def _short(start: str, final: Path) -> str:
 
 def _stamp(label: str) -> str:
     return f"{re.sub(r'[^A-Za-z0-9._-]+', '_', label).strip('.') or 'workload'}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
-
-
-def _umask() -> int:
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
 
 
 def _free(wanted: Path) -> Path:
@@ -181,6 +200,7 @@ def seal(folder: RunFolder) -> Path:
     """
     with suppress(OSError):
         (folder.path / RESERVE).unlink(missing_ok=True)
+    set_modes(folder.path, folder.rights)
     if not os.path.lexists(folder.path):
         raise OutputError(
             f"{folder.path}: is gone: it was removed or renamed while the workload ran",

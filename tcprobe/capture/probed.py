@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from tcprobe.bypath import PROBE
 from tcprobe.capture import environment
-from tcprobe.capture.base import CaptureRequest
+from tcprobe.capture.base import CaptureRequest, Launch
 from tcprobe.capture.environment import PROBE_SINCE, PythonInfo
+from tcprobe.capture.process import Ended, Watcher, run_workload
 from tcprobe.errors import ToolError, writing
 from tcprobe.jsonfile import read_object
 from tcprobe.masking import mask_words, secrets_in
-from tcprobe.probe.constants import OTHERS, SECRET_WORDS, SKIPPED_STEPS, WINDOW_BYTES, WINDOW_SECONDS, WINDOW_STEPS
+from tcprobe.probe.constants import OTHERS, SKIPPED_STEPS, WINDOW_BYTES, WINDOW_SECONDS, WINDOW_STEPS, WORDS
 from tcprobe.schema.profile import Note
 
 CONFIG: Final = "config.json"
@@ -37,7 +38,10 @@ def install_probe(request: CaptureRequest, profile: bool, **other: Any) -> tuple
     home = request.folder / "probe"
     with writing(home):
         wanted = {**orders(request, profile), **other}
-        return PROBE.command(request.python, home / "src", wanted, home / CONFIG, link=False)
+        command = PROBE.command(request.python, home / "src", wanted, home / CONFIG, link=False)
+        if wanted["masked"]:
+            _hand_over(home / WORDS, request.target.args)
+    return command
 
 
 class Unprobed(NamedTuple):
@@ -51,6 +55,12 @@ class Unprobed(NamedTuple):
         """Say what the run will lack."""
         message = f"the probe did not watch this run: {self.why}: no layers, source lines and badly sized layers"
         return Note("no-probe", message, self.remedy)
+
+
+def kept_by_profiler(unprobed: Unprobed | None) -> str:
+    """Return what Nsight Systems, also below DLProf, stores that no option of it leaves out."""
+    own = "and its arguments, " if unprobed else ""  # the probe has them from a file, which no profiler sees
+    return f"the whole environment of the workload, {own}passwords included"
 
 
 def why_no_probe(request: CaptureRequest) -> Unprobed | None:
@@ -114,18 +124,27 @@ def _masked(request: CaptureRequest, argv: Sequence[str]) -> list[int]:
     return [place for place, word in enumerate(request.target.args) if argv[place] != word]
 
 
-def secret_words(request: CaptureRequest) -> dict[str, str]:
-    """Return the variable that carries to the probe what config.json has masked; empty where nothing is.
+def _hand_over(path: Path, args: Sequence[str]) -> None:
+    """Write the real words of a command line for the probe; `run` removes them when the run has ended.
 
-    The environment reaches every process of a launcher, late and restarted ones too, and leaves nothing on a disk.
-    Its value is one word of letters, which no shell on the way takes apart.
+    A file reaches every process of a launcher, late and restarted ones too. What stands in the environment or on a
+    command line, Nsight Systems writes into its reports.
     """
-    args = request.target.args
-    places = _masked(request, mask_words(args))
-    if not places:
-        return {}
-    held = {"words": {str(place): args[place] for place in places}, "secrets": secrets_in(args)}
-    return {SECRET_WORDS: base64.urlsafe_b64encode(json.dumps(held).encode("ascii")).decode("ascii")}
+    path.touch(0o600)
+    path.write_text(json.dumps({"argv": list(args), "secrets": secrets_in(args)}), encoding="utf-8")
+
+
+def run(request: CaptureRequest, launch: Launch, stdout_to_stderr: bool, watch: Watcher | None) -> Ended:
+    """Run a workload that the probe may watch until it ends, and leave no secret of its command line behind.
+
+    Raises:
+        ToolError: it cannot be started.
+    """
+    try:
+        return run_workload(launch, stdout_to_stderr, watch, lambda: running(request.folder) is not None, request.umask)
+    finally:
+        with suppress(OSError):  # the folder was moved away or is read-only: reports say that the file is there
+            (request.folder / "probe" / WORDS).unlink(missing_ok=True)
 
 
 def other_processes(folder: Path) -> Iterator[Note]:

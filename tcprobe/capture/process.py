@@ -42,6 +42,7 @@ def run_workload(
     stdout_to_stderr: bool = False,
     watch: Watcher | None = None,
     goes_on: Callable[[], bool] = lambda: False,
+    umask: int | None = None,
 ) -> Ended:
     """Start `launch` and wait until it ends; it inherits standard input, output and error.
 
@@ -54,6 +55,7 @@ def run_workload(
         stdout_to_stderr: move its standard output to standard error, so that ours holds only the report.
         watch: function to call several times per second while it runs.
         goes_on: says whether the workload still runs, although the command that started it has ended.
+        umask: the mask of its process; None leaves it ours.
 
     Raises:
         ToolError: it cannot be started.
@@ -65,7 +67,7 @@ def run_workload(
     start = time.monotonic_ns()
     signals = WorkloadSignals(own_group, launch.forward_interrupt, launch.workload)
     with told_of_children(), handled(signals.handlers()):
-        child = _start(launch, own_group, stdout_to_stderr)
+        child = _start(launch, own_group, stdout_to_stderr, umask)
         signals.started(child)
         while (code := _wait(child)) is None:
             watch = _watched(watch)
@@ -101,7 +103,7 @@ def in_foreground() -> bool:
         os.close(terminal)
 
 
-def _start(launch: Launch, own_group: bool, stdout_to_stderr: bool) -> subprocess.Popen[bytes]:
+def _start(launch: Launch, own_group: bool, stdout_to_stderr: bool, umask: int | None) -> subprocess.Popen[bytes]:
     # A group in the background of a terminal would be stopped at its first read from it.
     asks_terminal = launch.forward_interrupt and launch.workload is None
     no_input = own_group and not asks_terminal and os.isatty(0)
@@ -110,6 +112,7 @@ def _start(launch: Launch, own_group: bool, stdout_to_stderr: bool) -> subproces
             list(launch.argv),
             env={**os.environ, **launch.environment},
             process_group=0 if own_group else None,
+            umask=-1 if umask is None else umask,
             stdin=subprocess.DEVNULL if no_input else None,
             stdout=sys.stderr.fileno() if stdout_to_stderr else None,
         )

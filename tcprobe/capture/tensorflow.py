@@ -8,7 +8,7 @@ from typing import Any
 
 from tcprobe.capture import environment
 from tcprobe.capture.base import CaptureRequest, Collected, Launch
-from tcprobe.capture.probed import install_probe, no_probe_in, other_processes, read_probe, secret_words, unfinished
+from tcprobe.capture.probed import install_probe, no_probe_in, other_processes, read_probe, unfinished
 from tcprobe.errors import ToolError
 from tcprobe.foreign import below
 from tcprobe.schema.profile import Note
@@ -32,7 +32,6 @@ def prepare(request: CaptureRequest) -> Launch:
     if not holds.runs_probe:
         raise ToolError(f"{request.python}: {no_probe_in(holds)}", "choose another --python")
     chosen = environment.variables(request.precision, request.xla, request.device, holds.tensorflow)
-    chosen |= secret_words(request)
     command = install_probe(request, profile=True)
     # A launcher may start with a clean environment (a container, ssh): `env` sets ours on its far side.
     inside = ("env", *(f"{name}={value}" for name, value in chosen.items())) if request.launcher else ()

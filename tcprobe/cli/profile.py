@@ -46,6 +46,7 @@ def profile(
     launcher: p.LauncherOption = "",
     output: p.FolderOption = None,
     force: p.ForceOption = False,
+    share: p.ShareOption = False,
     target_gpu: p.TargetOption = None,
     metric_pattern: p.PatternOption = None,
     step_function: p.StepFunctionOption = None,
@@ -77,7 +78,7 @@ def profile(
             tuple(words or ()), profiler, precision, xla, iter_start, iter_stop, device, python,
             o.split("--launcher", launcher), output, force, target_gpu, tuple(metric_pattern or ()), step_function,
             DlprofOptions(key_node, mode, delay, duration, o.split("--dlprof-args", dlprof_args)),
-            NsysOptions(o.split("--nsys-args", nsys_args), with_xspace), step_range,
+            NsysOptions(o.split("--nsys-args", nsys_args), with_xspace), step_range, share=share,
         )  # fmt: skip
         outcome = run(wanted, on_stdout, say)
         _show(outcome, to)

@@ -14,7 +14,7 @@ from tcprobe.analysis import Options
 from tcprobe.capture import CAPTURES, environment, folder, process, signals
 from tcprobe.capture.base import Capture, CaptureRequest, Collected, DlprofOptions, Invocation, Launch, NsysOptions
 from tcprobe.capture.nsys.build import INSTALL
-from tcprobe.capture.probed import read_probe, running
+from tcprobe.capture.probed import read_probe, run
 from tcprobe.errors import MeasurementFailed, OutputError, TcprobeError, ToolError, UsageError
 from tcprobe.flows import run_record
 from tcprobe.flows.patterns import checked
@@ -83,6 +83,7 @@ class ProfileOptions:
         step_range: regular expression for the names of the ranges that are steps; None leaves that to the reader.
         key_node: how the key node was found, for run.json; None where nobody searched.
         notes: what is known of the run before it begins.
+        share: let others read the run folder.
     """
 
     words: tuple[str, ...]
@@ -104,6 +105,7 @@ class ProfileOptions:
     step_range: str | None = None
     key_node: dict[str, Any] | None = None
     notes: tuple[Note, ...] = ()
+    share: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,33 +169,39 @@ def profile(
     target, workload = find_workload(options.words)
     _check_tensorflow(options, workload)
     target = replace(target, label=mask_text(target.label))
-    home = folder.make_folder(options.output, target.label, options.force)
-    with ExitStack() as unstarted:
-        unstarted.callback(folder.discard, home)
-        request = _request(options, target, workload, home.path)
-        capture = choose_capture(options, request)
-        launch = capture.prepare(request)
-        asked = _asked(options, request, workload, capture.NAME)
-        record = run_record.begin(request, launch, asked)
-        folder.write_record(home.path, _masked(record, options))
-        say(f"running {target.label} under {TITLES.get(capture.NAME, capture.NAME)}")
-        unstarted.pop_all()
-    with signals.held():
-        ended = _run(capture, request, launch, stdout_to_stderr, home)
-        collected = _collected(capture, request, ended.exit_code)
-        collected = replace(collected, notes=(*options.notes, *launch.notes, *collected.notes))
-        whole = run_record.finish(record, ended, collected, read_probe(home.path), launch.wraps)
-        code = ended.exit_code if collected.workload_code is None else collected.workload_code
-        if options.nsys.with_xspace:
-            mask = partial(_masked, options=options)
-            whole = SecondRun(request, asked, mask, stdout_to_stderr, say).follow(whole, ended, code)
-        final, full = _sealed(home, whole, options)
-    outcome = None
-    try:
-        outcome = _measured(_report(final, options, ProfileOutcome(final, code, ended.interrupted)), collected)
-    finally:
-        if outcome is None:
-            say(f"run folder kept: {final}")
+    home = folder.make_folder(options.output, target.label, options.force, options.share)
+    with folder.private_files() as umask:
+        with ExitStack() as unstarted:
+            unstarted.callback(folder.discard, home)
+            request = replace(_request(options, target, workload, home.path), umask=umask)
+            capture = choose_capture(options, request)
+            launch = capture.prepare(request)
+            asked = _asked(options, request, workload, capture.NAME)
+            record = run_record.begin(request, launch, asked)
+            folder.write_record(home.path, _masked(record, options))
+            say(f"running {target.label} under {TITLES.get(capture.NAME, capture.NAME)}")
+            if launch.keeps:
+                say(
+                    f"raw/{capture.NAME} of the run folder will hold {launch.keeps}: leave it out when you pass that on"
+                )
+            unstarted.pop_all()
+        with signals.held():
+            ended = _run(capture, request, launch, stdout_to_stderr, home)
+            collected = _collected(capture, request, ended.exit_code)
+            collected = replace(collected, notes=(*options.notes, *launch.notes, *collected.notes))
+            whole = run_record.finish(record, ended, collected, read_probe(home.path), launch.wraps)
+            code = ended.exit_code if collected.workload_code is None else collected.workload_code
+            if options.nsys.with_xspace:
+                mask = partial(_masked, options=options)
+                whole = SecondRun(request, asked, mask, stdout_to_stderr, say).follow(whole, ended, code)
+            final, full = _sealed(home, whole, options)
+        outcome = None
+        try:
+            outcome = _measured(_report(final, options, ProfileOutcome(final, code, ended.interrupted)), collected)
+        finally:
+            folder.set_modes(final, home.rights)
+            if outcome is None:
+                say(f"run folder kept: {final}")
     return replace(outcome, failure=full or outcome.failure)
 
 
@@ -357,7 +365,7 @@ def _run(
     """Run the workload; one that cannot be started leaves no folder, and any other keeps it whatever happens."""
     watch = process.progress_watcher(request.folder, getattr(capture, "progress", None))
     try:
-        return process.run_workload(launch, stdout_to_stderr, watch, lambda: running(request.folder) is not None)
+        return run(request, launch, stdout_to_stderr, watch)
     except ToolError:
         folder.discard(home)
         raise

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from tcprobe.capture import folder, process, tensorflow
 from tcprobe.capture.base import CaptureRequest
-from tcprobe.capture.probed import read_probe, running
+from tcprobe.capture.probed import read_probe, run
 from tcprobe.errors import TcprobeError, writing
 from tcprobe.flows import run_record
 from tcprobe.probe.constants import WITH_XSPACE
@@ -70,7 +70,7 @@ class SecondRun:
         record = run_record.begin(request, launch, {**self.asked, "profiler": tensorflow.NAME})
         folder.write_record(request.folder, self.masked(record))
         watch = process.progress_watcher(request.folder)
-        ended = process.run_workload(launch, self.stdout_to_stderr, watch, lambda: running(request.folder) is not None)
+        ended = run(request, launch, self.stdout_to_stderr, watch)
         collected = tensorflow.collect(request, ended.exit_code)
         whole = self.masked(run_record.finish(record, ended, collected, read_probe(request.folder), launch.wraps))
         folder.write_last_record(request.folder, whole, whole)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import os
 from typing import Any, Dict, List, NamedTuple, Optional
 
-from .constants import SECRET_WORDS, SKIPPED_STEPS, WINDOW_BYTES, WINDOW_SECONDS, WINDOW_STEPS
+from .constants import SKIPPED_STEPS, WINDOW_BYTES, WINDOW_SECONDS, WINDOW_STEPS, WORDS
 
 
 class Config(NamedTuple):
@@ -32,7 +31,8 @@ class Config(NamedTuple):
     metric_patterns: List[str] = []
     steps_min_skip: int = SKIPPED_STEPS
     audit: Dict[str, Any] = {}
-    secrets: List[str] = []  # what no file may hold; from the environment
+    umask: Optional[int] = None
+    secrets: List[str] = []  # what no file may hold; from words.json
 
     def mask(self, text: str) -> str:
         """Return `text` without the secrets of the command line."""
@@ -42,7 +42,7 @@ class Config(NamedTuple):
 
 
 class SecretsGoneError(Exception):
-    """Words of the workload's command line that config.json has masked are not in the environment."""
+    """The file with the words of the workload's command line that config.json has masked cannot be read."""
 
 
 def load_config(path: str) -> Config:
@@ -52,26 +52,25 @@ def load_config(path: str) -> Config:
         OSError: it cannot be read.
         ValueError: it is not JSON.
         KeyError: ``out``, ``raw`` or ``target`` is missing.
-        SecretsGoneError: words of the command line are masked, and the environment does not hold them.
+        SecretsGoneError: words of the command line are masked, and words.json is missing or damaged.
     """
     with open(path, encoding="utf-8") as file:
         data = json.load(file)
     config = parse_config(data, os.environ.get("TCPROBE_STEP_FUNCTION"))
-    masked = data.get("masked")
-    return _revealed(config, masked, os.environ.get(SECRET_WORDS, "")) if masked else config
+    return _revealed(config, os.path.join(os.path.dirname(path), WORDS)) if data.get("masked") else config
 
 
-def _revealed(config: Config, masked: List[int], carried: str) -> Config:
-    """Return the orders with the workload's real words; every process takes them anew, a restarted one too."""
+def _revealed(config: Config, path: str) -> Config:
+    """Return the orders with the workload's real words; every process reads them anew, a restarted one too.
+
+    They come in a file, not in the environment or on the command line, which Nsight Systems writes into its reports.
+    """
     try:
-        held = json.loads(base64.urlsafe_b64decode(carried.encode("ascii")))
-        words = {int(place): str(word) for place, word in held["words"].items()}
-    except (ValueError, KeyError, TypeError, AttributeError):
-        words = {}
-    if words.keys() != set(masked):
-        raise SecretsGoneError
-    argv = [words.get(place, word) for place, word in enumerate(config.argv)]
-    return config._replace(argv=argv, secrets=[str(secret) for secret in held["secrets"]])
+        with open(path, encoding="utf-8") as file:
+            held = json.load(file)
+        return config._replace(argv=list(map(str, held["argv"])), secrets=list(map(str, held["secrets"])))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise SecretsGoneError("%s (%s)" % (path, getattr(error, "strerror", None) or type(error).__name__))
 
 
 def parse_config(data: Dict[str, Any], step_function: Optional[str] = None) -> Config:

@@ -24,8 +24,8 @@ PARTIAL = ".partial-"
 OTHERS = "others"
 # In the folder of a run under Nsight Systems, that of a second run, under a framework's own profiler.
 WITH_XSPACE = "with-xspace"
-# The variable that carries words of the command line which config.json has masked.
-SECRET_WORDS = "TCPROBE_SECRET_WORDS"
+# Beside config.json while the run lasts: the words of the command line, of which config.json has masked some.
+WORDS = "words.json"
 # The domain of the probe's NVTX ranges, and the range that a tool's recording begins and ends with.
 DOMAIN = "tcprobe"
 WINDOW_RANGE = "tcprobe window"

@@ -42,7 +42,7 @@ class Probe:
     """
 
     def __init__(self, config: Config, framework: Callable[[Core], Framework]) -> None:
-        os.makedirs(config.out, exist_ok=True)
+        os.makedirs(config.out, 0o700, exist_ok=True)
         self.config = config
         self.exit_code: Optional[int] = None
         self.gaps = Gaps(config.mask)

@@ -9,7 +9,7 @@ import threading
 from typing import Any, Callable, List, Set
 
 from .config import Config, SecretsGoneError, load_config
-from .constants import OTHERS, SECRET_WORDS
+from .constants import OTHERS
 from .core.framework import Core, Framework
 from .probe import Probe
 from .script import script
@@ -29,10 +29,10 @@ def run_probed(arguments: List[str], before: Set[str]) -> None:
         sys.exit("usage: python tcprobe_probe config.json")
     try:
         config = load_config(arguments[0])
-    except SecretsGoneError:
+    except SecretsGoneError as error:
         sys.exit(
-            "tcprobe: the workload was not started: secrets of its command line are passed in the variable %s, "
-            "and it does not hold them here: let the launcher pass it on" % SECRET_WORDS
+            "tcprobe: the workload was not started: its command line has secrets, which are passed in a file that "
+            "lasts as long as the run and cannot be read here: %s" % error
         )
     except (OSError, ValueError, KeyError, TypeError) as error:
         sys.exit("tcprobe: %s: not a configuration of the probe (%s: %s)" % (arguments[0], type(error).__name__, error))
@@ -41,6 +41,8 @@ def run_probed(arguments: List[str], before: Set[str]) -> None:
 
         run_audit(config, before)
         return
+    if config.umask is not None:
+        os.umask(config.umask)
     probe = _start(_apart(config, arguments[0]))
     script.set_path(config.kind, config.name)
     script.unshadow(script.folder_of(config.kind, config.name), before)

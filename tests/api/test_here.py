@@ -35,6 +35,7 @@ assert [dict(vars(one)) for one in hooked] == before
 assert list(run.steps.kind) == ["warm-up"] * 3 + ["measured"] * 9 + ["profiled"] * 4 + ["after"]
 assert run.figure("step_time_ns")["value"] > 0
 assert len(run.host_ops)
+assert {p.stat().st_mode & 0o777 for p in Path("run").rglob("*")} == {0o700, 0o600}
 try:
     run.kernels
     raise SystemExit("a CPU has no kernels")

@@ -38,13 +38,21 @@ def test_a_folder_lies_beside_its_final_name_until_it_is_sealed(tmp_path: Path) 
     assert json.loads((tmp_path / "a/run/run.json").read_text()) == {"tcprobe": "1"}
 
 
-def test_a_folder_is_as_open_as_the_umask_says(tmp_path: Path) -> None:
-    before = os.umask(0o027)
-    try:
-        home = folder.make_folder(tmp_path / "run", "x")
-    finally:
-        os.umask(before)
-    assert stat.S_IMODE(home.path.stat().st_mode) == 0o750
+def test_a_folder_is_its_owners_alone_but_where_it_is_shared(tmp_path: Path) -> None:
+    for share, rights in ((False, 0o700), (True, 0o750)):
+        before = os.umask(0o027)
+        try:
+            home = folder.make_folder(tmp_path / "run", "x", share=share)
+            (home.path / "raw/made").touch(0o666)
+            (home.path / "raw/made").chmod(0o666)
+            (home.path / "raw/link").symlink_to(tmp_path)
+        finally:
+            os.umask(before)
+        assert [stat.S_IMODE(p.stat().st_mode) for p in (home.path, home.path / "raw")] == [0o700] * 2
+        final = folder.seal(home)
+        modes = [stat.S_IMODE(p.stat().st_mode) for p in (final, final / "raw", final / "raw/made", tmp_path)]
+        assert modes == [rights, rights, rights & 0o666, 0o700]
+        shutil.rmtree(final)
 
 
 def test_a_derived_name_holds_the_label_and_the_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,9 +20,9 @@ from tcprobe.capture.dlprof.build import DLPROF, Build, ask_build
 from tcprobe.capture.environment import NAMED_OPS
 from tcprobe.capture.probed import (
     install_probe,
+    kept_by_profiler,
     other_processes,
     read_probe,
-    secret_words,
     unfinished,
     unwatched,
     why_no_probe,
@@ -78,11 +78,9 @@ def prepare(request: CaptureRequest) -> Launch:
         folder.mkdir(parents=True, exist_ok=True)
     chosen = {**environment.variables(request.precision, request.xla, request.device, None), NAMED_OPS: "1"}
     unprobed = why_no_probe(request)
-    if not unprobed:
-        chosen |= secret_words(request)
     # A launcher may start with a clean environment (a container, ssh): `env` sets ours on its far side.
     inside = ("env", *(f"{name}={value}" for name, value in chosen.items())) if request.launcher else ()
-    workload = unwatched(request, unprobed) if unprobed else install_probe(request, profile=False)
+    workload = unwatched(request, unprobed) if unprobed else install_probe(request, profile=False, umask=request.umask)
     return Launch(
         argv=(*request.launcher, *inside, DLPROF, *flags(build, request), *workload),
         environment=chosen,
@@ -90,6 +88,7 @@ def prepare(request: CaptureRequest) -> Launch:
         profiler_version=build.version,
         wraps=True,
         notes=(unprobed.note,) if unprobed else (),
+        keeps=kept_by_profiler(unprobed),
     )
 
 

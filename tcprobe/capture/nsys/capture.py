@@ -20,10 +20,10 @@ from tcprobe.capture.nsys.build import NSYS, Build, ask_build
 from tcprobe.capture.probed import (
     Unprobed,
     install_probe,
+    kept_by_profiler,
     other_processes,
     read_probe,
     running,
-    secret_words,
     unfinished,
     unwatched,
     why_no_probe,
@@ -90,8 +90,6 @@ def prepare(request: CaptureRequest) -> Launch:
     plan = _Plan(build, own, why_no_probe(request))
     holds = environment.ask_interpreter(request.python, request.launcher)
     chosen = environment.variables(request.precision, request.xla, request.device, holds.tensorflow) | {NAMED_OPS: "1"}
-    if not plan.unprobed:
-        chosen |= secret_words(request)
     # A launcher may start with a clean environment (a container, ssh): `env` sets ours on its far side.
     inside = ("env", *(f"{name}={value}" for name, value in chosen.items())) if request.launcher else ()
     return Launch(
@@ -101,6 +99,7 @@ def prepare(request: CaptureRequest) -> Launch:
         profiler_version=build.version,
         wraps=True,
         notes=(plan.unprobed.note,) if plan.unprobed else (),
+        keeps=kept_by_profiler(plan.unprobed),
     )
 
 
@@ -130,7 +129,7 @@ def _workload(plan: _Plan, request: CaptureRequest) -> tuple[str, ...]:
     if plan.unprobed:
         return unwatched(request, plan.unprobed)
     # How large the recording is cannot be told while it grows: steps and seconds alone end the window.
-    orders = {"nvtx": True, "tool": True, "window_bytes": ENDLESS}
+    orders = {"nvtx": True, "tool": True, "window_bytes": ENDLESS, "umask": request.umask}
     if not plan.windowed:
         orders |= {"window_steps": ENDLESS, "window_seconds": ENDLESS}
     return install_probe(request, profile=True, **orders)

@@ -132,7 +132,8 @@ def notes(recorded: Recorded, probe: Mapping[str, object], exit_code: int, iter_
         )
     yield Note(
         "private-files",
-        "the files in raw/nsys hold the whole environment of the run, passwords included, and all that it printed",
+        f"{' and '.join(path.name for path in (*recorded.reports, *recorded.databases))} in raw/nsys hold the whole "
+        "environment of the run, passwords included, all that it printed, and its arguments where no probe ran",
         "leave that folder out when you pass the run folder on",
         "note",
     )

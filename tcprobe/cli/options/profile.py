@@ -81,6 +81,7 @@ FolderOption = Annotated[
     Path | None,
     typer.Option("--output", metavar="DIR", help="Run folder to write. Default: tcprobe-runs/WORKLOAD-TIME."),
 ]
+ShareOption = Annotated[bool, typer.Option("--share", help="Let others read the run folder. Default: its owner alone.")]
 ForceOption = Annotated[bool, typer.Option("--force", "-f", help="Replace an earlier run folder, and the file of -o.")]
 TargetOption = Annotated[
     str | None,

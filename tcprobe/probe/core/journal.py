@@ -43,14 +43,19 @@ def write_atomically(path: str, text: str) -> None:
     """Write `text` to `path` so that a reader sees the old file or the new one, never a part; make its folder anew."""
     partial = "%s.%d.partial" % (path, os.getpid())
     try:
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        with open(partial, "w", encoding="utf-8", newline="") as file:
+        os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
+        with open(partial, "w", encoding="utf-8", newline="", opener=_private) as file:
             file.write(text)
         os.replace(partial, path)
     except OSError:
         with contextlib.suppress(OSError):
             os.remove(partial)
         raise
+
+
+def _private(path: str, flags: int) -> int:
+    """Open a file that only its owner may read, whatever the umask: Nsight Systems sets that to 0."""
+    return os.open(path, flags, 0o600)
 
 
 def _lines(rows: Any) -> str:

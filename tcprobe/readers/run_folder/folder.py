@@ -15,7 +15,7 @@ from tcprobe.foreign import is_file, walk
 from tcprobe.foreign import read as read_bytes
 from tcprobe.jsonfile import MOST_BYTES, read_object
 from tcprobe.masking import mask_tree
-from tcprobe.probe.constants import PARTIAL, RECORD, WITH_XSPACE
+from tcprobe.probe.constants import PARTIAL, RECORD, WITH_XSPACE, WORDS
 from tcprobe.readers.base import Refusal
 from tcprobe.readers.merge import merge
 from tcprobe.readers.run_folder.graph import damaged, read_graph, read_metrics, read_scopes, read_steps
@@ -32,6 +32,11 @@ NO_GRAPH: Final = "the probe recorded no GEMM-like op of a training function"
 NO_SCOPES: Final = "the probe recorded no scope of a Keras layer"
 NO_PROBE: Final = "the probe did not watch this run"
 NO_METRICS: Final = "the workload logged no figure that a pattern finds"
+SECRETS_LEFT: Final = Note(
+    "secrets-left",
+    f"probe/{WORDS} holds the secrets of the command line: tcprobe removes it when it sees a run end",
+    "remove that file once the workload has ended",
+)
 FROM_PROBE: Final = ("window", "peak_gpu_memory_bytes")
 """What run.json has from the probe once the run has ended."""
 FROM_PROFILER: Final = (
@@ -197,7 +202,8 @@ def _notes(folder: Path, run: dict[str, Any], probe: dict[str, Any]) -> list[Not
         Note("probe-gap", f"not recorded: {gap.get('hook')}: {gap.get('reason')}", None, "note")
         for gap in _dicts(source.get("gaps"))
     ]
-    return [*_ending(folder, run, probe), *said, *gaps]
+    left = [SECRETS_LEFT] if is_file(folder / "probe" / WORDS) else []
+    return [*_ending(folder, run, probe), *left, *said, *gaps]
 
 
 def _known(note: Note, run: dict[str, Any], said: Sequence[Note]) -> bool:
