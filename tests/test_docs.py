@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from docs import make_reliability
 from tcprobe.cli.app import application
 from tests.support import ROOT
 
+PAGES = sorted(p.name for p in ROOT.glob("*.md"))
 DOCS = {p.name: p.read_text(encoding="utf-8") for p in (ROOT / "docs").glob("*.md")}
 COMMAND = typer.main.get_command(application())
 VERBS = sorted(COMMAND.commands)  # type: ignore[attr-defined]
@@ -38,11 +40,17 @@ def test_every_environment_variable_is_documented(verb: str) -> None:
     assert not [n for n in names if n not in DOCS[f"{verb}.md"]]
 
 
-@pytest.mark.parametrize("name", ["README.md", *sorted(f"docs/{n}" for n in DOCS)])
+@pytest.mark.parametrize("name", [*PAGES, *sorted(f"docs/{n}" for n in DOCS)])
 def test_links_lead_somewhere(name: str) -> None:
     page = ROOT / name
     links = re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text(encoding="utf-8"))
     assert not [link for link in links if not (page.parent / link).exists()]
+
+
+def test_every_page_is_in_the_source_distribution() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    assert set(PAGES) <= set(project["tool"]["hatch"]["build"]["targets"]["sdist"]["include"])
+    assert "(SECURITY.md)" in (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def imports() -> list[str]:

@@ -28,19 +28,24 @@ def steps_by_phase(profile: Profile) -> list[NDArray[np.bool_]]:
     """Return for each phase which rows of `steps` are of it and may be typical; of a run of one phase all of them.
 
     A later phase traces in its first steps, and the last step of a phase ends with what another phase begins with.
-    Steps that the probe calls warm-up count in phases that have no others: the profiler was opened after them.
+    Steps that the probe calls warm-up count in phases, and in runs, that have no others: the profiler was opened after
+    them, or never.
     """
     steps, phases = profile.require("steps"), profile.require("phases")
     numbers, warm = steps.numbers("step"), steps.names("kind").among("warm-up")
     if len(phases) < FEWEST:
-        return [~warm]
+        return [_settled(np.ones(len(steps), np.bool_), warm, numbers)]
     row = phase_rows(phases, numbers)
     found = []
     for each, (first, last) in enumerate(zip(phases.values("first_step"), phases.values("last_step"), strict=True)):
         mine = (row == each) & (numbers >= int(first or 0) + SKIPPED_STEPS * (each > 0))
         mine &= (numbers < int(last or 0)) | (each == len(phases) - 1)
-        found.append(mine & ~warm if (mine & ~warm).any() else mine & (numbers >= SKIPPED_STEPS))
+        found.append(_settled(mine, warm, numbers))
     return found
+
+
+def _settled(mine: NDArray[np.bool_], warm: NDArray[np.bool_], numbers: FloatArray) -> NDArray[np.bool_]:
+    return mine & ~warm if (mine & ~warm).any() else mine & (numbers >= SKIPPED_STEPS)
 
 
 def in_phase(profile: Profile, steps: IntArray | FloatArray) -> NDArray[np.bool_]:

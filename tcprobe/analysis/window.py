@@ -66,7 +66,7 @@ def choose_window(
 
 def _given(profile: Profile, found: Iterations, options: Options) -> tuple[int, int]:
     """Return the iterations asked for; an end that is not given is where the profiled or settled ones end."""
-    first, last = _probed(profile, found) or _detected(found, profile.metadata.format)
+    first, last = _probed(profile, found) or _detected(profile, found)
     stop = int(found.last_steps[last]) if options.iter_stop is None else options.iter_stop
     start = min(int(found.numbers[first]), stop) if options.iter_start is None else options.iter_start
     stop = max(start, stop)
@@ -82,7 +82,7 @@ def _chosen(
     """Return the first and last iteration that count where nobody asks for others, and what was left out."""
     probed = _probed(profile, found)
     if probed is None:
-        first, last = _detected(found, profile.metadata.format)
+        first, last = _detected(profile, found)
         basis: WindowBasis = "detected" if len(found.numbers) >= FEWEST_TO_DETECT else "all steps"
         return *_without(first, last, tuned), basis, _left_out(found, (first, last), tuned, *TUNED)
     first, last, notes = _of_one_phase(profile, found, probed)
@@ -305,13 +305,14 @@ def _probed(profile: Profile, found: Iterations) -> tuple[int, int] | None:
     return (int(inside[0]), int(inside[-1])) if len(inside) else None
 
 
-def _detected(found: Iterations, format_: str) -> tuple[int, int]:
+def _detected(profile: Profile, found: Iterations) -> tuple[int, int]:
     """Return the first and last iteration between warm-up and a cut-off tail; all of few."""
     count = len(found.numbers)
     if count < FEWEST_TO_DETECT:
         return 0, count - 1
     deviates = _deviating(found)
-    if format_.startswith("dlprof"):
+    deviates[-1] |= profile.is_unprofiled  # nobody saw it end
+    if profile.metadata.format.startswith("dlprof"):
         deviates[0] |= found.numbers[0] == 0  # DLProf counts the start-up of the process into iteration 0
     first = int(np.argmin(deviates[:-1])) if not deviates[:-1].all() else 0
     last = count - 2 if deviates[-1] and first <= count - 2 else count - 1

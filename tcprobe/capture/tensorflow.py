@@ -68,7 +68,7 @@ def _probe_notes(probe: dict[str, Any], found: bool, exit_code: int) -> Iterator
     elif "replaced" in said:
         return  # what runs now is not known
     elif not probe.get("tensorflow"):
-        yield _no_tensorflow()
+        yield _no_tensorflow(bool(count))
     elif not count and exit_code:
         yield Note("no-steps", "the workload ended before a training step was found", None)
     elif not count and "no-steps" not in said:
@@ -94,9 +94,11 @@ def _no_steps() -> Note:
     )
 
 
-def _no_tensorflow() -> Note:
+def _no_tensorflow(stepped: bool) -> Note:
+    missing = "graph and kernels" if stepped else "steps, graph and kernels"
+    steps = "; the steps are those that it marks itself" if stepped else ""
     return Note(
         "no-tensorflow",
-        "the workload did not import TensorFlow: steps, graph and kernels were not recorded",
+        f"the workload did not import TensorFlow: {missing} were not recorded{steps}",
         "profile it with --profiler nsys (Nsight Systems), which records any framework",
     )

@@ -187,6 +187,12 @@ class Profile:
         return next((row for row in self.require("summary").rows() if row["metric"] == metric), None)
 
     @property
+    def is_unprofiled(self) -> bool:
+        """Whether it is a run folder for which no profiler recorded anything: its iterations are the probe's steps."""
+        recorded = (name for name in self.tables if TABLES[name].capture and name != "step_marks")
+        return self.metadata.format == "run_folder" and not any(recorded) and "kernels" not in self.tables
+
+    @property
     def marked_steps(self) -> int | None:
         """Return how many steps the window holds; None if the source marks none."""
         table = self.require("iterations")

@@ -180,7 +180,7 @@ THREADS: Final = T(
 )
 STEP_MARKS: Final = T(
     "step_marks",
-    "one step as the profile itself marks it (trace annotation, NVTX range, key node)",
+    "one step as the profile itself marks it (trace annotation, NVTX range, key node), or `steps` if none did",
     (
         C("iteration", "int", "number of the step", nullable=False),
         C("name", "str", "name of the marker"),

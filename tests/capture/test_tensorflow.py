@@ -100,6 +100,15 @@ def test_what_is_missing_is_said_once(
     assert [n.code for n in tensorflow.collect(request_, exit_code).notes] == ([code] if code else [])
 
 
+@pytest.mark.parametrize(("count", "missing"), [(0, "steps, graph and kernels were"), (30, "TensorFlow: graph and")])
+def test_without_tensorflow_the_steps_that_were_marked_are_not_missing(
+    request_: CaptureRequest, count: int, missing: str
+) -> None:
+    probe_says(request_.folder, tensorflow=None, steps={"count": count})
+    (note,) = tensorflow.collect(request_, 0).notes
+    assert missing in note.message
+
+
 @pytest.mark.parametrize("content", [None, "", "[]", "{"])
 def test_a_probe_that_left_nothing_is_told(request_: CaptureRequest, content: str | None) -> None:
     if content is not None:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from tcprobe.analysis.grouping import count_by, distinct_numbers, positions_in
 from tcprobe.analysis.threads import processes_of
 from tcprobe.errors import UsageError
+from tcprobe.probe.constants import STEP_MARK
 from tcprobe.schema.columns import FloatArray, IntArray, Names, Table
 from tcprobe.schema.profile import Note, Profile
 from tcprobe.schema.tables import STEP_MARKS
@@ -24,6 +25,8 @@ LONGEST_NUMBER: Final = 15
 def with_steps(profile: Profile, pattern: str | None) -> Profile:
     """Return the profile with step marks from its ranges, and the step of each launch and copy.
 
+    Where no profiler recorded anything, the steps that the workload itself was seen to make are marked.
+
     Args:
         profile: as read; steps of its own stay.
         pattern: regular expression for the names of ranges that are steps, in place of all others; None: the kind says.
@@ -33,6 +36,8 @@ def with_steps(profile: Profile, pattern: str | None) -> Profile:
     """
     if pattern is not None:
         return _marked(_named(profile, pattern))
+    if profile.is_unprofiled:
+        return _by_the_workload(profile)
     launches = profile.require("launches")
     if len(profile.require("step_marks")) or not np.isnan(launches.numbers("iteration")).all():
         return profile
@@ -64,6 +69,18 @@ def _marked(profile: Profile) -> Profile:
         return profile.with_notes(*_notes(marked, repeat, 1))
     profile, processes = _by_process(profile, marked)
     return profile.with_notes(*_notes(marked, repeat, processes))
+
+
+def _by_the_workload(profile: Profile) -> Profile:
+    """Return the profile with its steps as marks; one whose length is unknown ends as it starts."""
+    steps = profile.require("steps")
+    if not len(steps):
+        return profile
+    starts = steps.numbers("start_ns")
+    ends = starts + np.nan_to_num(steps.numbers("duration_ns"))
+    names = [STEP_MARK] * len(steps)
+    columns = {"iteration": steps.numbers("step"), "name": names, "start_ns": starts, "end_ns": ends}
+    return profile.with_tables(Table(STEP_MARKS, columns))
 
 
 def _by_process(profile: Profile, marked: Table) -> tuple[Profile, int]:

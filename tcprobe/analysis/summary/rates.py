@@ -19,6 +19,7 @@ from tcprobe.schema.profile import Profile
 from tcprobe.schema.waits import Waiting
 
 MIXED_PEAK: Final = "several dtypes, or a GPU or dtype without a known peak"
+WARM_UP: Final = "no step after warm-up has a known length"
 NO_STEP: Final = Reason("no step is marked", "no_step")
 LOST: Final = "the profiler lost events: FLOPs of whole steps would stand over the time of what is left"
 UNPLACED: Final = "no kernel belongs to a marked step, and the whole capture includes warm-up"
@@ -61,7 +62,8 @@ def _step_time(inputs: SummaryInputs) -> Row:
     """Return the length of a step; the reason says of which steps, and how many."""
     step = inputs.step
     if step is None:
-        held = "no step is marked" if inputs.profile.metadata.window.first is None else "no two steps were marked"
+        held = "no two steps were marked" if inputs.profile.metadata.window.first is not None else NO_STEP.text
+        held = WARM_UP if len(inputs.profile.require("steps")) else held
         return figure("step_time_ns", None, None, held)
     return figure("step_time_ns", step.ns, step.basis, step.why, step.spread or (None, None))
 

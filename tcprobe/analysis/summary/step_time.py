@@ -19,7 +19,7 @@ from tcprobe.schema.waits import StepLength
 
 UNDER_PROFILER: Final = "steps under the profiler, which slows them"
 RATE_KINDS: Final = {
-    "measured": "steps outside the profiled window",
+    "measured": "steps that no profiler slowed",
     "after": "steps after the profiled window, none before it was left to measure",
     "profiled": UNDER_PROFILER,
     "warm-up": "steps before the profiled window, which the profiler may slow",
@@ -171,9 +171,9 @@ def _between(known: FloatArray, which: str, ends: EpochEnds | None, kind: str | 
 
 
 def profiled_lengths(profile: Profile) -> FloatArray:
-    """Return the length of each step of the window, start to start; NaN where the next one is not marked."""
+    """Return the length of each profiled step of the window, start to start; NaN where the next one is not marked."""
     table = profile.require("iterations")
-    if not len(table):
+    if not len(table) or profile.is_unprofiled:
         return np.zeros(0)
     each: FloatArray = (table.numbers("duration_ns") / table.numbers("steps"))[table.numbers("in_window")]
     return each

@@ -75,6 +75,7 @@ class WindowState:
         self._starts = starts
         self._opened_row = 0
         self._opened_ns = 0
+        self._sessions = 0  # that were opened, ours and the script's
         self._per_step: Optional[float] = None  # bytes of the trace, once they were measured
         self._besides = 0.0  # bytes of memory that a step gained besides the trace
         self._grown = 0
@@ -187,6 +188,7 @@ class WindowState:
         """Note that the script opened a session of its own: it serves where ours cannot."""
         if self.state == "waiting":
             self.state, self._opened_row, self._opened_ns, self.first_row = "theirs", len(self._numbers), now, None
+            self._sessions += 1
 
     def script_ended(self, whole: bool) -> bool:
         """Note that the script's session is over; return whether its profile is the best of its own so far.
@@ -220,6 +222,7 @@ class WindowState:
     def failed(self) -> None:
         """Note that the session could not be opened now; the next step tries again."""
         self.state, self.first_row = "waiting", None
+        self._sessions -= 1
 
     def finish(self, last_row: int) -> Actions:
         """Close the window at the end of the run, after `last_row`; say what the profiler has to do."""
@@ -277,6 +280,7 @@ class WindowState:
 
     def _open(self, row: int, now: int) -> Actions:
         self.state, self._opened_row, self._opened_ns = "open", row, now
+        self._sessions += 1
         self.first_row, self.last_row = row if self._asked() else None, None
         self.reason = "as asked" if self._asked() else ""
         self._per_step = self._phase_row = None
@@ -348,7 +352,8 @@ class WindowState:
         """Return where `row` stands: warm-up, measured, profiled or after."""
         if self.first_row is not None and row >= self.first_row:
             return "after" if self.last_row is not None and row > self.last_row else "profiled"
-        if row < self._config.steps_min_skip or (self._config.profile and not self._asked()):
+        slowed = self._sessions or self._config.tool  # before a window, as far as is known; none may ever have begun
+        if row < self._config.steps_min_skip or (self._config.profile and not self._asked() and slowed):
             return "warm-up"
         return "measured" if self._config.profile else "profiled"  # by another profiler, from beginning to end
 

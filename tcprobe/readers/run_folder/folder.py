@@ -160,7 +160,8 @@ def _with_nothing_recorded(own: Profile, refused: Sequence[Refusal]) -> Profile:
 def _described(profile: Profile, folder: Path, run: dict[str, Any], probe: dict[str, Any]) -> Profile:
     """Fill the metadata from the record; what the profile itself says stands where the record is silent."""
     known = profile.metadata
-    tensorflow = _text(run.get("tensorflow")) or _text(probe.get("tensorflow"))
+    imported = _text(probe.get("tensorflow"))
+    tensorflow = imported if probe.get("finished") is True else _text(run.get("tensorflow")) or imported
     command = run.get("command")
     return profile.with_metadata(
         paths=(str(folder),),

@@ -11,7 +11,7 @@ from tests.analysis import builders as b
 @pytest.mark.parametrize(
     ("kind", "reason"),
     [
-        ("measured", "median of 11 steps outside the profiled window"),
+        ("measured", "median of 11 steps that no profiler slowed"),
         ("after", "median of 11 steps after the profiled window, none before it was left to measure"),
         ("profiled", "median of 11 steps under the profiler, which slows them"),
     ],
@@ -32,7 +32,7 @@ def test_steps_of_another_tool_were_under_its_profiler() -> None:
 
 def test_one_step_is_no_median() -> None:
     found = b.summary(analyse(b.profile(b.steps((0, 0, 7, "measured")), gpu_used=False)))["step_time_ns"]
-    assert (found["value"], found["reason"]) == (7, "1 of the steps outside the profiled window")
+    assert (found["value"], found["reason"]) == (7, "1 of the steps that no profiler slowed")
 
 
 def test_epoch_ends_are_left_out_of_a_step_and_of_its_range_and_are_said() -> None:
@@ -42,7 +42,7 @@ def test_epoch_ends_are_left_out_of_a_step_and_of_its_range_and_are_said() -> No
     found = b.summary(analyse(b.profile(b.steps(*rows, (24, 0, None, "measured")), gpu_used=False)))
     step, ends = found["step_time_ns"], found["epoch_ends"]
     assert (step["value"], step["low"], step["high"]) == (20, 20, 20)
-    assert step["reason"] == "median of 18 steps outside the profiled window; 4 with an epoch's end left out"
+    assert step["reason"] == "median of 18 steps that no profiler slowed; 4 with an epoch's end left out"
     assert ends["value"] == 4
     assert ends["reason"].startswith("among 22 steps; ")
     length = found["epoch_end_ns"]

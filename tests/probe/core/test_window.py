@@ -177,6 +177,25 @@ def test_another_profiler_has_the_whole_run() -> None:
     assert [run.window.kind(row) for row in (1, 2, 30)] == ["warm-up", "profiled", "profiled"]
 
 
+def test_nothing_is_slowed_while_no_session_was_opened() -> None:
+    run = Run().steps([0.1])
+    for _ in range(5):
+        run.steps([0.1])
+        run.window.failed()  # as without TensorFlow
+    assert [run.window.kind(row) for row in range(6)] == ["warm-up"] * 2 + ["measured"] * 4
+    run.steps([0.1] * 30)  # it was imported late: what came before is another matter
+    assert [run.window.kind(row) for row in (2, 5, 30)] == ["warm-up", "warm-up", "after"]
+
+
+def test_the_scripts_own_profiler_slows_steps_too() -> None:
+    run = Run()
+    run.steps([0.1])
+    run.window.script_began(run.now)
+    run.steps([5, 0.1, 5])
+    run.window.script_ended(whole=False)
+    assert run.window.kind(3) == "warm-up"
+
+
 @given(st.lists(st.floats(0.001, 50), min_size=2, max_size=80), st.integers(1, 6))
 def test_any_run_of_two_steps_has_a_window(lengths: list[float], weight: int) -> None:
     run = Run().steps(lengths, weight)

@@ -130,6 +130,12 @@ def test_the_metadata_come_from_the_record(tmp_path: Path) -> None:
     assert (metadata.target_gpu, metadata.partial, metadata.run["tcprobe"]) == ("t4", False, "0.1.0")
 
 
+def test_a_framework_that_is_installed_and_was_not_imported_is_none_of_the_runs(tmp_path: Path) -> None:
+    made = make_run(tmp_path / "run", exit_code=None)  # tcprobe was killed
+    (made / "probe" / "probe.json").write_text(json.dumps({"finished": True, "tensorflow": None}))
+    assert read(made).metadata.framework is None
+
+
 def test_graph_ops_are_as_the_probe_recorded_them(tmp_path: Path) -> None:
     (row,) = read(make_run(tmp_path / "run")).require("graph_ops").rows()
     assert row["function"] == "__inference_step_9"
