@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from tcprobe.flows.audit.files import named_path, real_path
+from tcprobe.flows.audit.files import named_path
 from tcprobe.flows.audit.flow import AuditOutcome, audit
 from tcprobe.flows.audit.options import AuditOptions
 from tcprobe.flows.write.say import Say
-from tcprobe.foreign import leads_out
+from tcprobe.foreign import is_folder, leads_out, real_path
 from tcprobe.schema.finding import Fix
 
 
@@ -71,8 +71,8 @@ def _beyond(options: AuditOptions) -> Callable[[str], bool]:
     What a named file imports belongs to it, unless a link led to it.
     """
     named = [real_path(named_path(name)) for name in options.files]
-    homes = [path if path.is_dir() else path.parent for path in named]
-    only_files = not any(path.is_dir() for path in named)
+    homes = [path if is_folder(path) else path.parent for path in named]
+    only_files = not any(map(is_folder, named))
 
     def beyond(file: str) -> bool:
         if only_files and not Path(file).is_symlink():
