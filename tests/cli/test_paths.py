@@ -6,7 +6,6 @@ import os
 import re
 import signal
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import chdir, contextmanager
 from pathlib import Path
@@ -16,9 +15,8 @@ import pytest
 
 from tcprobe.__main__ import main
 from tcprobe.visible import shown
-from tests.cli.forked import NOBODY
 from tests.fixtures import xplane
-from tests.support import ROOT
+from tests.support import ROOT, place_for_all, without_rights
 
 PROFILE: Final = str(Path(xplane.__file__).parent / "two_gpus.xplane.pb")
 OTHER: Final = str(ROOT / "tests/fixtures/gpu_run/run")
@@ -86,10 +84,8 @@ MOST_SECONDS: Final = 20
 
 @pytest.fixture(name="place")
 def hostile_place() -> Iterator[Path]:
-    """Return a folder with what the names stand for; pytest's own are closed to other users."""
-    with tempfile.TemporaryDirectory() as folder:
-        place = Path(folder)
-        place.chmod(0o777)
+    """Return a folder with what the names stand for."""
+    with place_for_all() as place:
         (place / "train.py").write_text(SCRIPT)
         (place / "loop").symlink_to("loop")
         (place / "folder").mkdir()
@@ -98,19 +94,6 @@ def hostile_place() -> Iterator[Path]:
         (place / "shut.py").touch(0)
         (place / "shut").mkdir(0)
         yield place
-
-
-@contextmanager
-def without_rights() -> Iterator[None]:
-    """Be a user who may not look into everything, as root may."""
-    if os.getuid():
-        yield
-        return
-    os.seteuid(NOBODY)
-    try:
-        yield
-    finally:
-        os.seteuid(0)
 
 
 @contextmanager
