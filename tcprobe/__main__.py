@@ -1,14 +1,37 @@
-"""Entry point of the command line: runs a verb and turns errors into one line and an exit code."""
+"""Entry point of the command line: runs a verb and turns errors into one line and an exit code.
+
+Ctrl-C ends it in silence from its first line on, so nothing is imported before that is arranged, and all else later.
+"""
 
 from __future__ import annotations
 
+import _signal  # type: ignore[import-not-found]  # built in; `signal` would import enum first
+import os
 import sys
-from contextlib import suppress
 
-from tcprobe.cli.ending.failure import say_failure
-from tcprobe.cli.streams import guard_streams
-from tcprobe.errors import Interrupted, TcprobeError, not_ours
-from tcprobe.visible import say
+INTERRUPTED = 130
+
+
+def _end(*_: object) -> None:
+    os._exit(INTERRUPTED)  # no verb has begun, or it is done: there is nothing to tidy up
+
+
+class _Interrupt(KeyboardInterrupt):
+    """Of Python's own, raised in what a library gives to `exec`, the interpreter would die and not exit with a code."""
+
+
+def _interrupt(*_: object) -> None:
+    raise _Interrupt
+
+
+def _on_interrupt(before: object, after: object) -> None:
+    """Replace the handler of Ctrl-C; one of somebody else stays, and so does its being ignored (nohup)."""
+    if _signal.getsignal(_signal.SIGINT) is before:
+        _signal.signal(_signal.SIGINT, after)
+
+
+if __name__ == "__main__" or "".join(sys.argv[:1]).endswith("/tcprobe"):  # by -m, or the script that pip makes
+    _on_interrupt(_signal.default_int_handler, _end)
 
 
 def main() -> int:
@@ -17,6 +40,11 @@ def main() -> int:
     0 success, 2 a `TcprobeError`, 3 a bug in tcprobe, 130 interrupted; a verb may exit with another code
     (1 for findings, or the code of a workload that failed).
     """
+    from contextlib import suppress
+
+    from tcprobe.cli.streams import guard_streams
+    from tcprobe.errors import TcprobeError
+
     guard_streams()
     code = _run()
     with suppress(TcprobeError, OSError):  # after a failure: that one is told
@@ -25,18 +53,22 @@ def main() -> int:
 
 
 def _run() -> int:
+    from tcprobe.cli.ending.failure import say_failure
+    from tcprobe.errors import Interrupted, TcprobeError, not_ours
+    from tcprobe.visible import say
+
     try:
         _verb()
     except TcprobeError as error:
-        return _fail(error)
+        return say_failure(error)
     except (KeyboardInterrupt, Interrupted):
         say("interrupted")
-        return 130
+        return INTERRUPTED
     except BrokenPipeError:
         return 1
     except Exception as error:
         if (known := not_ours(error)) is not None:
-            return _fail(known)
+            return say_failure(known)
         from tcprobe.cli.ending.crash import report_bug
 
         return report_bug(error)
@@ -44,20 +76,19 @@ def _run() -> int:
 
 
 def _verb() -> None:
-    """Run the verb, and find out whether all that it printed got out."""
+    """Run the verb, which tidies up after Ctrl-C, and find out whether all that it printed got out."""
     from tcprobe.cli.app import application
 
+    app = application(sys.argv[1:])
     try:
-        application(sys.argv[1:])()
+        _on_interrupt(_end, _interrupt)
+        app()
     except SystemExit:
         sys.stdout.flush()
         raise
+    finally:
+        _on_interrupt(_interrupt, _end)
     sys.stdout.flush()
-
-
-def _fail(error: TcprobeError) -> int:
-    say_failure(error)
-    return error.exit_code
 
 
 if __name__ == "__main__":

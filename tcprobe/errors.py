@@ -129,6 +129,7 @@ WHAT_HELPS: Final = {
     errno.ENOMEM: "free memory on this machine",
     errno.ENAMETOOLONG: "no file system takes a name as long: give a shorter one",
     errno.ELOOP: "its links lead in a circle: name the file itself",
+    errno.ENOTDIR: "a part of it that should be a folder is a file: check the path",
     errno.EAGAIN: "raise the limit on processes (ulimit -u)",
 }
 """What to do about a refusal of the system; any other is a matter of permissions or names."""

@@ -1,24 +1,26 @@
-"""Open and find files that others made: regular ones only, never waited on, never read past the size that was checked.
+"""The door for names of files and folders, and for files that others made: regular ones only, never waited on.
 
 A FIFO waits for a writer, a device has no end, a link leads anywhere, and a folder may hold more than anyone can list.
-What cannot be read is one error with its reason; what a search leaves out is listed.
+They are never read past the size that was checked. A name is what a user typed, or gave to the Python API. What cannot
+be read is one error with its reason; what a search leaves out is listed.
 """
 
 from __future__ import annotations
 
 import codecs
+import errno
 import io
 import os
 import stat
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, BinaryIO, Final, TypeAlias
 
-from tcprobe.errors import MissingInput, UnreadableInput, WrongFormat
+from tcprobe.errors import WHAT_HELPS, MissingInput, UnreadableInput, UsageError, WrongFormat, writing
 
 MOST_ENTRIES: Final = 200_000  # of one search: half a second; a session of a profiler leaves a dozen files
 MOST_LEVELS: Final = 64  # below the folder that was named; profiles lie four deep
@@ -37,6 +39,61 @@ _KINDS: Final = {
 }
 Entry: TypeAlias = os.DirEntry[str]
 Level: TypeAlias = tuple[str, list[Entry], list[Entry]]
+
+
+def input_path(name: str | os.PathLike[str]) -> Path:
+    """Return the path of what a user wants read; where nothing is, the reader says what is missing.
+
+    Raises:
+        UsageError: the name is empty.
+        MissingInput: it is a link that leads nowhere.
+        UnreadableInput: the system cannot look it up: the name is too long or none that a file can have, or its way
+            leads through a file, in a circle, or where this user may not look.
+    """
+    try:
+        path = _looked_up(name)
+    except OSError as error:
+        raise _refusal(os.fspath(name), error) from error
+    if path.is_symlink() and not path.exists():
+        raise MissingInput(path, f"leads to {path.readlink()}, where nothing is", "check the link")
+    return path
+
+
+def output_path(name: str | os.PathLike[str]) -> Path:
+    """Return the path of what a user wants written.
+
+    Raises:
+        UsageError: the name is empty.
+        OutputError: the system cannot look it up, as in `input_path`.
+    """
+    with writing(os.fspath(name)):
+        return _looked_up(name)
+
+
+def _looked_up(name: str | os.PathLike[str]) -> Path:
+    text = os.fspath(name)
+    if not text:
+        raise UsageError('"" names no file or folder', "an empty name: is a variable of the shell not set?")
+    with suppress(FileNotFoundError):
+        _status(text)
+    return Path(text)
+
+
+def _status(path: Path | str) -> os.stat_result:
+    """Return what the system says about a path.
+
+    Raises:
+        OSError: it is not there or cannot be reached, also for a name that no file can have.
+    """
+    try:
+        return os.stat(path)  # noqa: PTH116 - of a name as it is: a slash at its end counts
+    except ValueError as error:  # NUL, half a surrogate pair
+        raise OSError(errno.EINVAL, "no file can have this name") from error
+
+
+def real_path(name: Path | str) -> Path:
+    """Return the path that a name leads to; of links that lead in a circle the first again."""
+    return Path(os.path.realpath(name))
 
 
 class _Raw(io.RawIOBase):
@@ -84,14 +141,15 @@ def opened(path: Path, most: int, within: Path | None = None) -> Iterator[Binary
     except FileNotFoundError:
         raise MissingInput(path, "no such file", "check the path") from None
     except OSError as error:
-        raise UnreadableInput(path, f"cannot be read: {error.strerror or error}", _hint(error)) from error
+        raise _refusal(path, error) from error
     except MemoryError:
         found = "cannot be read: the memory does not hold it"
         raise UnreadableInput(path, found, "read it on a machine with more") from None
 
 
-def _hint(error: OSError) -> str | None:
-    return "check the permissions" if isinstance(error, PermissionError) else None
+def _refusal(path: Path | str, error: OSError) -> UnreadableInput:
+    helps = "check the permissions" if isinstance(error, PermissionError) else WHAT_HELPS.get(error.errno or 0)
+    return UnreadableInput(path, f"cannot be read: {error.strerror or error}", helps)
 
 
 @contextmanager
@@ -99,7 +157,7 @@ def _open(path: Path, most: int, within: Path | None) -> Iterator[BinaryIO]:
     """Open a file after a look at what it is: to open a device may already do something."""
     if within is not None and leads_out(path, within):
         raise WrongFormat(path, f"is {LEADS_OUT}, and is not followed", "put the file in its place")
-    _check(path, path.stat(), most)
+    _check(path, _status(path), most)
     with io.FileIO(os.open(path, _FLAGS)) as file:
         found = os.fstat(file.fileno())
         _check(path, found, most)
@@ -177,9 +235,19 @@ def head(path: Path, size: int) -> bytes | None:
         return None
 
 
-def is_file(path: Path, within: Path | None = None) -> bool:
-    """Say whether there is a regular file, and no link to it leads out of `within`."""
-    return path.is_file() and not (within is not None and leads_out(path, within))
+def is_there(path: Path | str) -> bool:
+    """Say whether something is there that can be reached; `Path.exists` raises where that is refused."""
+    return os.path.exists(path)  # noqa: PTH110
+
+
+def is_folder(path: Path | str) -> bool:
+    """Say whether there is a folder that can be reached."""
+    return os.path.isdir(path)  # noqa: PTH112
+
+
+def is_file(path: Path | str, within: Path | None = None) -> bool:
+    """Say whether there is a regular file that can be reached, and no link to it leads out of `within`."""
+    return os.path.isfile(path) and not (within is not None and leads_out(path, within))  # noqa: PTH113
 
 
 def modified(path: Path) -> float:

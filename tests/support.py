@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +19,34 @@ needs_tensorflow = pytest.mark.skipif(
 )
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared"
+
+
+NOBODY = 65534
+"""A user without rights, on most systems."""
+
+
+@contextmanager
+def without_rights() -> Iterator[None]:
+    """Be a user who may not look into everything and write everywhere, as root may."""
+    if os.getuid():
+        yield
+        return
+    group = os.getegid()
+    os.setegid(NOBODY)
+    os.seteuid(NOBODY)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+        os.setegid(group)
+
+
+@contextmanager
+def place_for_all() -> Iterator[Path]:
+    """Make a folder that every user may write; pytest's own are closed to others."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o777)
+        yield Path(folder)
 
 
 def examples(few: int) -> int:

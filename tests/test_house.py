@@ -316,3 +316,13 @@ def test_foreign_files_are_opened_through_one_door() -> None:
     found = {str(p.relative_to(ROOT)): list(opened_past_the_door(p)) for p in package}
     assert not [call for name, calls in found.items() if name not in OPENS for call in calls]
     assert not [name for name in OPENS if not found[name]], "an exception that is none any more"
+
+
+def test_names_of_users_pass_the_door() -> None:
+    """`Path` takes "" for the current folder, and `Path.resolve` raises on links in a circle what is no OSError."""
+    of_options = [*sources("tcprobe/cli"), *sources("tcprobe/api")]
+    typed = re.compile(r"\bPath \| None,$|Annotated\[(?:list\[)?Path\b|else Path\(", re.MULTILINE)
+    assert not [str(p) for p in of_options if typed.search(p.read_text(encoding="utf-8"))]
+    package = [p for p in sources("tcprobe") if not {"probe", "capture"} & set(p.relative_to(ROOT).parts[1:2])]
+    resolved = [str(p.relative_to(ROOT)) for p in package if ".resolve()" in p.read_text(encoding="utf-8")]
+    assert resolved == ["tcprobe/flows/workloads.py"], "tcprobe's own file; else foreign.real_path"

@@ -78,6 +78,7 @@ def audit_shapes(
     """
     from tcprobe.flows.audit.flow import audit
     from tcprobe.flows.audit.options import AuditOptions
+    from tcprobe.foreign import input_path
 
     def run(file: str, mode: str | None) -> list[tuple[Audited, Found]]:
         from tcprobe.report.audit.words import rows
@@ -92,7 +93,8 @@ def audit_shapes(
         return rows(report)
 
     if isinstance(model_or_path, str | os.PathLike):
-        return [_finding(audited, found, placed=True) for audited, found in run(str(model_or_path), mode)]
+        file = str(input_path(model_or_path))
+        return [_finding(audited, found, placed=True) for audited, found in run(file, mode)]
     with tempfile.TemporaryDirectory(prefix="tcprobe-model-") as folder:
         script = _saved(model_or_path, Path(folder))
         return [_finding(audited, found, placed=False) for audited, found in run(str(script), "traced")]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from tcprobe.api.profile import Profile
@@ -30,10 +29,11 @@ def compare(first: Run, *others: Run) -> Comparison:
         TcprobeError: there is no other run, or one cannot be used.
     """
     from tcprobe.flows.compare import compare_all
+    from tcprobe.foreign import input_path
 
-    given = [one.analysed() if isinstance(one, Profile) else Path(one) for one in (first, *others)]
-    paths = [one.path if isinstance(one, Profile) else Path(one) for one in (first, *others)]
-    return Comparison(compare_all(given, paths))
+    given = [one if isinstance(one, Profile) else input_path(one) for one in (first, *others)]
+    paths = [one.path if isinstance(one, Profile) else one for one in given]
+    return Comparison(compare_all([one.analysed() if isinstance(one, Profile) else one for one in given], paths))
 
 
 class Comparison:

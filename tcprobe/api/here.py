@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import weakref
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tcprobe.api.profile import Profile
@@ -44,8 +43,9 @@ def profile(
     from tcprobe.analysis import Options
     from tcprobe.capture.here.recorder import Window
     from tcprobe.flows.here import profile_function
+    from tcprobe.foreign import output_path
 
-    path = None if output is None else Path(output)
+    path = None if output is None else output_path(output)
     window = Window(warmup, timed, steps)
     folder, found = profile_function(function, window, path, force, Options(target_gpu=target_gpu))
     return Profile(found, folder)
@@ -76,8 +76,9 @@ def KerasCallback(  # noqa: N802 - a class to its users, made when Keras is ther
         TcprobeError: TensorFlow is not installed, or `output` exists.
     """
     from tcprobe.capture.here.recorder import Recorder, Window
+    from tcprobe.foreign import output_path
 
-    path = None if output is None else Path(output)
+    path = None if output is None else output_path(output)
     recorder = Recorder.make(Window(warmup, timed, steps), "fit", path, force, of_fit=True)
     import tensorflow as tf
 

@@ -47,9 +47,11 @@ def read(
     """
     from tcprobe.analysis import Options
     from tcprobe.flows.report import make_report
+    from tcprobe.foreign import input_path
 
     options = Options(iter_start, iter_stop, target_gpu, step_range)
-    return Profile(make_report(Path(path), options), Path(path))
+    given = input_path(path)
+    return Profile(make_report(given, options), given)
 
 
 class Profile:
@@ -152,8 +154,9 @@ class Profile:
             OutputError: a file exists and `force` is false, or the system refused; then none is written.
         """
         from tcprobe.flows.write.document import write_tables
+        from tcprobe.foreign import output_path
 
-        return write_tables(self._document(None), Path(folder), force)
+        return write_tables(self._document(None), output_path(folder), force)
 
     def _as(self, name: str, top: int | None, width: int | None = None) -> str:
         from tcprobe.api.shown import rendered

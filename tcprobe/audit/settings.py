@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tcprobe.errors import UsageError, WrongFormat
-from tcprobe.foreign import read
+from tcprobe.foreign import is_folder, is_there, read, real_path
 from tcprobe.hardware import find_gpu
 from tcprobe.keras.settings import LARGEST_SIZE
 from tcprobe.schema.model import InputShape
@@ -60,10 +60,10 @@ def find_settings(path: Path) -> Settings:
         UnreadableInput, WrongFormat: a pyproject.toml on the way cannot be read, is no file, or is no TOML.
         UsageError: a key is unknown or has a value that it cannot have; names file and key.
     """
-    start = path.resolve()
-    for folder in (start, *start.parents) if start.is_dir() else start.parents:
+    start = real_path(path)
+    for folder in (start, *start.parents) if is_folder(start) else start.parents:
         file = folder / "pyproject.toml"
-        if file.exists():
+        if is_there(file):
             table = _table(file)
             if table is not None:
                 return _settings(file, table)

@@ -13,6 +13,7 @@ from tcprobe.calibration.plan import CPU, Case
 from tcprobe.cost.alignment import Library
 from tcprobe.cost.measured import MEASUREMENT_COLUMNS, Measurement
 from tcprobe.errors import MeasurementFailed, ToolError
+from tcprobe.foreign import real_path
 from tcprobe.jsonfile import read_object
 from tcprobe.schema.provenance import Stack
 
@@ -145,7 +146,7 @@ def measure_cases(
         "device": device[1],
         "tf32": not plain,
         "cases": [{"row": case.row, "sets": case.sets} for case in cases],
-        "rows": str(rows.resolve()),
+        "rows": str(real_path(rows)),
         "columns": MEASUREMENT_COLUMNS,
         "source": source,
         "seconds": seconds,

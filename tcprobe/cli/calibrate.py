@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -52,10 +51,10 @@ def calibrate(
         float, typer.Option("--budget", min=1, metavar="SECONDS", help="Longest time to measure.")
     ] = 240.0,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE.csv", help="Keep what was measured as a CSV.")
+        str | None, typer.Option("--output", "-o", metavar="FILE.csv", help="Keep what was measured as a CSV.")
     ] = None,
     raw: Annotated[
-        Path | None, typer.Option("--from", metavar="FILE.csv", help="Fit what was measured before; measure nothing.")
+        str | None, typer.Option("--from", metavar="FILE.csv", help="Fit what was measured before; measure nothing.")
     ] = None,
     force: Annotated[
         bool,
@@ -75,14 +74,14 @@ def calibrate(
     """
     from tcprobe.flows.calibrate import CalibrateOptions, saved_calibrations
     from tcprobe.flows.calibrate import calibrate as run
+    from tcprobe.foreign import input_path, output_path
 
-    wanted = CalibrateOptions(python, framework, device, target_gpu, budget, output, raw, force, dry_run)
-    if show:
-        if wanted != CalibrateOptions(python):
-            raise UsageError("--show stands alone", "leave the other options out")
-        put(*_list(saved_calibrations()))
-        return
-    put(*_lines(run(wanted, say)))
+    kept = None if output is None else output_path(output)
+    read = None if raw is None else input_path(raw)
+    wanted = CalibrateOptions(python, framework, device, target_gpu, budget, kept, read, force, dry_run)
+    if show and wanted != CalibrateOptions(python):
+        raise UsageError("--show stands alone", "leave the other options out")
+    put(*(_list(saved_calibrations()) if show else _lines(run(wanted, say))))
 
 
 def _lines(found: Calibrated) -> list[str]:

@@ -20,7 +20,7 @@ def register(app: typer.Typer) -> None:
 def compare(
     ctx: typer.Context,
     paths: Annotated[
-        list[Path],
+        list[str],
         typer.Argument(
             metavar="A B [C...]", help="Run folders, profile files, or directories with one; A is the first."
         ),
@@ -52,13 +52,15 @@ def compare(
         from tcprobe.flows.conditions.parse import parse_conditions
         from tcprobe.flows.write.destination import destination
         from tcprobe.flows.write.document import write_document
+        from tcprobe.foreign import input_path
         from tcprobe.report.compare.document import CompareDocument
         from tcprobe.report.compare.spec import CompareSpec
 
         conditions = parse_conditions(fail_if or (), changes=True)
         to = destination("compare", chosen, output, force)
-        refuse_same(paths)
-        found = make_comparison(paths, Options(iter_start, iter_stop, target_gpu, step_range))
+        given = [input_path(path) for path in paths]
+        refuse_same(given)
+        found = make_comparison(given, Options(iter_start, iter_stop, target_gpu, step_range))
         verdicts = judge_comparison(conditions, found)
         document = CompareDocument(found, CompareSpec(top, tuple(by or ())), verdicts)
         with judged(verdicts, found.names):

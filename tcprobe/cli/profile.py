@@ -72,11 +72,13 @@ def profile(
         from tcprobe.capture.base import DlprofOptions, NsysOptions
         from tcprobe.flows.key_node import profile_by_key_node as run
         from tcprobe.flows.profile import ProfileOptions
+        from tcprobe.foreign import output_path
 
         to = _destination(json, report_file, force)
+        folder = None if output is None else output_path(output)
         wanted = ProfileOptions(
             tuple(words or ()), profiler, precision, xla, iter_start, iter_stop, device, python,
-            o.split("--launcher", launcher), output, force, target_gpu, tuple(metric_pattern or ()), step_function,
+            o.split("--launcher", launcher), folder, force, target_gpu, tuple(metric_pattern or ()), step_function,
             DlprofOptions(key_node, mode, delay, duration, o.split("--dlprof-args", dlprof_args)),
             NsysOptions(o.split("--nsys-args", nsys_args), with_xspace), step_range, share=share,
         )  # fmt: skip

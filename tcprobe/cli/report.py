@@ -21,7 +21,7 @@ def register(app: typer.Typer) -> None:
 
 def report(
     ctx: typer.Context,
-    path: Annotated[Path, typer.Argument(metavar="PATH", help="Run folder, profile file, or directory with one.")],
+    path: Annotated[str, typer.Argument(metavar="PATH", help="Run folder, profile file, or directory with one.")],
     format: o.FormatOption = None,  # noqa: A002 - the parameter's name is the option's
     output: o.OutputOption = None,
     top: o.TopOption = None,
@@ -50,23 +50,25 @@ def report(
         from tcprobe.flows.judged_report import make_judged_report
         from tcprobe.flows.write.destination import destination
         from tcprobe.flows.write.document import write_document
+        from tcprobe.foreign import input_path
         from tcprobe.report.run.document import RunDocument
         from tcprobe.report.run.spec import ReportSpec
 
         conditions = parse_conditions(fail_if or (), changes=against is not None)
         to = destination("run", chosen, output, force)
         options = Options(iter_start, iter_stop, target_gpu, step_range)
-        made = make_judged_report(path, options, against, conditions, top)
+        other = None if against is None else input_path(against)
+        made = make_judged_report(input_path(path), options, other, conditions, top)
         document = RunDocument(made.profile, ReportSpec(top, tuple(by or ())), made.added)
         with judged(made.verdicts, made.names):
             _say(path, write_document(document, o.render_spec(width, safe_csv), to))
 
 
-def _say(path: Path, files: list[Path]) -> None:
+def _say(path: str, files: list[Path]) -> None:
     """Print to standard error what was written, or what to type next."""
     if len(files) > 1:
         tell(f"Wrote {len(files)} tables to {files[0].parent}: {', '.join(f.name for f in files)}")
     elif files:
         tell(f"Wrote {files[0]}")
     elif sys.stderr.isatty():
-        tell(f"Next: tcprobe report {shlex.quote(str(path))} -o tables/  (every table as CSV)")
+        tell(f"Next: tcprobe report {shlex.quote(path)} -o tables/  (every table as CSV)")

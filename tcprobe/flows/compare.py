@@ -11,6 +11,7 @@ from tcprobe.analysis import Options
 from tcprobe.analysis.compare import compare
 from tcprobe.errors import InputError, MeasurementFailed, UsageError
 from tcprobe.flows.report import make_report
+from tcprobe.foreign import real_path
 from tcprobe.schema.changes.comparison import Comparison
 from tcprobe.schema.profile import Profile
 
@@ -67,7 +68,7 @@ def _read(path: Path, options: Options | None) -> Profile:
 
 def short_names(paths: Sequence[Path]) -> tuple[str, ...]:
     """Return what to call each path: its last part where that is clear, else the path, numbered where it repeats."""
-    last = [path.name or path.resolve().name or str(path) for path in paths]
+    last = [path.name or real_path(path).name or str(path) for path in paths]
     same = Counter(last)
     names = [name if same[name] == 1 else str(path) for name, path in zip(last, paths, strict=True)]
     whole, seen = Counter(names), Counter[str]()

@@ -16,6 +16,7 @@ from tcprobe.errors import Interrupted, MeasurementFailed, TcprobeError, ToolErr
 from tcprobe.flows.profile import ProfileOptions, ProfileOutcome, profile
 from tcprobe.flows.workloads import packaged
 from tcprobe.flows.write.say import Say
+from tcprobe.foreign import input_path
 from tcprobe.readers import READERS
 from tcprobe.readers.open import find_formats, open_profile
 from tcprobe.report.key_node.words import chosen_because, why_none
@@ -59,7 +60,7 @@ def profile_named(words: tuple[str, ...]) -> Path | None:
     if not words:
         raise UsageError("no profile and no workload given", "as in: tcprobe find-key-node tcprobe-runs/MY-RUN")
     first = words[0]
-    path = Path(first)
+    path = input_path(first)
     if first == "-m" or path.suffix == ".py" or not _is_profile(first, path):
         return None
     if len(words) > 1:

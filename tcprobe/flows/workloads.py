@@ -11,6 +11,7 @@ from pathlib import Path
 import tcprobe
 from tcprobe.capture.base import Invocation
 from tcprobe.errors import InputError, MissingInput, UsageError
+from tcprobe.foreign import input_path
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +82,7 @@ def _module(words: list[str]) -> Invocation:
 
 
 def _script(name: str, rest: list[str]) -> Invocation:
-    path = Path(name)
+    path = input_path(name)
     if path.is_dir():
         raise InputError(path, "is a folder, not a script", "name the script in it")
     if path.is_file():

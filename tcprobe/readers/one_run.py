@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from tcprobe.errors import UsageError
-from tcprobe.foreign import modified
+from tcprobe.foreign import modified, real_path
 from tcprobe.schema.profile import Note
 
 LISTED: Final = 8
@@ -20,7 +20,7 @@ def session_of(files: Sequence[Path]) -> Path | None:
     """Return the folder ``plugins/profile/SESSION`` that holds all files: what lies in one is of one run; else None."""
     folders = {file.parent for file in files}
     one = folders.pop() if len(folders) == 1 else None
-    return one if one is not None and one.resolve().parts[-3:-1] == ("plugins", "profile") else None
+    return one if one is not None and real_path(one).parts[-3:-1] == ("plugins", "profile") else None
 
 
 def several_runs(path: Path, files: Sequence[Path], over: Sequence[Path] = ()) -> UsageError:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import codecs
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from tcprobe.errors import WHAT_HELPS, EmptyInput, InputError, MissingInput, UnreadableInput, UsageError, WrongFormat
+from tcprobe.errors import EmptyInput, InputError, MissingInput, UnreadableInput, UsageError, WrongFormat
 from tcprobe.foreign import SQLITE, head, leads_out, opened
 from tcprobe.probe.constants import RECORD, WITH_XSPACE
 from tcprobe.readers import READERS
@@ -126,15 +127,14 @@ def _with_unread(profile: Profile, refused: Sequence[tuple[FormatFiles, Refusal]
 
 
 def _check_readable(path: Path) -> None:
-    try:
-        if not path.exists() and not path.is_symlink():
-            raise MissingInput(path, "no such file or directory", _neighbours(path))
-        if path.is_dir():
+    if not os.path.lexists(path):
+        raise MissingInput(path, "no such file or directory", _neighbours(path))
+    if path.is_dir():
+        try:
             next(iter(path.iterdir()), None)
-            return
-    except OSError as error:
-        helps = WHAT_HELPS.get(error.errno or 0, "check the permissions")
-        raise UnreadableInput(path, f"cannot be read: {error.strerror}", helps) from error
+        except OSError as error:
+            raise UnreadableInput(path, f"cannot be read: {error.strerror}", "check the permissions") from error
+        return
     with opened(path, LARGEST) as file:
         if not file.read(1):
             raise EmptyInput(
@@ -148,8 +148,10 @@ def _neighbours(path: Path) -> str:
 
     try:
         names = sorted(p.name for p in path.parent.iterdir())
-    except OSError:
+    except FileNotFoundError:
         return f"{path.parent} does not exist either"
+    except OSError:
+        return "check the path"
     near = get_close_matches(path.name, names[:MOST_NAMES], n=3)
     return f"did you mean {' or '.join(str(path.parent / n) for n in near)}?" if near else "check the path"
 

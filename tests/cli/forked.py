@@ -17,9 +17,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from tests.support import NOBODY
+
 CODE_OF_LOST_OUTPUT: Final = 120
 """What Python exits with where it cannot flush the standard streams at the end."""
-NOBODY: Final = 65534
 
 
 def _redirect(number: int, path: str, access: int) -> Callable[[], None]:
@@ -160,6 +161,8 @@ def main() -> None:
     import tcprobe.analysis
     import tcprobe.cli.app
     import tcprobe.cli.compare
+    import tcprobe.cli.ending.failure
+    import tcprobe.cli.streams
     import tcprobe.flows.audit.flow
     import tcprobe.flows.conditions.parse
     import tcprobe.flows.judged_report

@@ -13,7 +13,7 @@ from typing import Any, Final
 from tcprobe.audit.trace.model import read_models
 from tcprobe.audit.trace.start import audited
 from tcprobe.errors import InputError, TcprobeError, ToolError, UsageError
-from tcprobe.foreign import read
+from tcprobe.foreign import read, real_path
 from tcprobe.schema.model import InputShape, Model
 from tcprobe.source.imports import MOST_BYTES
 
@@ -93,7 +93,7 @@ def trace(request: TraceRequest) -> list[Model]:
     error = done.document.get("error")
     if error:
         raise _error(path, error, done.last_line)
-    return read_models(done.document, done.graph, str(path.resolve()), request.batch)
+    return read_models(done.document, done.graph, str(real_path(path)), request.batch)
 
 
 def why_untraceable(python: str) -> str | None:

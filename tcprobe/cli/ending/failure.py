@@ -7,8 +7,9 @@ from tcprobe.masking import without_secrets
 from tcprobe.visible import say, tell
 
 
-def say_failure(error: TcprobeError) -> None:
-    """Say what failed, and what to do about it."""
+def say_failure(error: TcprobeError) -> int:
+    """Say what failed, and what to do about it; return its exit code."""
     say(f"error: {without_secrets(error.message)}")
     if error.hint:
         tell(f"hint: {without_secrets(error.hint)}")
+    return error.exit_code

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from difflib import get_close_matches
 from enum import StrEnum
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -100,7 +99,7 @@ FailIfOption = Annotated[
     ),
 ]
 AgainstOption = Annotated[
-    Path | None,
+    str | None,
     typer.Option(
         "--against",
         metavar="OTHER",

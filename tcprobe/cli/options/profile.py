@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
@@ -78,7 +77,7 @@ LauncherOption = Annotated[
     ),
 ]
 FolderOption = Annotated[
-    Path | None,
+    str | None,
     typer.Option("--output", metavar="DIR", help="Run folder to write. Default: tcprobe-runs/WORKLOAD-TIME."),
 ]
 ShareOption = Annotated[bool, typer.Option("--share", help="Let others read the run folder. Default: its owner alone.")]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Final
 
 from tcprobe.errors import EmptyInput, InputError, MissingInput, UnreadableInput, UsageError
 from tcprobe.flows.audit.exclude import NOTHING, Exclusion
-from tcprobe.foreign import Entry, walk
+from tcprobe.foreign import Entry, input_path, is_file, is_folder, is_there, real_path, walk
 
 SKIPPED: Final = frozenset({"__pycache__", "build", "dist", "node_modules", "site-packages", "venv"})
 """Folders without the user's own code; hidden ones and those with a ``pyvenv.cfg`` are skipped too."""
@@ -77,8 +76,7 @@ def first_named(names: Sequence[str], stdin_name: str | None = None) -> Path:
 
 def named_path(name: str) -> Path:
     """Return the file or folder that a name stands for: the file of ``model.py:factory``."""
-    path = Path(name)
-    return path if path.exists() else Path(_factory(name)[0])
+    return Path(name if is_there(name) else _factory(name)[0])
 
 
 def standard_input(content: bytes, name: str | None) -> AuditFiles:
@@ -111,14 +109,14 @@ def find_targets(names: Sequence[str], exclusion: Exclusion = NOTHING) -> AuditF
             if len(names) == 1:
                 raise
             failed[str(Path(name).absolute())] = error.found
-    return AuditFiles(tuple(found.values()), tuple(failed.items()), any(Path(name).is_dir() for name in names))
+    return AuditFiles(tuple(found.values()), tuple(failed.items()), any(map(is_folder, names)))
 
 
 def _targets(name: str, exclusion: Exclusion, failed: dict[str, str]) -> Iterator[AuditFile]:
-    path = Path(name)
+    path = input_path(name)
     if path.is_dir():
         yield from _in_folder(name, exclusion, failed)
-    elif path.exists() or path.is_symlink():
+    elif path.exists():
         if not exclusion.of_named(path):
             yield AuditFile(real_path(name), name)
     else:
@@ -131,7 +129,7 @@ def _targets(name: str, exclusion: Exclusion, failed: dict[str, str]) -> Iterato
 def _factory(name: str) -> tuple[str, str | None]:
     """Split ``model.py:factory``; the whole name and None where it is no such thing."""
     file, _, factory = name.rpartition(":")
-    return (file, factory) if file and factory.isidentifier() and Path(file).is_file() else (name, None)
+    return (file, factory) if file and factory.isidentifier() and is_file(file) else (name, None)
 
 
 def _in_folder(name: str, exclusion: Exclusion, failed: dict[str, str]) -> Iterator[AuditFile]:
@@ -145,11 +143,6 @@ def _in_folder(name: str, exclusion: Exclusion, failed: dict[str, str]) -> Itera
     kept = sorted(file for file in listed if file is not None)
     tree = str(real_path(name))
     yield from (AuditFile(real_path(file), file, tree=tree, itself=False) for file in kept)
-
-
-def real_path(name: Path | str) -> Path:
-    """Return the path that a name leads to; of links that lead in a circle the first again."""
-    return Path(os.path.realpath(name))
 
 
 def _python_files(folder: str, exclusion: Exclusion, refused: dict[str, str]) -> Iterator[str | None]:
@@ -167,13 +160,13 @@ def _python_files(folder: str, exclusion: Exclusion, refused: dict[str, str]) ->
 
 
 def _leads_to_folder(entry: Entry) -> bool:
-    return entry.is_symlink() and Path(entry.path).is_dir()
+    return entry.is_symlink() and is_folder(entry.path)
 
 
 def _skipped(entry: Entry) -> bool:
-    return entry.name.startswith(".") or entry.name in SKIPPED or Path(entry.path, "pyvenv.cfg").exists()
+    return entry.name.startswith(".") or entry.name in SKIPPED or is_there(f"{entry.path}/pyvenv.cfg")
 
 
 def repository(path: Path) -> Path | None:
     """Return the nearest folder at or above a file with a ``.git``; None if there is none."""
-    return next((folder for folder in path.parents if (folder / ".git").exists()), None)
+    return next((folder for folder in path.parents if is_there(folder / ".git")), None)

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from tcprobe.flows.audit.files import named_path, real_path
+from tcprobe.flows.audit.files import named_path
 from tcprobe.flows.audit.flow import AuditOutcome, audit
 from tcprobe.flows.audit.options import AuditOptions
 from tcprobe.flows.write.say import Say
-from tcprobe.foreign import leads_out
+from tcprobe.foreign import is_folder, leads_out, real_path
 from tcprobe.schema.finding import Fix
 
 
@@ -29,22 +29,24 @@ def diff_of(outcome: AuditOutcome) -> str:
 def fixed(options: AuditOptions, say: Say) -> AuditOutcome:
     """Audit, make all fixes, say which, audit again, and return what is left.
 
+    All files are written or none: a signal waits until they are, and is told which.
+
     Raises:
         InputError: a file has changed since it was read; nothing was written.
-        OutputError: the system refused to write.
+        OutputError: the system refused to write; nothing was written.
         TcprobeError: as in `audit`.
     """
     from tcprobe.audit.fix.source.write import write
+    from tcprobe.capture.signals import held
 
     outcome = audit(options, say)
-    fixes = _within(outcome, say, _beyond(options))
-    files = write(fixes, outcome.sources)
-    _tell(outcome, fixes, say)
-    if not fixes:
-        return outcome
-    for file in files:
-        say(f"wrote {file}")
-    return audit(options, lambda _: None)
+    fixes = _fixable(outcome, say, _beyond(options))
+    with held():
+        files = write(fixes, outcome.sources)
+        _tell(outcome, fixes, say)
+        for file in files:
+            say(f"wrote {file}")
+    return audit(options, lambda _: None) if fixes else outcome
 
 
 def fixed_input(options: AuditOptions, say: Say) -> tuple[AuditOutcome, bytes]:
@@ -71,8 +73,8 @@ def _beyond(options: AuditOptions) -> Callable[[str], bool]:
     What a named file imports belongs to it, unless a link led to it.
     """
     named = [real_path(named_path(name)) for name in options.files]
-    homes = [path if path.is_dir() else path.parent for path in named]
-    only_files = not any(path.is_dir() for path in named)
+    homes = [path if is_folder(path) else path.parent for path in named]
+    only_files = not any(map(is_folder, named))
 
     def beyond(file: str) -> bool:
         if only_files and not Path(file).is_symlink():
@@ -82,13 +84,26 @@ def _beyond(options: AuditOptions) -> Callable[[str], bool]:
     return beyond
 
 
-def _within(outcome: AuditOutcome, say: Say, beyond: Callable[[str], bool]) -> list[Fix]:
-    """Return the fixes of all files that are not `beyond`, and say which files are."""
+def _fixable(outcome: AuditOutcome, say: Say, beyond: Callable[[str], bool]) -> list[Fix]:
+    """Return the fixes of all files that are not `beyond` and have no other name, and say which files are left."""
     every = fixes_of(outcome)
-    left = {edit.place.file for fix in every for edit in fix.edits if beyond(edit.place.file)}
-    for file in sorted(left):
-        say(f"{file}: lies outside of what was named: left as it is; name it to change it")
+    left: set[str] = set()
+    for file in sorted({edit.place.file for fix in every for edit in fix.edits}):
+        if beyond(file):
+            say(f"{file}: lies outside of what was named: left as it is; name it to change it")
+            left.add(file)
+        elif (names := _names(file)) > 1:
+            say(f"{file}: has {names} names (hard links), which a change would part: left as it is; --diff shows it")
+            left.add(file)
     return [fix for fix in every if left.isdisjoint(edit.place.file for edit in fix.edits)]
+
+
+def _names(file: str) -> int:
+    """Return how many names a file has; 0 where it is gone, which is told when it is read."""
+    try:
+        return Path(file).stat().st_nlink
+    except OSError:
+        return 0
 
 
 def _tell(outcome: AuditOutcome, fixes: list[Fix], say: Say) -> None:

@@ -6,7 +6,6 @@ time of a one-file audit.
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -29,6 +28,7 @@ from tcprobe.flows.audit.files import (
 from tcprobe.flows.audit.models import Auditor, PartialAudit
 from tcprobe.flows.audit.options import AuditOptions, Choice, choose_options
 from tcprobe.flows.write.say import Say
+from tcprobe.foreign import is_there
 from tcprobe.hardware import Gpu, find_gpu
 from tcprobe.schema.finding import Audited, AuditReport, Baselined, Identity, UnjudgedFile
 
@@ -125,7 +125,7 @@ def _with_baseline(report: AuditReport, choice: Choice, read: frozenset[str]) ->
 def _looked_for(entry: Identity, baseline: Baseline, choice: Choice, read: frozenset[str]) -> bool:
     """Say whether an audit would have found an entry of the baseline that is still there."""
     path = baseline.path_of(entry)
-    return choice.wants_rule(entry.code, path) if path in read else not os.path.exists(path)  # noqa: PTH110 - Path refuses long names
+    return choice.wants_rule(entry.code, path) if path in read else not is_there(path)
 
 
 def _targets(options: AuditOptions, choice: Choice) -> AuditFiles:

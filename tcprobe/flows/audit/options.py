@@ -13,6 +13,7 @@ from tcprobe.audit.settings import Settings
 from tcprobe.errors import UsageError
 from tcprobe.flows.audit.baseline import Baseline
 from tcprobe.flows.audit.exclude import Exclusion
+from tcprobe.foreign import input_path, output_path, real_path
 from tcprobe.hardware import DEFAULT_TARGET
 from tcprobe.keras.settings import LARGEST_SIZE
 from tcprobe.schema.finding import SEVERITIES, Finding
@@ -161,7 +162,7 @@ def choose_options(options: AuditOptions, settings: Settings, codes: Iterable[st
         check_code(code, known, "--select and --ignore")
     for code in (*settings.select, *settings.ignore, *(c for i in settings.per_file_ignores.values() for c in i)):
         check_code(code, known, str(settings.file))
-    baseline = _resolved(Path(options.baseline)) if options.baseline else settings.baseline
+    baseline = settings.baseline if options.baseline is None else _baseline(options.baseline, options.write_baseline)
     if options.write_baseline and baseline is None:
         raise UsageError("--write-baseline needs a file", "--baseline tcprobe-baseline.json --write-baseline")
     return Choice(
@@ -184,9 +185,10 @@ def choose_options(options: AuditOptions, settings: Settings, codes: Iterable[st
     )
 
 
-def _resolved(file: Path) -> Path:
+def _baseline(name: str, written: bool) -> Path:
     """Return the absolute path of a file, links of its folder resolved as those of audited files are."""
-    return file.parent.resolve() / file.name
+    file = output_path(name) if written else input_path(name)
+    return real_path(file.parent) / file.name
 
 
 def _exclusion(options: AuditOptions, settings: Settings) -> Exclusion:

@@ -8,6 +8,7 @@ from typing import Final
 
 from tcprobe.errors import OutputError, UsageError
 from tcprobe.flows.write.files import refuse_existing
+from tcprobe.foreign import output_path
 from tcprobe.report import DocumentKind, renderers
 from tcprobe.report.base import Renderer
 
@@ -48,7 +49,7 @@ def destination(kind: DocumentKind, name: str | None, output: str | None, force:
     """
     if output is None or output == "-":
         return Destination(_named(kind, name or "text"))
-    path = Path(output)
+    path = output_path(output)
     folder = kind in FOLDERS and _is_folder(path, name, output)
     if folder and name not in (None, "csv"):
         ending = _named(kind, str(name)).suffixes[0]

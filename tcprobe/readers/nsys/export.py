@@ -18,7 +18,7 @@ from typing import Final
 
 from tcprobe.bypath import ending, last_line, run_to_end, scratch_folder
 from tcprobe.errors import EmptyInput, InputError, ToolError, UnreadableInput, UnsupportedVersion, WrongFormat
-from tcprobe.foreign import head, opened, size_text
+from tcprobe.foreign import head, opened, real_path, size_text
 from tcprobe.visible import say
 
 STREAM_ENDING: Final = ".qdstrm"
@@ -111,7 +111,7 @@ def _export(path: Path, nsys: str, folder: Path) -> _Export:
     size = path.stat().st_size
     say(f"{path}: exporting {size_text(size)} to SQLite with {nsys}")
     link, made, log = folder / "report.nsys-rep", folder / "report.sqlite", folder / "log"
-    link.symlink_to(path.resolve())
+    link.symlink_to(real_path(path))
     command = (nsys, "export", "--type=sqlite", f"--output={made}", str(link))
     try:
         status = run_to_end(command, os.environ, log, log, _limit_s(size))

@@ -118,18 +118,6 @@ def test_a_system_that_refuses_leaves_the_old_files(tmp_path: Path, monkeypatch:
     assert sorted(tmp_path.iterdir()) == paths
 
 
-def test_a_file_with_other_names_is_left_alone(tmp_path: Path) -> None:
-    """To replace it would part the two names: one would keep the old text."""
-    (tmp_path / "a.py").write_text("N = 63\n", encoding="utf-8")
-    (tmp_path / "b.py").hardlink_to(tmp_path / "a.py")
-    fix, source = change(tmp_path / "a.py")
-    with pytest.raises(OutputError, match="has 2 names"):
-        write([fix], {source.path: source})
-    assert (tmp_path / "a.py").samefile(tmp_path / "b.py")
-    assert (tmp_path / "b.py").read_text() == "N = 63\n"
-    assert len(list(tmp_path.iterdir())) == 2
-
-
 def test_the_owner_stays(tmp_path: Path) -> None:
     if os.geteuid() != 0:
         pytest.skip("only root can write another user's files and leave them his")
