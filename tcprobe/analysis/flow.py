@@ -49,6 +49,7 @@ from tcprobe.analysis.validity import (
     own_product_notes,
     part_notes,
     precision_notes,
+    size_notes,
     without_gpu,
 )
 from tcprobe.analysis.waits.gaps import build_gaps
@@ -310,6 +311,7 @@ def _limits(inputs: SummaryInputs, kernels: _Kernels) -> tuple[Note, ...]:
     totals = Totals.of(kernels.table, reported.kernel_times)
     notes: list[Note] = [*idle_notes(inputs.profile.require("devices"))]
     notes += long_name_notes(inputs.profile)
+    notes += size_notes(inputs.profile)
     notes += own_product_notes(inputs.profile.require("graph_ops"))
     notes += execution_notes(inputs.gemms.table.values("executes"))
     if totals is None or totals.kernel_ns <= 0:

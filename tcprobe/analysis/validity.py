@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
@@ -13,9 +14,10 @@ from tcprobe.analysis.ops.gemms import uncounted
 from tcprobe.analysis.ops.stacks import MOST_SCOPES
 from tcprobe.analysis.summary.reported import Reported
 from tcprobe.errors import MeasurementFailed
-from tcprobe.gemm.ops import family_of
+from tcprobe.gemm.ops import family_of, gemms_of
+from tcprobe.gemm.record import has_no_sizes
 from tcprobe.schema.columns import Table, Value
-from tcprobe.schema.op import Part
+from tcprobe.schema.op import OpRecord, Part
 from tcprobe.schema.profile import Note, Profile
 
 ENOUGH_COVERAGE_PCT: Final = 90.0  # below, the bounds of the Tensor Core share are too far apart to act on
@@ -24,6 +26,7 @@ MOST_NAMED: Final = 5
 _ASKED: Final = {"mixed_float16": "fp16", "mixed_bfloat16": "bf16", "tf32": "tf32", "float32": "fp32"}
 NO_LAUNCHES: Final = "the source records no kernels"
 NOT_USED: Final = "the run used no GPU"
+_UNUSUAL: Final = re.compile(r'-|\b0|[.e"]|true|[0-9]{13}')  # in a list of sizes: 2**40 has 13 digits
 _OF_A_GPU: Final = ("launches", "launch_configs", "op_details", "memory_ops", "kernels", "devices")
 _GPU_FORMATS: Final = ("dlprof", "nsys")
 _HIDES: Final = {"nvidia": "CUDA_VISIBLE_DEVICES", "amd": "ROCR_VISIBLE_DEVICES"}
@@ -86,6 +89,21 @@ def long_name_notes(profile: Profile) -> Iterator[Note]:
     ):
         if count:
             yield Note("long-names", f"{count} {what}: {read}", level="note")
+
+
+def size_notes(profile: Profile) -> Iterator[Note]:
+    """Yield a note where an op that multiplies is said to have a size that none is."""
+    odd: dict[str, None] = {}
+    for table in map(profile.require, ("op_details", "graph_ops", "host_ops")):
+        ops, types = table.names("op"), table.names("op_type")
+        for column in (table.names(name) for name in ("input_shapes", "output_shape") if name in table):
+            texts = [text for text in column.names if _UNUSUAL.search(text) and has_no_sizes(text)]
+            rows = np.flatnonzero(column.among(*texts)).tolist() if texts else ()
+            odd |= dict.fromkeys(str(ops[row]) for row in rows if gemms_of(OpRecord(types[row] or "")))
+    if odd:
+        first = f"{next(iter(odd))} has" if len(odd) == 1 else f"{len(odd)} ops, as {next(iter(odd))}, have"
+        message = f"{first} a size below 1, past 2**40 or of another kind: it counts as unknown"
+        yield Note("impossible-sizes", message, level="note")
 
 
 def _names(profile: Profile, table: str, column: str) -> list[str]:

@@ -10,8 +10,8 @@ from typing import Any, Final
 from tcprobe.errors import UsageError, WrongFormat
 from tcprobe.foreign import is_folder, is_there, read, real_path
 from tcprobe.hardware import find_gpu
-from tcprobe.keras.settings import LARGEST_SIZE
 from tcprobe.schema.model import InputShape
+from tcprobe.schema.op import known_size
 
 MOST_BYTES: Final = 2_000_000  # of a pyproject.toml: hundreds of times the longest that people write
 _MOST_DOTS: Final = 5_000  # in a line: reading a dotted key takes the square of its length
@@ -168,7 +168,7 @@ def input_shapes(value: str | list[str]) -> tuple[InputShape, ...]:
 def _input_shape(text: str) -> InputShape:
     name, equals, sizes = text.rpartition("=")
     found = tuple(int(size) for size in sizes.split(","))
-    if min(found) < 1 or max(found) > LARGEST_SIZE or (equals and not name.strip()):
+    if None in map(known_size, found) or (equals and not name.strip()):
         raise ValueError
     return InputShape(name.strip() or None, found)
 
@@ -195,9 +195,10 @@ def _flag(value: Any) -> bool:
 
 
 def _count(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= LARGEST_SIZE:
+    size = known_size(value)
+    if size is None:
         raise ValueError
-    return value
+    return size
 
 
 def _one_of(*words: str) -> Callable[[Any], str]:

@@ -13,7 +13,7 @@ from typing import Final
 from tcprobe.cost.alignment import Library
 from tcprobe.errors import WrongFormat
 from tcprobe.gemm.conv import CONV_PASSES
-from tcprobe.schema.op import OpRecord
+from tcprobe.schema.op import OpRecord, known_size
 
 MEASUREMENT_COLUMNS: Final = (
     "gpu", "library", "op", "pass", "dtype", "m", "n", "k", "batch", "transpose_a", "transpose_b",
@@ -134,21 +134,25 @@ def _conv(line: dict[str, str]) -> OpRecord:
         raise ValueError(f"pass is {line['pass']!r}")
     images, height, width, channels, filters = (_size(line, name) for name in _CONV)
     padding = line["padding"]
-    known = padding if padding in ("SAME", "VALID") else _pair(padding)
-    kernel, stride = _pair(line["kernel"]), _pair(line["stride"])
+    known = padding if padding in ("SAME", "VALID") else _pair(line, "padding", least=0)
+    kernel, stride = _pair(line, "kernel"), _pair(line, "stride")
     return conv_record(line["pass"], line["dtype"], (images, height, width, channels), filters, kernel, stride, known)
 
 
 def _size(line: dict[str, str], name: str) -> int:
-    size = int(line[name])
-    if size < 1:
-        raise ValueError(f"{name} is {size}")
+    return _whole(name, line[name])
+
+
+def _pair(line: dict[str, str], name: str, least: int = 1) -> tuple[int, int]:
+    first, _, second = line[name].partition("x")
+    return _whole(name, first, least), _whole(name, second, least)
+
+
+def _whole(name: str, text: str, least: int = 1) -> int:
+    size = known_size(int(text), least)
+    if size is None:
+        raise ValueError(f"{name} is {text}: from {least} to 2**40 are taken")
     return size
-
-
-def _pair(text: str) -> tuple[int, int]:
-    first, _, second = text.partition("x")
-    return int(first), int(second)
 
 
 def _out(size: int, kernel: int, stride: int, pad: int | None, padding: object) -> int:

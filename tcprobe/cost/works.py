@@ -43,7 +43,7 @@ class Task:
 
 
 def task_of(record: OpRecord, width: int) -> Task | None:
-    """Return what an op computes; None if it multiplies nothing or a size is unknown or zero.
+    """Return what an op computes; None if it multiplies nothing or a size is unknown.
 
     A convolution whose groups have one channel each is depthwise: it runs in kernels of its own, not as a product per
     channel.
@@ -53,8 +53,10 @@ def task_of(record: OpRecord, width: int) -> Task | None:
         width: bytes per element.
     """
     gemms = gemms_of(record)
-    if not gemms or any(not product((g.m, g.n, g.k, g.batch)) for g in gemms):
+    sizes = [(g.m, g.n, g.k, g.batch) for g in gemms]
+    if not gemms or any(product(of_gemm) is None for of_gemm in sizes):
         return None
+    assert all(size is not None and size >= 1 for of_gemm in sizes for size in of_gemm), record
     family = family_of(record.op_type)
     if family in CONV_PASSES:
         kind = CONV_PASSES[family]

@@ -13,7 +13,7 @@ from itertools import product as combinations
 from typing import Any, Final, Literal
 
 from tcprobe.gemm.record import first_known
-from tcprobe.schema.op import UNKNOWN_GEMM, Contiguous, Gemm, OpRecord, Shape, Size, product
+from tcprobe.schema.op import UNKNOWN_GEMM, Contiguous, Gemm, OpRecord, Shape, Size, known_size, product
 
 ConvPass = Literal["forward", "dgrad", "wgrad"]
 CONV_PASSES: Final[dict[str, ConvPass]] = {"conv": "forward", "conv_dgrad": "dgrad", "conv_wgrad": "wgrad"}
@@ -183,7 +183,7 @@ def _unit_strides(size: Shape, out: Shape) -> Shape:
 
 
 def _per_axis(values: Any, axes: int, last: bool) -> tuple[int, ...] | None:
-    if not isinstance(values, list) or any(not isinstance(v, int) or v < 1 for v in values):
+    if not isinstance(values, list) or any(known_size(v) is None for v in values):
         return None
     if len(values) == axes + 2:
         return tuple(values[1:-1] if last else values[2:])
@@ -195,7 +195,7 @@ def _out(size: Size, kernel: Size, stride: Size, dilation: int, padding: Any) ->
     if size is None or kernel is None or stride is None or padding not in ("SAME", "VALID"):
         return None
     reach = (kernel - 1) * dilation + 1
-    return -(-size // stride) if padding == "SAME" else max(0, -(-(size - reach + 1) // stride))
+    return -(-size // stride) if padding == "SAME" else max(0, -(-(size - reach + 1) // stride)) or None
 
 
 def _pad(size: Size, out: Size, kernel: Size, stride: Size, dilation: int, padding: Any) -> int:

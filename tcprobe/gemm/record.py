@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from tcprobe.jsonfile import parse
-from tcprobe.schema.op import Gemm, Shape, Size
+from tcprobe.schema.op import Gemm, Shape, Size, known_shape, known_size
 
 MOST_SHAPE_DIMENSIONS: Final = 16  # no framework allows more
-LARGEST_SIZE: Final = 2**40
 
 
 def flops_of(gemms: Iterable[Gemm]) -> Size:
@@ -35,6 +34,12 @@ def parse_shape(text: str | None) -> Shape | None:
     return _shape(_load(text))
 
 
+def has_no_sizes(text: str) -> bool:
+    """Say whether a JSON list of sizes or shapes gives as a size what none is."""
+    listed = [v for item in _items(text, odd=str) for v in (item if isinstance(item, list) else [item])]
+    return any(v is not None and known_size(v) is None for v in listed)
+
+
 def parse_object(text: str | None) -> dict[str, Any]:
     """Return a JSON object; empty if there is none."""
     value = _load(text)
@@ -48,21 +53,19 @@ def parse_dtype(text: str | None) -> str | None:
     return "+".join(kept) or None
 
 
-def _load(text: str | None) -> Any:
+def _load(text: str | None, odd: Callable[[str], Any] = lambda _: None) -> Any:
     try:
-        return parse(text) if text else None
+        return parse(text, odd) if text else None
     except ValueError:
         return None
 
 
-def _items(text: str | None) -> list[Any]:
-    value = _load(text)
+def _items(text: str | None, odd: Callable[[str], Any] = lambda _: None) -> list[Any]:
+    value = _load(text, odd)
     return value if isinstance(value, list) else []
 
 
 def _shape(value: Any) -> Shape | None:
     if not isinstance(value, list) or len(value) > MOST_SHAPE_DIMENSIONS:
         return None
-    return tuple(
-        v if isinstance(v, int) and not isinstance(v, bool) and 0 <= v <= LARGEST_SIZE else None for v in value
-    )
+    return known_shape(value)

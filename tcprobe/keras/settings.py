@@ -9,23 +9,28 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, TypeAlias
 
-from tcprobe.keras.catalogue import canonical_kind
-from tcprobe.schema.op import Shape, Size
+from tcprobe.keras.catalogue import canonical_kind, class_of
+from tcprobe.schema.op import Shape, Size, known_shape, known_size
 
 LayerSettings: TypeAlias = Mapping[str, Any]
 
-LARGEST_SIZE: Final = 2**40
-"""Elements; a dimension past it is in no memory, and products of such dimensions are past what a float holds."""
+_MAY_BE_NEGATIVE: Final = ("normalization", "reshaping")
+"""Kinds of layers for which -1 stands for what is left."""
+_SHAPES: Final = (
+    *("input_shape", "batch_shape", "batch_input_shape", "input_dim", "input_length"),
+    *("kernel_size", "strides", "dilation_rate", "pool_size"),
+)
+SIZES: Final = "sizes go from 1 to 2**40"
 UNRESOLVED: Final = ...
 """What stands in `Layer.config` for an argument that was given and whose value is not known."""
 
 
 def size_of(settings: LayerSettings, name: str, default: Size = None) -> Size:
-    """Return a positive whole number; `default` where it is absent or None; None where it is not known."""
+    """Return a size; `default` where it is absent or None; None where it is not known."""
     value = settings.get(name)
     if value is None:
         return default
-    return value if is_size(value) else None
+    return known_size(value)
 
 
 def flag_of(settings: LayerSettings, name: str, default: bool) -> bool | None:
@@ -50,18 +55,14 @@ def rate_of(settings: LayerSettings, name: str) -> float | None:
     return float(value) if isinstance(value, int | float) else None
 
 
-def per_axis(settings: LayerSettings, name: str, axes: int, default: Size = 1) -> Shape:
-    """Return one size per spatial dimension: one number stands for all; what is not known is None."""
+def per_axis(settings: LayerSettings, name: str, axes: int, default: Size = 1, least: int = 1) -> Shape:
+    """Return one size per spatial dimension, `least` or more: one number stands for all; what is not known is None."""
     value = settings.get(name)
     if value is None:
         return (default,) * axes
-    if is_size(value):
-        return (value,) * axes
-    if isinstance(value, list | tuple) and len(value) == axes:
-        return tuple(v if is_size(v) else None for v in value)
-    if isinstance(value, list | tuple) and len(value) == 1:
-        return ((value[0] if is_size(value[0]) else None),) * axes
-    return (None,) * axes
+    given = value if isinstance(value, list | tuple) else (value,)
+    sizes = tuple(known_size(v, least) for v in given)
+    return sizes if len(sizes) == axes else sizes * axes if len(sizes) == 1 else (None,) * axes
 
 
 def channels_last(settings: LayerSettings) -> bool | None:
@@ -71,15 +72,36 @@ def channels_last(settings: LayerSettings) -> bool | None:
 
 
 def is_size(value: Any) -> bool:
-    """Say whether a value is a whole number from 0 on that a tensor can have."""
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LARGEST_SIZE
+    """Say whether a value is a size that a tensor can have."""
+    return known_size(value) is not None
+
+
+def with_sizes(kind: str, settings: LayerSettings) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return the settings of a layer, those that are to be sizes and are none not known; and why, by name."""
+    row = class_of(kind)
+    own = () if row.kind in _MAY_BE_NEGATIVE else (row.output, *row.inner, *row.counts, *row.structure)
+    odd = {name: why for name in (*own, *_SHAPES) if name and (why := _no_sizes(settings.get(name))) is not None}
+    return {**settings, **dict.fromkeys(odd, UNRESOLVED)}, odd
+
+
+def _no_sizes(value: Any) -> str | None:
+    """Return why a number, or one of several, is no size; None where all are, and for what is no number."""
+    numbers = [v for v in (value if isinstance(value, list | tuple) else (value,)) if isinstance(v, int | float)]
+    return next((no_size(v) for v in numbers if not is_size(v)), None)
+
+
+def no_size(value: Any) -> str:
+    """Return why a value is no size."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        return f"it is no whole number: {SIZES}"
+    return f"it is {'below 1' if value < 1 else 'past 2**40'}: {SIZES}"
 
 
 def shape_of(value: Any) -> Shape | None:
     """Return a sequence of sizes as a shape; None where it is none."""
     if not isinstance(value, list | tuple):
         return None
-    return tuple(v if is_size(v) else None for v in value)
+    return known_shape(value)
 
 
 def is_many(shape: Any) -> bool:

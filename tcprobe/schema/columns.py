@@ -93,7 +93,8 @@ class Names:
         return len(self.ids)
 
     def __getitem__(self, row: int) -> str | None:
-        i = int(self.ids[row])
+        """Return the string of a row, None for NA; also of row -1, which is what a row number of nothing is."""
+        i = -1 if row < 0 else int(self.ids[row])
         return None if i < 0 else self.names[i]
 
     def take(self, index: NDArray[Any]) -> Names:

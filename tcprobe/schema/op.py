@@ -10,13 +10,26 @@ from typing import Any, Final, TypeAlias
 
 Size: TypeAlias = int | None
 Shape: TypeAlias = tuple[Size, ...]
+LARGEST_SIZE: Final = 2**40
+"""Elements; a dimension past it is in no memory, and products of such dimensions are past what a float holds."""
 PASSES: Final = ("forward", "dgrad", "wgrad", "other")
 """Passes of training in their order: forward, the gradient of the input, that of the weight, any other."""
 
 
+def known_size(value: Any, least: int = 1) -> Size:
+    """Return what is given as a size: a whole number from `least` to `LARGEST_SIZE`; None, unknown, for all else."""
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    return value if whole and least <= value <= LARGEST_SIZE else None
+
+
+def known_shape(sizes: Iterable[Any]) -> Shape:
+    """Return what a source gives as sizes, unknown where one is none."""
+    return tuple(map(known_size, sizes))
+
+
 @dataclass(frozen=True, slots=True)
 class OpRecord:
-    """One op as recorded in a graph or profile.
+    """One op as recorded in a graph or profile; what is given as a size and is none is unknown.
 
     Attributes:
         op_type: TensorFlow type (``_FusedConv2D``) or HLO opcode (``dot``).
@@ -33,6 +46,12 @@ class OpRecord:
     attributes: Mapping[str, Any] = field(default_factory=dict)
     dtype: str | None = None
     pass_: str | None = None
+
+    def __post_init__(self) -> None:
+        inputs = tuple(None if shape is None else known_shape(shape) for shape in self.input_shapes)
+        object.__setattr__(self, "input_shapes", inputs)
+        if self.output_shape is not None:
+            object.__setattr__(self, "output_shape", known_shape(self.output_shape))
 
     def shape(self, index: int) -> Shape | None:
         """Return the shape of an input; None if there is no such input or its rank is unknown."""

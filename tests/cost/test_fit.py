@@ -62,6 +62,7 @@ def test_padding_may_be_valid_or_given(tmp_path: Path) -> None:
     [
         ("time_ns", "0"), ("time_ns", "nan"), ("time_ns", ""), ("images", "0"), ("images", "x"), ("op", "sum"),
         ("library", "cublas9"), ("pass", "backward"), ("kernel", "5"), ("padding", "round"),
+        ("images", str(2**40 + 1)), ("filters", "-8"), ("kernel", "-3x3"), ("stride", "0x1"), ("padding", "-1x0"),
     ],
 )  # fmt: skip
 def test_a_damaged_row_is_named(tmp_path: Path, column: str, value: str) -> None:

@@ -53,6 +53,11 @@ def test_missing_is_na_and_zero_is_zero() -> None:
     assert table.numbers("start_ns").dtype == np.int64
 
 
+def test_row_of_nothing_has_no_name() -> None:
+    assert Names.of(["a"])[-1] is None
+    assert Names.of([])[-1] is None
+
+
 def test_pandas_has_nullable_dtypes() -> None:
     frame = Table.from_rows(SPEC, ROWS).to_pandas()
     assert [str(d) for d in frame.dtypes] == ["string", "Int64", "Int64", "Float64", "boolean"]

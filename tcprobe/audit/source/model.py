@@ -21,7 +21,7 @@ from tcprobe.keras.products.layers import records_of
 from tcprobe.keras.products.own import Operand, own_records
 from tcprobe.keras.products.passes import Records
 from tcprobe.schema.model import SAMPLES, Layer, Model, Product, Unseen
-from tcprobe.schema.op import Shape
+from tcprobe.schema.op import Shape, known_size
 from tcprobe.source.source import Source
 
 UNKNOWN_POLICY: Final = "the precision policy is set to what the file does not tell; --dtype says it"
@@ -80,7 +80,7 @@ def batch_of(source: Source) -> tuple[int | None, bool]:
         known = [source.known(value) for value in given]
         if any(value is None for value in known):
             return None, False
-        sizes = {v.value for v in known if v is not None and type(v.value) is int and v.value > 0}
+        sizes = {size for v in known if v is not None and (size := known_size(v.value)) is not None}
         found |= sizes
         defaults = defaults or (not sizes and _fits_arrays(source, node))
     if defaults:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from tcprobe.audit.trace.rnn import Loop, on_a_gpu
 from tcprobe.gemm.ops import family_of, gemms_of
 from tcprobe.gemm.record import MOST_SHAPE_DIMENSIONS
+from tcprobe.keras.settings import is_size, no_size, with_sizes
 from tcprobe.schema.model import SAMPLES, Layer, Model, Product, Unseen
-from tcprobe.schema.op import PASSES, OpRecord, Shape
+from tcprobe.schema.op import PASSES, OpRecord, Shape, known_shape, known_size
 from tcprobe.schema.place import Place
 
 OPEN: Final = "its model leaves %s open, so that its products cannot be predicted; --input-shape tells them"
@@ -42,7 +43,11 @@ def read_models(document: Mapping[str, Any], graph: Mapping[str, Any], file: str
             incomplete=bool(document.get("incomplete")),
             inputs=tuple(map(str, document.get("inputs", ()))),
             answered=tuple(map(str, document.get("answered", ()))),
-            unseen=(*(unseen if index == 0 else ()), *_unpredicted(model["layers"], model["products"])),
+            unseen=(
+                *(unseen if index == 0 else ()),
+                *(why for record in unit["layers"] for why in _no_sizes(record)),
+                *_unpredicted(model["layers"], model["products"]),
+            ),
             **model,
         )
         for index, (unit, model) in enumerate(zip(units, models, strict=True))
@@ -52,7 +57,8 @@ def read_models(document: Mapping[str, Any], graph: Mapping[str, Any], file: str
 def _model(
     unit: Mapping[str, Any], document: Mapping[str, Any], graph: Mapping[str, Any], batch: int | None
 ) -> dict[str, Any]:
-    known = unit.get("batch") or batch
+    own = known_size(unit.get("batch"))
+    known = own or batch
     names = {path: str(record["name"]) for record in unit["layers"] for path in record["paths"]}
     lines = {path: record.get("source") for record in unit["layers"] for path in record["paths"]}
     layers = tuple(_layer(record, lines) for record in unit["layers"])
@@ -73,7 +79,7 @@ def _model(
         "layers": tuple(layer for layer in layers if layer.name not in gone),
         "products": tuple(products),
         "batch": int(known or SAMPLES),
-        "batch_known": bool(unit["batch_known"] or (batch and unit.get("batch") is None)),
+        "batch_known": bool((unit["batch_known"] and own == unit.get("batch")) or (batch and own is None)),
         "xla": unit["xla"] if unit["own_step"] else any(p.compiled for p in products) if products else None,
         "notes": tuple(notes),
     }
@@ -97,6 +103,17 @@ def _unpredicted(layers: Iterable[Layer], products: Sequence[Product]) -> list[U
     return found
 
 
+def _no_sizes(record: Mapping[str, Any]) -> Iterator[Unseen]:
+    """Yield what of a layer is given as a size and is none."""
+    odd = with_sizes(str(record["kind"]), record["config"])[1]
+    sizes = {"its input": record["input_shapes"], "its output": [record.get("output_shape")]}
+    for name, shapes in sizes.items():
+        given = [size for shape in shapes for size in shape or () if size is not None and not is_size(size)]
+        odd |= {name: no_size(given[0])} if given else {}
+    for name, why in odd.items():
+        yield Unseen(f"{record['class_name']} '{record['name']}': {name}", why, _spanned(record))
+
+
 def _layer(record: Mapping[str, Any], lines: Mapping[str, Any]) -> Layer:
     return Layer(
         name=str(record["name"]),
@@ -107,7 +124,7 @@ def _layer(record: Mapping[str, Any], lines: Mapping[str, Any]) -> Layer:
         variable_dtype=record.get("variable_dtype"),
         input_shapes=tuple(_shape(s) for s in record["input_shapes"]),
         output_shape=_shape(record.get("output_shape")),
-        config={name: _tuples(value) for name, value in record["config"].items()},
+        config={n: _tuples(v) for n, v in with_sizes(str(record["kind"]), record["config"])[0].items()},
         inputs_from=tuple(record["inputs_from"]),
         is_first=record.get("is_first"),
         is_last=record.get("is_last"),
@@ -185,7 +202,7 @@ def _dtype(names: Iterable[str]) -> str | None:
 def _shape(value: Any) -> Shape | None:
     if not isinstance(value, list) or len(value) > MOST_SHAPE_DIMENSIONS:
         return None
-    return tuple(None if size is None else int(size) for size in value)
+    return known_shape(value)
 
 
 def _tuples(value: Any) -> Any:

@@ -15,9 +15,9 @@ from tcprobe.flows.audit.baseline import Baseline
 from tcprobe.flows.audit.exclude import Exclusion
 from tcprobe.foreign import input_path, output_path, real_path
 from tcprobe.hardware import DEFAULT_TARGET
-from tcprobe.keras.settings import LARGEST_SIZE
 from tcprobe.schema.finding import SEVERITIES, Finding
 from tcprobe.schema.model import InputShape
+from tcprobe.schema.op import LARGEST_SIZE, known_size
 
 TIMEOUT_S: Final = 300.0
 
@@ -155,8 +155,8 @@ def choose_options(options: AuditOptions, settings: Settings, codes: Iterable[st
         mode = "auto"
     if options.args and options.run:
         raise UsageError("--arg is for a factory, --run executes the script", "arguments of the script stand after --")
-    if (options.batch_size or 0) > LARGEST_SIZE:
-        raise UsageError(f"--batch-size: at most {LARGEST_SIZE:,}")
+    if options.batch_size is not None and known_size(options.batch_size) is None:
+        raise UsageError(f"--batch-size: at least 1 and at most {LARGEST_SIZE:,}")
     known = sorted(codes)
     for code in (*options.select, *options.ignore):
         check_code(code, known, "--select and --ignore")

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import Any
 
 from tcprobe.keras.catalogue import class_of, rank_of
-from tcprobe.keras.settings import LayerSettings, channels_last, is_size, per_axis, size_of, word_of
-from tcprobe.schema.op import Shape, Size, product
+from tcprobe.keras.settings import LayerSettings, channels_last, per_axis, size_of, total_size, word_of
+from tcprobe.schema.op import Shape, Size, known_size, product
 
 
 def split(shape: Shape, last: bool) -> tuple[Shape, Size]:
@@ -86,7 +86,7 @@ def transposed(kind: str, settings: LayerSettings, shape: Shape) -> Shape | None
         strict=True,
     )
     padding, has_extra = word_of(settings, "padding", "valid"), settings.get("output_padding") is not None
-    extras = per_axis(settings, "output_padding", axes, None)
+    extras = per_axis(settings, "output_padding", axes, None, least=0)
     out = tuple(transpose_axis(s, padding, extra, has_extra) for s, extra in zip(sizes, extras, strict=True))
     return join(shape[0], out, size_of(settings, "filters"), last)
 
@@ -154,18 +154,13 @@ def _sides(value: Any, axes: int, default: int) -> Shape:
     """Return what both sides of each dimension add up to: a number, one number an axis, or a pair an axis."""
     if value is None:
         return (2 * default,) * axes
-    if is_size(value):
-        return (2 * value,) * axes
     if not isinstance(value, list | tuple):
-        return (None,) * axes
-    if axes == 1 and len(value) == 2 and all(is_size(v) for v in value):
-        return (value[0] + value[1],)
+        return (_side(value),) * axes
+    if axes == 1 and len(value) == 2 and _side(value) is not None:
+        return (_side(value),)
     return tuple(_side(v) for v in value) if len(value) == axes else (None,) * axes
 
 
 def _side(value: Any) -> Size:
-    if is_size(value):
-        return 2 * int(value)
-    if isinstance(value, list | tuple) and len(value) == 2 and all(is_size(v) for v in value):
-        return int(value[0]) + int(value[1])
-    return None
+    pair = value if isinstance(value, list | tuple) else (value, value)
+    return total_size(known_size(v, 0) for v in pair) if len(pair) == 2 else None

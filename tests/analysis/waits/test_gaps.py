@@ -87,6 +87,13 @@ def test_a_gap_within_an_autotuned_call_is_tuning() -> None:
     assert [(r["host_work"], r["host_op"], r["host_ns"]) for r in rows] == [("compile", "m/conv/Conv2D", 2 * MS)] * 2
 
 
+@pytest.mark.parametrize("named", [(), ("of_nobody",)])
+def test_tuning_of_no_op_has_no_name(named: tuple[str, ...]) -> None:
+    made = b.launches(*(("redzone_checker", -1, 0, 3 * MS * i, MS) for i in range(3)))
+    rows = gaps(made, b.details(*((name, "Conv2D") for name in named)))
+    assert [(r["host_work"], r["host_op"], r["host_ns"]) for r in rows] == [("compile", None, 2 * MS)] * 2
+
+
 def test_the_begin_and_the_end_of_a_marked_step_count() -> None:
     made = b.launches((b.TC, -1, 0, 5 * MS, MS))
     rows = gaps(made, b.marks([0], 9 * MS))

@@ -11,7 +11,7 @@ from tcprobe.audit.source.values.kinds import Draft, Items, Keywords, Named, Sou
 from tcprobe.audit.source.values.parts import plain_constant
 from tcprobe.keras.catalogue import LAYER_CLASSES, class_of
 from tcprobe.keras.row import KerasClass
-from tcprobe.keras.settings import wrapped_layer
+from tcprobe.keras.settings import size_of, with_sizes, wrapped_layer
 from tcprobe.keras.shapes.layers import cell_units, output_shape
 from tcprobe.schema.op import Shape, Size
 from tcprobe.source.calls import Call
@@ -42,14 +42,16 @@ class SourceLayers:
 
     def make(self, kind: str, call: Call, values: Keywords, policy: str | None, lacking: bool = False) -> Draft:
         """Return the layer that a call constructs, its arguments evaluated; `lacking` if some are not known."""
-        given = values.get("name")
-        name = given.value if isinstance(given, Known) and isinstance(given.value, str) else None
+        called = values.get("name")
+        name = called.value if isinstance(called, Known) and isinstance(called.value, str) else None
         inner = values.get("layer") or values.get("cell")
         arguments = {a.name: a.place for a in call.arguments.values()}
         missing = {n: _why_unknown(v) for n, v in values.items() if isinstance(v, Unknown | Tensor) and n in _JUDGED}
         if lacking:
             missing.setdefault("arguments", "some are passed in a list or dictionary")
-        config = {n: plain_constant(v) for n, v in values.items() if n not in ("name", "dtype", "trainable")}
+        given = {n: plain_constant(v) for n, v in values.items() if n not in ("name", "dtype", "trainable")}
+        config, odd = with_sizes(kind, given)
+        missing |= odd
         dtype, variable_dtype = _dtypes(values.get("dtype"), policy)
         frozen = values.get("trainable")
         trainable: bool | None = class_of(kind).weights
@@ -99,8 +101,7 @@ class SourceLayers:
         """Return the output's last dimension where its rank is unknown."""
         row = class_of(draft.kind)
         if row.kind in ("dense", "embedding") and row.output is not None:
-            size = draft.config.get(row.output)
-            return size if type(size) is int else None
+            return size_of(draft.config, row.output)
         if _takes_any_rank(row) and "output_shape" not in draft.config:
             return tensors[0].last if tensors else None
         return tensors[0].last if row.shape == "same" and len(tensors) == 1 else None

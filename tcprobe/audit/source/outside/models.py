@@ -24,11 +24,14 @@ from tcprobe.audit.source.values.kinds import (
     Unknown,
     known_constant,
 )
-from tcprobe.audit.source.values.known import either, items_of, shape_from, tensors_of
+from tcprobe.audit.source.values.known import either, items_of, shape_from, size_from, tensors_of
 from tcprobe.keras.catalogue import rank_of
-from tcprobe.schema.op import Shape
+from tcprobe.keras.settings import no_size
+from tcprobe.schema.op import Shape, known_shape
 from tcprobe.source.values import Known
 
+_SHAPES: Final = ("shape", "input_shape", "batch_shape", "batch_input_shape")
+"""Arguments of an Input that are a list of sizes."""
 ENTRANCE: Final = "@"  # starts the names of models' inputs among those of layers
 
 
@@ -180,6 +183,11 @@ class Models:
 
     def make_input(self, values: Keywords, node: ast.Call) -> Tensor:
         """Construct an Input; what it leaves open is as the user gives it."""
+        for name in (*_SHAPES, "batch_size"):
+            given = values.get(name, known_constant(None))
+            for size in items_of(given) or [given]:
+                if isinstance(size, Known) and size.value is not None and size_from(size) is None:
+                    self._state.miss(node, f"Input: {name}", no_size(size.value))
         return self._entrance(self._state.given.filled(_input_shape(values), self._state.names(node)))
 
 
@@ -190,9 +198,7 @@ def _input_shape(values: Keywords) -> Shape | None:
         return shape_from(whole)
     given = values.get("shape") or values.get("input_shape")
     shape = shape_from(given) if given is not None else None
-    batch = values.get("batch_size", known_constant(None))
-    size = batch.value if isinstance(batch, Known) and type(batch.value) is int else None
-    return (size, *shape) if shape is not None else None
+    return (size_from(values.get("batch_size", known_constant(None))), *shape) if shape is not None else None
 
 
 def _open(tensor: Tensor) -> Tensor:
@@ -203,10 +209,10 @@ def _told_shape(draft: Draft) -> Shape | None:
     """Return the input shape that a layer's own arguments tell: `input_shape`, `input_dim`, `batch_input_shape`."""
     whole = draft.config.get("batch_input_shape", draft.config.get("batch_shape"))
     if isinstance(whole, tuple):
-        return tuple(s if type(s) is int else None for s in whole)
+        return known_shape(whole)
     shape = draft.config.get("input_shape")
     if isinstance(shape, tuple):
-        return (None, *(s if type(s) is int else None for s in shape))
+        return (None, *known_shape(shape))
     size = draft.config.get("input_dim")
     if type(size) is int and draft.kind != "Embedding":
         length = draft.config.get("input_length")

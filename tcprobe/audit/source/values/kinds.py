@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
-from tcprobe.schema.op import Shape, Size
+from tcprobe.schema.op import Shape, Size, known_shape, known_size
 from tcprobe.schema.place import Place
 from tcprobe.source.scopes import FunctionNode
 from tcprobe.source.source import Source
@@ -71,6 +71,15 @@ class Tensor:
     fresh: bool | None = None
     rows: Size = 1
     batch: int = 0
+
+    def __post_init__(self) -> None:
+        """Leave unknown what was worked out as a size and is none; such a one is no batch either."""
+        if self.shape is not None and (sizes := known_shape(self.shape)) != self.shape:
+            if self.batch < len(sizes) and sizes[self.batch] != self.shape[self.batch]:
+                object.__setattr__(self, "rows", None)
+            object.__setattr__(self, "shape", sizes)
+        object.__setattr__(self, "features", known_size(self.features))
+        object.__setattr__(self, "rows", known_size(self.rows))
 
     @property
     def last(self) -> Size:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from tcprobe.audit.source.values.kinds import Entries, Items, SourceValue, Tensor
-from tcprobe.schema.op import Shape, Size
+from tcprobe.schema.op import Shape, Size, known_size
 from tcprobe.source.values import MOST_LEAVES, Known, tuple_of
 
 _MOST_PARTS: Final = 200_000
@@ -72,7 +72,7 @@ def with_tensors(value: SourceValue, make: Callable[[Tensor], Tensor]) -> Source
 def shape_from(value: SourceValue) -> Shape | None:
     """Return the shape that a tuple of sizes is, unknown sizes as None; None where its rank is unknown."""
     if isinstance(value, Known) and type(value.value) is int:
-        return (value.value,)
+        return (size_from(value),)
     items = items_of(value)
     if items is None:
         return None
@@ -81,7 +81,7 @@ def shape_from(value: SourceValue) -> Shape | None:
 
 def size_from(value: SourceValue) -> Size:
     """Return a size; None where it is none or not known."""
-    return value.value if isinstance(value, Known) and type(value.value) is int and value.value > 0 else None
+    return known_size(value.value) if isinstance(value, Known) else None
 
 
 def either(a: Tensor, b: Tensor) -> Tensor:
