@@ -6,7 +6,7 @@ wrote. Starting, waiting, signals and the run folder are the same for all (`proc
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -108,8 +108,8 @@ class Launch:
         environment: variables to set in addition to the inherited ones.
         forward_interrupt: whether Ctrl-C reaches the workload at once (a terminal sends it to the whole
             process group); False starts it in its own group, as DLProf needs.
-        workload: finds the process that Ctrl-C is for where the profiler, which Nsight Systems does, would pass it
-            on more than once; None where it is for all.
+        workload: finds, below the process that is started, those of the workload, which alone signals are for where a
+            profiler would not pass each on once; None before it has any. Itself None where signals are for all.
         profiler_version: version of the profiler, if it says so.
         wraps: whether the command that is started is the profiler, whose exit code need not be the workload's.
         notes: what this run will lack, known before it starts.
@@ -119,7 +119,7 @@ class Launch:
     argv: tuple[str, ...]
     environment: dict[str, str] = field(default_factory=dict)
     forward_interrupt: bool = True
-    workload: Callable[[], int | None] | None = None
+    workload: Callable[[int], Sequence[int] | None] | None = None
     profiler_version: str | None = None
     wraps: bool = False
     notes: tuple[Note, ...] = ()
@@ -162,6 +162,12 @@ class Capture(Protocol):
         """
         ...
 
-    def collect(self, request: CaptureRequest, exit_code: int) -> Collected:
-        """Gather what the profiler wrote, once the workload has ended with `exit_code`."""
+    def collect(self, request: CaptureRequest, exit_code: int, died_of: int | None = None) -> Collected:
+        """Gather what the profiler wrote, once all has ended.
+
+        Args:
+            request: what was captured.
+            exit_code: that of the command which was started.
+            died_of: signal that was sent to the workload, which did not handle it; None where there was none.
+        """
         ...

@@ -18,11 +18,22 @@ from typing import Any, Final
 from tcprobe.errors import OutputError, writing
 from tcprobe.jsonfile import read_object
 from tcprobe.probe.constants import PARTIAL, RECORD, RESERVE, RESERVED_BYTES
+from tcprobe.schema.profile import Note
 
 HOME: Final = "tcprobe-runs"
 LEAST_FREE_BYTES: Final = 64 * 2**20
 """Free space needed at the start: a small profile and its tables."""
 NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT)
+DISK_FULL: Final = Note(
+    "disk-full",
+    "no space was left on the disk of the run folder when the workload ended: what was not written by then is lost",
+    "make room, or choose another place with --output",
+)
+REPLACED: Final = Note(
+    "folder-replaced",
+    "the run folder was removed or renamed while the workload ran: what the profiler had written before is not in it",
+    "if it was renamed, it still has that",
+)
 TAKEN: Final = (errno.ENOTEMPTY, errno.EEXIST)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from tcprobe.bypath import PROBE
-from tcprobe.capture import environment
+from tcprobe.capture import below, environment
 from tcprobe.capture.base import CaptureRequest, Launch
 from tcprobe.capture.environment import PROBE_SINCE, PythonInfo
 from tcprobe.capture.process import Ended, Watcher, run_workload
@@ -134,14 +134,24 @@ def _hand_over(path: Path, args: Sequence[str]) -> None:
     path.write_text(json.dumps({"argv": list(args), "secrets": secrets_in(args)}), encoding="utf-8")
 
 
-def run(request: CaptureRequest, launch: Launch, stdout_to_stderr: bool, watch: Watcher | None) -> Ended:
+def run(
+    request: CaptureRequest, launch: Launch, stdout_to_stderr: bool, watch: Watcher | None, came: list[int]
+) -> Ended:
     """Run a workload that the probe may watch until it ends, and leave no secret of its command line behind.
+
+    Args:
+        request: what is captured.
+        launch: how it is started.
+        stdout_to_stderr, watch: as of `run_workload`.
+        came: signals that were held until now, and are the workload's; emptied.
 
     Raises:
         ToolError: it cannot be started.
     """
     try:
-        return run_workload(launch, stdout_to_stderr, watch, lambda: running(request.folder) is not None, request.umask)
+        return run_workload(
+            launch, stdout_to_stderr, watch, lambda: running(request.folder) is not None, request.umask, came
+        )
     finally:
         with suppress(OSError):  # the folder was moved away or is read-only: reports say that the file is there
             (request.folder / "probe" / WORDS).unlink(missing_ok=True)
@@ -189,3 +199,18 @@ def running(folder: Path) -> int | None:
     except OSError:
         return None  # it has ended, or there is no /proc here, or it runs on another machine
     return pid if isinstance(pid, int) and os.fsencode(folder / "probe" / CONFIG) in words else None
+
+
+def workload_below(folder: Path, words: Sequence[str], command: int) -> list[int] | None:
+    """Return the processes of a workload that a profiler has started; none once it has ended, None before it began.
+
+    Args:
+        folder: the run folder.
+        words: the workload's own command line.
+        command: the process of the profiler, or of its launcher.
+    """
+    if there := list(below.processes(words, command)):
+        return there
+    if (left := running(folder)) is not None:  # its profiler was killed
+        return [left]
+    return [] if read_probe(folder) else None

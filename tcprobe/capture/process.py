@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from tcprobe.capture.base import Launch
-from tcprobe.capture.signals import WorkloadSignals, handled, told_of_children
+from tcprobe.capture.signals import ENDING, WorkloadSignals, handled, told_of_children
 from tcprobe.errors import ToolError
 from tcprobe.jsonfile import read_object
 from tcprobe.visible import interject, say
@@ -29,12 +30,24 @@ class Ended:
     Attributes:
         exit_code: its own; 128 + n if signal n ended it.
         wall_ns: how long it ran.
-        interrupted: whether it was interrupted, by Ctrl-C or otherwise.
+        signals: names of the signals that came meanwhile and were the workload's, each once.
+        died_of: the signal that was sent to the workload below a profiler, and that it did not handle.
     """
 
     exit_code: int
     wall_ns: int
-    interrupted: bool
+    signals: tuple[str, ...] = ()
+    died_of: int | None = None
+
+    @property
+    def interrupted(self) -> bool:
+        """Return whether it was interrupted, by Ctrl-C or otherwise."""
+        return signal.SIGINT.name in self.signals
+
+    @property
+    def cut(self) -> bool:
+        """Return whether a signal came that is sent to end something: whether the run is whole is not known then."""
+        return any(number.name in self.signals for number in ENDING)
 
 
 def run_workload(
@@ -43,6 +56,7 @@ def run_workload(
     watch: Watcher | None = None,
     goes_on: Callable[[], bool] = lambda: False,
     umask: int | None = None,
+    early: list[int] | None = None,
 ) -> Ended:
     """Start `launch` and wait until it ends; it inherits standard input, output and error.
 
@@ -56,6 +70,7 @@ def run_workload(
         watch: function to call several times per second while it runs.
         goes_on: says whether the workload still runs, although the command that started it has ended.
         umask: the mask of its process; None leaves it ours.
+        early: signals that were held until now, and are the workload's; emptied.
 
     Raises:
         ToolError: it cannot be started.
@@ -67,16 +82,20 @@ def run_workload(
     start = time.monotonic_ns()
     signals = WorkloadSignals(own_group, launch.forward_interrupt, launch.workload)
     with told_of_children(), handled(signals.handlers()):
+        signals.take(early or [])
         child = _start(launch, own_group, stdout_to_stderr, umask)
         signals.started(child)
         while (code := _wait(child)) is None:
+            signals.deliver()
             watch = _watched(watch)
         if goes_on():
             interject(f"{launch.argv[0]} has ended and the workload goes on; waiting for it to end")
         while goes_on():
             time.sleep(POLL_SECONDS)
+            signals.deliver()
             watch = _watched(watch)
-    return Ended(128 - code if code < 0 else code, time.monotonic_ns() - start, signals.interrupts > 0)
+    names = tuple(dict.fromkeys(number.name for number in signals.came))
+    return Ended(128 - code if code < 0 else code, time.monotonic_ns() - start, names, signals.died_of)
 
 
 def _watched(watch: Watcher | None) -> Watcher | None:

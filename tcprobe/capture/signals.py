@@ -6,11 +6,13 @@ import os
 import signal
 import subprocess
 import threading
-from collections.abc import Callable, Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Final
 
+from tcprobe.capture.below import dies_of
 from tcprobe.visible import interject
 
 Handler = Callable[[int, FrameType | None], None]
@@ -19,6 +21,9 @@ FORWARDED: Final = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR
 """Signals that would end us, of a scheduler, of `kill`, of a terminal that closes: they are meant for the workload."""
 SAID: Final = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 """Those of them that are sent to end something: a workload may take its time, or handle them and go on."""
+ENDING: Final = (signal.SIGINT, *SAID)
+PATIENCE: Final = 5.0
+"""Seconds that a signal waits for a workload below a profiler to begin; then it is for all that was started."""
 
 
 @contextmanager
@@ -53,16 +58,17 @@ def told_of_children() -> Iterator[None]:
 
 
 @contextmanager
-def held() -> Iterator[None]:
+def held() -> Iterator[list[int]]:
     """Let the signals that would end us wait until the block has ended, so that what it writes is whole.
 
-    SIGQUIT does not wait: it is left to end a program that hangs.
+    SIGQUIT does not wait: it is left to end a program that hangs. The block gets the list of those that wait; what it
+    takes out of it is its own to pass on.
     """
     came: list[int] = []
     ending = [n for n in (signal.SIGINT, *FORWARDED) if n != signal.SIGQUIT]
     try:
         with handled(dict.fromkeys(ending, lambda number, _: came.append(number))):
-            yield
+            yield came
     finally:
         for number in dict.fromkeys(came):
             os.kill(os.getpid(), number)
@@ -74,82 +80,115 @@ class WorkloadSignals:
     Args:
         own_group: whether the workload has a process group of its own, which the terminal does not reach.
         forward_interrupt: whether the first Ctrl-C is for the workload.
-        workload: finds the process that alone it is for; None sends it to the whole group.
+        workload: finds the processes that alone signals are for, below the one that was started; None before there are
+            any. Itself None where signals are for the whole group.
 
     Attributes:
-        interrupts: Ctrl-C so far.
+        came: the signals so far, without those that stop and continue.
+        died_of: one of them that a process of the workload did not handle.
     """
 
     def __init__(
-        self, own_group: bool, forward_interrupt: bool, workload: Callable[[], int | None] | None = None
+        self,
+        own_group: bool,
+        forward_interrupt: bool,
+        workload: Callable[[int], Sequence[int] | None] | None = None,
     ) -> None:
         self.own_group, self.forward_interrupt, self.workload = own_group, forward_interrupt, workload
         self.child: subprocess.Popen[bytes] | None = None
-        self.interrupts = 0
-        self._early: list[signal.Signals] = []
+        self.came: list[signal.Signals] = []
+        self.died_of: int | None = None
+        self._waiting: list[tuple[signal.Signals, float]] = []
+
+    def take(self, early: list[int]) -> None:
+        """Handle what came before these handlers were there, and empty the list."""
+        while early:
+            os.kill(os.getpid(), early.pop(0))
 
     def started(self, child: subprocess.Popen[bytes]) -> None:
         """Pass on to the workload what reached us while it was being started: it may run long before we know it."""
         self.child = child
-        for number in self._early:
-            self._send(number)
+        self.deliver()
+
+    def deliver(self) -> None:
+        """Pass on what waits for the workload to begin."""
+        waiting, self._waiting = self._waiting, []
+        for number, until in waiting:
+            self._send(number, until)
 
     def handlers(self) -> dict[signal.Signals, Handler]:
         """Return a handler for each signal that is the workload's."""
         ours: dict[signal.Signals, Handler] = dict.fromkeys(FORWARDED, self._forward)
         ours[signal.SIGINT] = self._interrupted
         if self.own_group:
-            ours |= {signal.SIGTSTP: self._stopped, signal.SIGCONT: self._continued}
+            ours |= dict.fromkeys((signal.SIGTSTP, signal.SIGCONT), self._stopped_or_continued)
         else:  # the terminal sends these to the workload as well
             ours |= {signal.SIGHUP: self._wait, signal.SIGQUIT: self._wait}
         return ours
 
-    def _interrupted(self, _number: int, _frame: FrameType | None) -> None:
-        self.interrupts += 1
-        if self.interrupts > 2:
+    def _interrupted(self, number: int, _frame: FrameType | None) -> None:
+        self.came.append(signal.Signals(number))
+        interrupts = self.came.count(signal.SIGINT)
+        if interrupts > 2:
             self._send(signal.SIGKILL)
-        elif self.interrupts == 2:
+        elif interrupts == 2:
             self._send(signal.SIGTERM)
             interject("terminating the workload; once more kills it")
         elif not self.forward_interrupt:
             interject("the profiler writes nothing when interrupted, so the workload goes on; Ctrl-C again ends it")
         else:
             if self.own_group:
-                self._interrupt()
+                self._send(signal.SIGINT)
             interject("interrupted; waiting for the workload to end (Ctrl-C again terminates it)")
-
-    def _interrupt(self) -> None:
-        process = self.workload() if self.workload is not None else None
-        if process is None:
-            self._send(signal.SIGINT)
-        else:
-            with suppress(ProcessLookupError, PermissionError):  # it has ended meanwhile
-                os.kill(process, signal.SIGINT)
 
     def _forward(self, number: int, frame: FrameType | None) -> None:
         self._send(signal.Signals(number))
         if number in SAID:
             self._wait(number, frame)
+        else:
+            self.came.append(signal.Signals(number))
 
     def _wait(self, number: int, _frame: FrameType | None) -> None:
+        self.came.append(signal.Signals(number))
         interject(f"{signal.Signals(number).name}; waiting for the workload to end")
 
-    def _stopped(self, number: int, _frame: FrameType | None) -> None:
-        """Stop the workload, then ourselves: the terminal that stops us does not reach it."""
-        self._send(signal.Signals(number))
-        os.kill(os.getpid(), signal.SIGSTOP)
+    def _stopped_or_continued(self, number: int, _frame: FrameType | None) -> None:
+        """Stop all that was started, then ourselves: the terminal that stops us does not reach it. Or let it go on."""
+        for process in self._processes() or ():
+            self._kill(process, number)
+        self._send_all(signal.Signals(number))
+        if number == signal.SIGTSTP:
+            os.kill(os.getpid(), signal.SIGSTOP)
 
-    def _continued(self, number: int, _frame: FrameType | None) -> None:
-        self._send(signal.Signals(number))
+    def _send(self, number: signal.Signals, until: float | None = None) -> None:
+        """Send the workload a signal; wait until `until`, on the clock of `time.monotonic`, for it to begin."""
+        until = time.monotonic() + PATIENCE if until is None else until
+        processes = self._processes()
+        if processes:
+            for process in processes:
+                self._kill(process, number)
+        elif self.child is None or (processes is None and time.monotonic() < until):
+            self._waiting.append((number, until))
+        else:
+            self._send_all(number)
 
-    def _send(self, number: signal.Signals) -> None:
+    def _processes(self) -> Sequence[int] | None:
+        """Return the processes that signals are for; none where they are for all, None before there are any."""
+        if self.child is None or self.workload is None:
+            return ()
+        return self.workload(self.child.pid)
+
+    def _kill(self, process: int, number: int) -> None:
+        dies = dies_of(process, number)
+        with suppress(ProcessLookupError, PermissionError):  # it has ended meanwhile
+            os.kill(process, number)
+            self.died_of = self.died_of or (number if dies else None)
+
+    def _send_all(self, number: signal.Signals) -> None:
         if self.child is None:
-            self._early.append(number)
             return
-        try:
+        with suppress(ProcessLookupError, PermissionError):  # it has ended meanwhile
             if self.own_group:
                 os.killpg(self.child.pid, number)
             else:
                 self.child.send_signal(number)
-        except (ProcessLookupError, PermissionError):
-            pass  # it has ended meanwhile

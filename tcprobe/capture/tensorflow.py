@@ -42,7 +42,7 @@ def prepare(request: CaptureRequest) -> Launch:
     )
 
 
-def collect(request: CaptureRequest, exit_code: int) -> Collected:
+def collect(request: CaptureRequest, exit_code: int, died_of: int | None = None) -> Collected:  # noqa: ARG001
     """Find the XSpace files below ``raw/`` and say what is missing; for an empty one the reader says why."""
     found = below(request.folder / "raw", lambda name: name.endswith(".xplane.pb")).files
     kept = tuple(path for path in found if _size(path) > 0)

@@ -98,10 +98,10 @@ def find_key_node(options: ProfileOptions, say: Say = lambda _: None) -> Search:
     except TcprobeError as error:
         if outcome.interrupted:
             raise Interrupted from error
-        if not outcome.workload_code:
+        if outcome.workload_code == 0:
             raise
         raise MeasurementFailed(f"{outcome.ending or 'the workload failed'}: {error.message}", error.hint) from error
-    if outcome.workload_code:
+    if outcome.workload_code != 0:
         say(f"{outcome.ending or 'the workload failed'}: what was recorded until then was searched")
     return Search(found, outcome.folder, options.words)
 
@@ -157,7 +157,7 @@ def profile_by_key_node(
     say("looking for a key node in a short run first")
     first = profile(short, stdout_to_stderr, say)
     found, why = _found_in(first)
-    if first.interrupted or (found is None and 0 < first.workload_code < SIGNALLED):
+    if first.cut or (found is None and 0 < (first.workload_code or 0) < SIGNALLED):
         return first
     key = None if found is None or found.best is None else found.best.fired.key
     say(why if key is None else f"key node {key}: {why}")

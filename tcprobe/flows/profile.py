@@ -42,16 +42,6 @@ RECORDED_TABLES: Final = (
     "metrics",
     "reported",
 )
-DISK_FULL: Final = Note(
-    "disk-full",
-    "no space was left on the disk of the run folder when the workload ended: what was not written by then is lost",
-    "make room, or choose another place with --output",
-)
-FOLDER_REPLACED: Final = Note(
-    "folder-replaced",
-    "the run folder was removed or renamed while the workload ran: what the profiler had written before is not in it",
-    "if it was renamed, it still has that",
-)
 TITLES: Final = {"tensorflow": "TensorFlow's profiler", "dlprof": "DLProf", "nsys": "Nsight Systems"}
 
 ONLY: Final = {
@@ -114,17 +104,19 @@ class ProfileOutcome:
 
     Attributes:
         folder: the run folder under its final name.
-        workload_code: exit code of the workload.
+        workload_code: exit code of the workload; None where a profiler around it ended badly and nobody knows it.
         interrupted: whether the workload was interrupted.
         report: the analysed profile; None if `failure` says why there is none.
         failure: why there is no report, or why its tables were not written.
+        cut: whether it was interrupted or another signal came that is sent to end something.
     """
 
     folder: Path
-    workload_code: int
+    workload_code: int | None
     interrupted: bool
     report: Profile | None = None
     failure: TcprobeError | None = None
+    cut: bool = False
 
     @property
     def exit_code(self) -> int:
@@ -146,7 +138,7 @@ class ProfileOutcome:
     @property
     def came_to_nothing(self) -> bool:
         """Return whether the workload failed before anything was recorded, so that a report would be empty."""
-        return bool(self.workload_code) and self.report is not None and self.recorded_nothing
+        return self.workload_code != 0 and self.report is not None and self.recorded_nothing
 
 
 def profile(
@@ -185,19 +177,21 @@ def profile(
                     f"raw/{capture.NAME} of the run folder will hold {launch.keeps}: leave it out when you pass that on"
                 )
             unstarted.pop_all()
-        with signals.held():
-            ended = _run(capture, request, launch, stdout_to_stderr, home)
-            collected = _collected(capture, request, ended.exit_code)
+        with signals.held() as came:
+            ended = _run(capture, request, launch, stdout_to_stderr, home, came)
+            collected = _collected(capture, request, ended)
             collected = replace(collected, notes=(*options.notes, *launch.notes, *collected.notes))
             whole = run_record.finish(record, ended, collected, read_probe(home.path), launch.wraps)
-            code = ended.exit_code if collected.workload_code is None else collected.workload_code
+            code = whole["exit_code"] if whole["partial"] else 0
             if options.nsys.with_xspace:
                 mask = partial(_masked, options=options)
-                whole = SecondRun(request, asked, mask, stdout_to_stderr, say).follow(whole, ended, code)
+                second = SecondRun(request, asked, mask, stdout_to_stderr, say)
+                whole, ended, code = second.follow(whole, ended, code, came)
             final, full = _sealed(home, whole, options)
         outcome = None
         try:
-            outcome = _measured(_report(final, options, ProfileOutcome(final, code, ended.interrupted)), collected)
+            outcome = ProfileOutcome(final, code, ended.interrupted, cut=ended.cut)
+            outcome = _measured(_report(final, options, outcome), collected)
         finally:
             folder.set_modes(final, home.rights)
             if outcome is None:
@@ -211,10 +205,10 @@ def _masked(record: dict[str, Any], options: ProfileOptions) -> dict[str, Any]:
     return dict(mask_tree(record, known))
 
 
-def _collected(capture: Capture, request: CaptureRequest, exit_code: int) -> Collected:
+def _collected(capture: Capture, request: CaptureRequest, ended: process.Ended) -> Collected:
     """Gather what the profiler wrote; a folder that cannot be read costs that and not the run."""
     try:
-        return capture.collect(request, exit_code)
+        return capture.collect(request, ended.exit_code, ended.died_of)
     except OSError as error:
         return Collected(notes=(Note("unreadable-folder", f"{request.folder}: cannot be read: {error.strerror}"),))
 
@@ -223,10 +217,10 @@ def _sealed(home: folder.RunFolder, record: dict[str, Any], options: ProfileOpti
     """Complete the record and name the folder; what cannot be done is returned, and the run counts as far as it is."""
     failure = None
     if folder.was_replaced(home):
-        record = {**record, "notes": [*record["notes"], asdict(FOLDER_REPLACED)]}
+        record = {**record, "notes": [*record["notes"], asdict(folder.REPLACED)]}
     try:
         whole = _masked(record, options)
-        folder.write_last_record(home.path, whole, {**whole, "notes": [*whole["notes"], asdict(DISK_FULL)]})
+        folder.write_last_record(home.path, whole, {**whole, "notes": [*whole["notes"], asdict(folder.DISK_FULL)]})
     except OutputError as error:
         failure = error
     try:
@@ -360,25 +354,35 @@ def _asked(
 
 
 def _run(
-    capture: Capture, request: CaptureRequest, launch: Launch, stdout_to_stderr: bool, home: folder.RunFolder
+    capture: Capture,
+    request: CaptureRequest,
+    launch: Launch,
+    stdout_to_stderr: bool,
+    home: folder.RunFolder,
+    came: list[int],
 ) -> process.Ended:
     """Run the workload; one that cannot be started leaves no folder, and any other keeps it whatever happens."""
     watch = process.progress_watcher(request.folder, getattr(capture, "progress", None))
     try:
-        return run(request, launch, stdout_to_stderr, watch)
+        return run(request, launch, stdout_to_stderr, watch, came)
     except ToolError:
         folder.discard(home)
         raise
 
 
 def _measured(outcome: ProfileOutcome, collected: Collected) -> ProfileOutcome:
-    """Fail a run without kernels if the profiler says what it lacks, unless the run is known to have used no GPU."""
+    """Fail a run without kernels if the profiler says what it lacks, unless the run is known to have used no GPU.
+
+    Fail one of which nobody knows how it ended.
+    """
     report, lacks = outcome.report, next((n for n in collected.notes if n.level == "error"), None)
-    if report is None or outcome.failure or lacks is None:
+    if report is None or outcome.failure:
         return outcome
-    if report.metadata.gpu_used is False or len(report.require("kernels")):
-        return outcome
-    return replace(outcome, failure=MeasurementFailed(lacks.message, lacks.remedy))
+    if lacks is not None and report.metadata.gpu_used is not False and not len(report.require("kernels")):
+        return replace(outcome, failure=MeasurementFailed(lacks.message, lacks.remedy))
+    if outcome.workload_code is None:
+        return replace(outcome, failure=MeasurementFailed(outcome.ending, "see what the workload printed"))
+    return outcome
 
 
 def _report(home: Path, options: ProfileOptions, outcome: ProfileOutcome) -> ProfileOutcome:

@@ -43,6 +43,7 @@ def begin(request: CaptureRequest, launch: Launch, asked: Mapping[str, Any]) -> 
         "profiler_exit_code": None,
         "partial": True,
         "interrupted": False,
+        "signals": [],
         "environment": environment.recorded(os.environ, launch.environment),
         **environment.host_facts(),
         "python": holds.python,
@@ -74,7 +75,7 @@ def finish(
         wraps: whether the command was a profiler that starts the workload.
     """
     own = collected.workload_code if wraps else ended.exit_code
-    cut = own is None and probe.get("finished") is False  # it was killed, and the profiler tells of no failure
+    killed = own is None and probe.get("finished") is False  # and the profiler tells of no failure
     versions = {key: probe[key] for key in ("python", "tensorflow", "keras") if key in probe}
     return {
         **record,
@@ -83,8 +84,9 @@ def finish(
         "wall_ns": ended.wall_ns,
         "exit_code": own,
         "profiler_exit_code": ended.exit_code if wraps else None,
-        "partial": cut or (ended.exit_code if own is None else own) != 0 or ended.interrupted,
+        "partial": killed or (ended.exit_code if own is None else own) != 0 or ended.cut,
         "interrupted": ended.interrupted,
+        "signals": list(ended.signals),
         "notes": _notes(probe, collected.notes),
     }
 

@@ -40,28 +40,34 @@ class SecondRun:
     stdout_to_stderr: bool
     say: Callable[[str], None]
 
-    def follow(self, record: dict[str, Any], ended: process.Ended, code: int) -> dict[str, Any]:
+    def follow(
+        self, record: dict[str, Any], ended: process.Ended, code: int | None, came: list[int]
+    ) -> tuple[dict[str, Any], process.Ended, int | None]:
         """Run the workload again unless that would show nothing; what fails costs the second run alone.
 
         Args:
             record: of the first run.
             ended: how that ended.
-            code: exit code of its workload.
+            code: exit code of its workload; None where nobody knows it.
+            came: signals that came since.
 
         Returns:
-            The record with ``with_xspace``, whether the second run left a profile, and a note where it did not.
+            The record with ``with_xspace``, whether the second run left a profile, and a note where it did not; how all
+            ended, and with which code: the second run's where a signal came in it, else the first one's.
         """
-        left, note = False, _why_not(ended, code, read_probe(self.first.folder))
+        left = False
+        note = _why_not(ended.cut or bool(came), code, read_probe(self.first.folder))
         if note is None:
             self.say(f"running {self.first.target.label} again under TensorFlow's profiler")
             try:
-                left, note = self._run()
+                again, left, note = self._run(came)
+                ended, code = (again, again.exit_code) if again.cut else (ended, code)
             except TcprobeError as error:
                 note = Note(CODE, f"the second run came to nothing: {error.message}: {LACKS}", error.hint)
         said = [] if note is None else [asdict(note)]
-        return {**record, "with_xspace": left, "notes": [*record["notes"], *said]}
+        return {**record, "with_xspace": left, "notes": [*record["notes"], *said]}, ended, code
 
-    def _run(self) -> tuple[bool, Note | None]:
+    def _run(self, came: list[int]) -> tuple[process.Ended, bool, Note | None]:
         request = replace(self.first, folder=self.first.folder / WITH_XSPACE)
         with writing(request.folder):
             for name in ("raw", "probe"):
@@ -70,22 +76,25 @@ class SecondRun:
         record = run_record.begin(request, launch, {**self.asked, "profiler": tensorflow.NAME})
         folder.write_record(request.folder, self.masked(record))
         watch = process.progress_watcher(request.folder)
-        ended = run(request, launch, self.stdout_to_stderr, watch)
+        ended = run(request, launch, self.stdout_to_stderr, watch, came)
         collected = tensorflow.collect(request, ended.exit_code)
         whole = self.masked(run_record.finish(record, ended, collected, read_probe(request.folder), launch.wraps))
         folder.write_last_record(request.folder, whole, whole)
         if collected.files:
-            return True, None
+            return ended, True, None
         how = "it was interrupted" if ended.interrupted else f"it ended with exit code {ended.exit_code}"
         why = next((note for note in collected.notes if note.level == "error"), Note("", how, None))
-        return False, Note(CODE, f"the second run left no profile: {why.message}: {LACKS}", why.remedy)
+        return ended, False, Note(CODE, f"the second run left no profile: {why.message}: {LACKS}", why.remedy)
 
 
-def _why_not(ended: process.Ended, code: int, probe: Mapping[str, object]) -> Note | None:
+def _why_not(cut: bool, code: int | None, probe: Mapping[str, object]) -> Note | None:
     """Return why a second run would show nothing, judging by the first; None if it is worth one."""
-    if ended.interrupted or code:
-        how = "was interrupted" if ended.interrupted else f"ended with exit code {code}"
-        return Note(CODE, f"there was no second run, as the first one {how}: {LACKS}", None)
+    if cut or code != 0:
+        ending = (
+            "nobody knows how the first one ended" if code is None else f"the first one ended with exit code {code}"
+        )
+        why = "the first one was interrupted" if cut else ending
+        return Note(CODE, f"there was no second run, as {why}: {LACKS}", None)
     if probe and not probe.get("tensorflow"):
         return Note(CODE, f"there was no second run, as the workload does not use TensorFlow: {LACKS}", None, "note")
     return None

@@ -55,7 +55,7 @@ class Probe:
         self.window = self._window()
         self.sessions = Sessions(
             config, self.gaps, self.journal, self.framework.layers, self._recorded or self.framework.profiler,
-            self.ranges, self.clock, self.finish, self.window,
+            self.ranges, self.clock, self._finish_by, self.window,
         )  # fmt: skip
         self.marker = Marker(self.stepper, self.ranges, self.gaps)
         self.tee = Tee(self._patterns(), self.clock, self.journal.step_at, self.journal.metric, self.gaps)
@@ -120,6 +120,11 @@ class Probe:
         self.tee.stop()
         self.gaps.run("room for the last files", self._make_room)
         self.journal.finish()
+
+    def _finish_by(self, number: int) -> None:
+        """Finish before a signal ends the process."""
+        self.exit_code = 128 + number
+        self.finish()
 
     def _make_room(self) -> None:
         home = os.path.dirname(self.config.out)

@@ -44,7 +44,7 @@ class Sessions:
         profiler: opens and closes the sessions.
         ranges: marks the steps.
         clock: nanoseconds since the workload began.
-        finish: ends the run; called at SIGTERM or SIGHUP while a session is open or a tool listens.
+        finish: ends the run by a signal, SIGTERM or SIGHUP, that comes while a session is open or a tool listens.
         window: decides.
 
     Attributes:
@@ -60,7 +60,7 @@ class Sessions:
         profiler: Profiler,
         ranges: Ranges,
         clock: Callable[[], int],
-        finish: Callable[[], None],
+        finish: Callable[[int], None],
         window: WindowState,
     ) -> None:
         self.window = window
@@ -224,7 +224,7 @@ class Sessions:
         for each in ENDING:  # a terminal or a scheduler sends more than one, and the profile takes a while
             if signal.getsignal(each) == self._terminated:
                 signal.signal(each, signal.SIG_IGN)
-        self._finish()
+        self._finish(number)
         signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)
 

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from tcprobe.capture import process
+from tcprobe.capture import process, signals
 from tcprobe.capture.base import Launch
 from tcprobe.errors import ToolError
 from tests.support import ROOT
@@ -220,6 +221,33 @@ def test_a_termination_is_passed_on() -> None:
         read_until(child.stdout.fileno(), b"READY\n")
         child.send_signal(signal.SIGTERM)
         assert child.communicate(timeout=30)[0] == b"ENDED 143 False\n"
+
+
+def test_a_signal_for_a_workload_that_never_begins_ends_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(signals, "PATIENCE", 0.3)
+    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGTERM)).start()
+    command = (sys.executable, "-c", "import time; time.sleep(60)")
+    ended = process.run_workload(Launch(command, workload=lambda _: None))
+    assert (ended.exit_code, ended.signals, ended.cut, ended.died_of) == (143, ("SIGTERM",), True, None)
+    assert ended.wall_ns > 0.4e9
+
+
+def test_a_signal_that_a_workload_handles_is_not_what_it_died_of(tmp_path: Path) -> None:
+    own = "import signal, time; signal.signal(10, lambda *_: print('HANDLED', flush=True)); "
+    for code, died_of in ((own, None), ("import time; ", 10)):
+        script = f"{code}open({str(tmp_path / 'up')!r}, 'w').close(); time.sleep(1)"
+        wraps = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {script!r}])"
+        up, found = tmp_path / "up", list[int]()
+
+        def workload(command: int, up: Path = up, found: list[int] = found) -> list[int] | None:
+            children = Path(f"/proc/{command}/task/{command}/children").read_text().split()
+            found[:] = map(int, children)
+            return found if up.exists() and found else None
+
+        threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGUSR1)).start()
+        ended = process.run_workload(Launch((sys.executable, "-c", wraps), workload=workload))
+        assert (ended.exit_code, ended.signals, ended.cut, ended.died_of) == (0, ("SIGUSR1",), False, died_of)
+        up.unlink()
 
 
 def test_handlers_are_restored() -> None:

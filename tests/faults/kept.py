@@ -64,11 +64,14 @@ def check_kept(found: Left, kept: Kept, steps: int) -> None:
         kept: what should be.
         steps: how many steps must be there: all of a run that ended, else those that ended a second before.
     """
-    complete, told = kept in (Kept.WHOLE, Kept.STEPS, Kept.FIRST_PROCESS), kept not in (Kept.NO_ENDING, Kept.AFTERWARDS)
+    complete, sealed = (
+        kept in (Kept.WHOLE, Kept.STEPS, Kept.FIRST_PROCESS),
+        kept not in (Kept.NO_ENDING, Kept.AFTERWARDS),
+    )
     assert [number for number, _ in found.steps[:steps]] == list(range(steps))
     logged = [step for step, _ in found.metrics]
     assert logged[:steps] == list(range(steps)) or not logged  # some workloads print nothing
     assert ("partial-run" in found.said) is not complete
     assert found.record["partial"] is not complete
-    assert (found.record["exit_code"] is not None) is told
-    assert found.folder.name.startswith(".partial-") is not told
+    assert (found.record["exit_code"] is not None) is (sealed and kept is not Kept.UNTOLD)
+    assert found.folder.name.startswith(".partial-") is not sealed

@@ -28,6 +28,7 @@ class Kept(Enum):
     STEPS = "all steps; of the figures those that were logged since"
     UNTIL_THEN = "all until then; `run.json` says how it ended"
     FLUSHED = "steps and figures older than a second; `run.json` says how it ended"
+    UNTOLD = "steps and figures older than a second; `run.json` says that the workload's exit code is not known"
     AFTERWARDS = "everything, in a folder under its temporary name"
     ALL_FILES = "all files"
     NOT_BEGUN = "what there was: the workload had not started"
@@ -244,8 +245,8 @@ SIGNALS: Final = (
     Fault(
         "ignored-signals",
         "SIGTERM or SIGHUP to tcprobe: the workload ignores it",
-        "says that it waits for the workload to end, and does",
-        Kept.WHOLE,
+        "says that it waits for the workload to end, and does; the run counts as partial: it may have been cut",
+        Kept.UNTIL_THEN,
         "test_signals.test_a_workload_that_ignores_signals",
     ),
     Fault(
@@ -282,6 +283,53 @@ SIGNALS: Final = (
         "completes the folder first, then ends",
         Kept.WHOLE,
         "test_signals.test_signals_while_the_folder_is_sealed",
+    ),
+)
+
+_PROFILERS: Final = "test_signals_under_profilers.test_sigterm_under_each_profiler"
+PROFILED: Final = (
+    Fault(
+        "signal-too-early",
+        "SIGTERM to tcprobe as it is about to start profiler and workload",
+        "sends it to the workload as soon as that is there; exits with 143",
+        Kept.NOT_BEGUN,
+        "test_signals_under_profilers.test_a_signal_before_anything_has_started",
+    ),
+    Fault(
+        "sigterm-before-the-probe",
+        "SIGTERM, SIGINT, SIGHUP, SIGQUIT or SIGUSR1 to tcprobe before the probe runs",
+        "sends it to the workload alone; exits with 143, or 128 + n",
+        Kept.NOT_BEGUN,
+        _PROFILERS,
+    ),
+    Fault("sigterm-in-imports", "the same, while the workload imports", "as above", Kept.UNTIL_THEN, _PROFILERS),
+    Fault(
+        "sigterm-in-the-window",
+        "the same, while the profiler records",
+        "as above; the profiler writes what it has",
+        Kept.UNTIL_THEN,
+        _PROFILERS,
+    ),
+    Fault(
+        "sigterm-while-it-writes",
+        "the same, while the profiler writes",
+        "as above; DLProf, whose workload has ended by then, gets it itself and writes nothing: exits with 2",
+        Kept.UNTIL_THEN,
+        _PROFILERS,
+    ),
+    Fault(
+        "sigterm-handled-under-a-profiler",
+        "the same; the workload handles it and ends by itself, also with 0",
+        "exits with the workload's own code; `run.json` names the signal and says that the run is partial",
+        Kept.UNTIL_THEN,
+        _PROFILERS,
+    ),
+    Fault(
+        "ending-unknown",
+        "the workload dies of something else after a signal to tcprobe, and the profiler does not tell of what",
+        "says that nobody knows whether the workload failed, exits with 2",
+        Kept.UNTOLD,
+        "test_signals_under_profilers.test_an_ending_that_nobody_knows",
     ),
 )
 
@@ -446,6 +494,7 @@ STORAGE: Final = (
 FAULTS: Final[dict[str, tuple[Fault, ...]]] = {
     "Something is killed or crashes": KILLED,
     "Signals and terminals": SIGNALS,
+    "Signals to tcprobe under a profiler: TensorFlow's, Nsight Systems, DLProf": PROFILED,
     "The workload does something to its own process": WORKLOADS,
     "The disk, the run folder, the output": STORAGE,
 }

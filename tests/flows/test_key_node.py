@@ -106,6 +106,11 @@ def test_what_a_workload_that_fails_recorded_is_searched(fake_dlprof: pytest.Mon
     assert SAID[-1] == "the workload failed with exit code 7: what was recorded until then was searched"
 
 
+def test_a_workload_that_is_killed_is_not_run_again(fake_dlprof: pytest.MonkeyPatch) -> None:
+    outcome = auto(f"import os, time; os.kill({os.getpid()}, 15); time.sleep(30)")
+    assert (outcome.exit_code, outcome.cut, SAID.count("running work under DLProf")) == (143, True, 1)
+
+
 def test_a_workload_that_fails_is_said_to_have_failed(fake_dlprof: pytest.MonkeyPatch) -> None:
     fake_dlprof.setenv("FAKE_DLPROF_MOOD", "writes-nothing")
     with pytest.raises(MeasurementFailed, match=r"the workload failed with exit code 7: .*no key node"):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import shutil
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -26,6 +27,7 @@ from tcprobe.capture.probed import (
     unfinished,
     unwatched,
     why_no_probe,
+    workload_below,
 )
 from tcprobe.capture.program import missing
 from tcprobe.errors import ToolError, writing
@@ -85,6 +87,7 @@ def prepare(request: CaptureRequest) -> Launch:
         argv=(*request.launcher, *inside, DLPROF, *flags(build, request), *workload),
         environment=chosen,
         forward_interrupt=False,
+        workload=partial(workload_below, request.folder, workload),
         profiler_version=build.version,
         wraps=True,
         notes=(unprobed.note,) if unprobed else (),
@@ -161,14 +164,14 @@ def _base_name(folder: Path) -> str:
     return re.sub(r"[^A-Za-z0-9_-]+", "_", f"nsys_{folder.name.removeprefix(PARTIAL)}")
 
 
-def collect(request: CaptureRequest, exit_code: int) -> Collected:
+def collect(request: CaptureRequest, exit_code: int, died_of: int | None = None) -> Collected:
     """Gather reports and database, and say what is missing."""
     folder = home(request.folder)
     _fetch(folder, _beside(request.folder))
     found = [*dlprof_left.reports(folder), dlprof_left.database(folder)]
     probe = read_probe(request.folder)
     own = probe.get("exit_code")
-    code = own if isinstance(own, int) else None
+    code = own if isinstance(own, int) else None if died_of is None else 128 + died_of
     notes = (
         *dlprof_left.missing_notes(folder, exit_code, code, request.dlprof.key_node),
         *other_processes(request.folder),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-import signal
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -102,7 +101,7 @@ def _key_node(held: list[Path], key_node: str) -> Iterator[Note]:
 
 
 def _nothing(home: Path, exit_code: int, key_node: str | None) -> Note:
-    interrupted = exit_code in (128 + signal.SIGINT, 128 + signal.SIGTERM, 128 + signal.SIGKILL)
+    interrupted = exit_code > 128
     if (found := nsys_database(home)) is not None:
         key = f" --key_node={shlex.quote(key_node)}" if key_node else ""
         return Note(

@@ -273,6 +273,7 @@ class Recorder:
             "cwd": str(Path.cwd()), "profiler": {"name": "tensorflow", "version": self._tf.__version__},
             "started": datetime.now(UTC).isoformat(timespec="seconds"), "wall_ns": self._ended,
             "exit_code": 1 if failed else 0, "profiler_exit_code": None, "partial": failed, "interrupted": False,
+            "signals": [],
             "environment": environment.recorded(os.environ, {}), **environment.host_facts(),
             "python": platform.python_version(), **versions, "precision": self._precision(), "xla": None,
             "iter_start": self.window.first, "iter_stop": self.window.count - 1, "gpu_used": bool(gpus), "gpus": gpus,

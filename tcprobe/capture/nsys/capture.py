@@ -23,10 +23,10 @@ from tcprobe.capture.probed import (
     kept_by_profiler,
     other_processes,
     read_probe,
-    running,
     unfinished,
     unwatched,
     why_no_probe,
+    workload_below,
 )
 from tcprobe.capture.program import missing
 from tcprobe.errors import writing
@@ -92,10 +92,11 @@ def prepare(request: CaptureRequest) -> Launch:
     chosen = environment.variables(request.precision, request.xla, request.device, holds.tensorflow) | {NAMED_OPS: "1"}
     # A launcher may start with a clean environment (a container, ssh): `env` sets ours on its far side.
     inside = ("env", *(f"{name}={value}" for name, value in chosen.items())) if request.launcher else ()
+    workload = _workload(plan, request)
     return Launch(
-        argv=(*request.launcher, *inside, NSYS, "profile", *flags(plan, request), *_workload(plan, request)),
+        argv=(*request.launcher, *inside, NSYS, "profile", *flags(plan, request), *workload),
         environment=chosen,
-        workload=partial(running, request.folder),
+        workload=partial(workload_below, request.folder, workload),
         profiler_version=build.version,
         wraps=True,
         notes=(plan.unprobed.note,) if plan.unprobed else (),
@@ -135,11 +136,11 @@ def _workload(plan: _Plan, request: CaptureRequest) -> tuple[str, ...]:
     return install_probe(request, profile=True, **orders)
 
 
-def collect(request: CaptureRequest, exit_code: int) -> Collected:
+def collect(request: CaptureRequest, exit_code: int, died_of: int | None = None) -> Collected:
     """Export what was recorded, look at what is in it, and say what is missing: the exit code says nothing of that."""
     probe = read_probe(request.folder)
     recorded = left.export(request.folder, request.launcher)
-    code = _workload_code(probe, exit_code, bool(recorded.reports))
+    code = _workload_code(probe, exit_code, bool(recorded.reports), died_of)
     notes = (
         *left.notes(recorded, probe, exit_code, request.iter_start),
         *other_processes(request.folder),
@@ -148,7 +149,7 @@ def collect(request: CaptureRequest, exit_code: int) -> Collected:
     return Collected((*recorded.reports, *recorded.databases), notes, code)
 
 
-def _workload_code(probe: dict[str, object], exit_code: int, reported: bool) -> int | None:
+def _workload_code(probe: dict[str, object], exit_code: int, reported: bool, died_of: int | None) -> int | None:
     """Return the workload's own exit code; None where it is not known.
 
     nsys ends with that, or with 128 + n where signal n ended the workload; with 1 where it could not start it; and
@@ -157,5 +158,7 @@ def _workload_code(probe: dict[str, object], exit_code: int, reported: bool) -> 
     own = probe.get("exit_code")
     if isinstance(own, int) and (own or exit_code < 128):
         return own
+    if died_of is not None:
+        return exit_code if exit_code > 128 else 128 + died_of  # nsys may tell of another that it died of later
     died = exit_code == 0 and probe.get("finished") is False
     return exit_code if (probe or reported) and not died else None

@@ -262,10 +262,13 @@ def how_ended(run: dict[str, Any], probe: dict[str, Any] | None = None) -> str:
     code, wrapping = run.get("exit_code"), run.get("profiler_exit_code")
     if run.get("interrupted"):
         return "the workload was interrupted"
+    came = run.get("signals")
+    after = f" after {', '.join(map(str, came))}" if isinstance(came, list) and came else ""
     if code is None and isinstance(wrapping, int):
-        return f"the profiler ended with exit code {wrapping} (whether the workload failed is not known)"
+        return f"the profiler ended with exit code {wrapping}{after} (whether the workload failed is not known)"
     if isinstance(code, int):
-        return _by_code(code)
+        ended = _by_code(code)
+        return ended if ended.endswith(after.removeprefix(" after")) else ended + after
     later = (probe or {}).get("exit_code")
     if isinstance(later, int):
         return f"tcprobe was stopped, or had no room, before it wrote how the run ended; {_by_code(later)}"

@@ -84,7 +84,7 @@ def test_failed_post_processing_is_no_failure_of_the_workload(tmp_path: Path) ->
 def test_an_unknown_ending_is_said_to_be_unknown(tmp_path: Path) -> None:
     killed = "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n"
     done = tcprobe(tmp_path, script=killed)
-    assert done.returncode == 128 + 9 or done.returncode == 247
+    assert done.returncode == 2  # DLProf's own code, 137 or 247, is not the workload's
     (folder,) = run_folders(tmp_path)
     assert json.loads((folder / "run.json").read_text())["exit_code"] is None
     assert "whether the workload failed is not known" in done.stdout

@@ -126,6 +126,27 @@ def test_a_signal_that_ends_the_workload_is_told(request_: CaptureRequest, monke
 
 
 @pytest.mark.parametrize(
+    ("probe", "exit_code", "died_of", "own"),
+    [
+        ({"finished": False, "exit_code": None}, 0, None, None),  # nsys was killed or interrupted: its 0 says nothing
+        ({"finished": False, "exit_code": None}, 0, 15, 143),
+        ({"finished": False, "exit_code": None}, 137, 10, 137),
+        ({"finished": True, "exit_code": 0}, 0, None, 0),
+        ({"finished": True, "exit_code": 0}, 143, 15, 143),
+        ({"finished": True, "exit_code": 8}, 143, None, 8),
+        (None, 143, 15, 143),
+        (None, 143, None, None),
+    ],
+)
+def test_the_code_of_a_killed_workload(
+    request_: CaptureRequest, probe: dict[str, object] | None, exit_code: int, died_of: int | None, own: int | None
+) -> None:
+    if probe is not None:
+        (request_.folder / "probe/probe.json").write_text(json.dumps(probe))
+    assert nsys.collect(request_, exit_code, died_of).workload_code == own
+
+
+@pytest.mark.parametrize(
     ("mood", "code", "said"),
     [
         ("never-begun", "no-report", "the probe could not tell nsys to begin"),
