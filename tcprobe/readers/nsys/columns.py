@@ -145,7 +145,7 @@ def count_rows(database: Database, table: str) -> int:
     """Return how many rows a table has; 0 where there is none of that name."""
     if not database.has(table):
         return 0
-    return int(database.connection.execute(f"SELECT count(*) FROM [{table}]").fetchone()[0])
+    return int(database.connection.execute(f"SELECT count(*) FROM [{table}] NOT INDEXED").fetchone()[0])
 
 
 def read_distinct(rows: Iterator[tuple[Any, ...]]) -> tuple[NDArray[np.int32], list[Any], Ints]:
@@ -175,6 +175,9 @@ def _decoded(ids: NDArray[np.int32], values: Sequence[Any]) -> tuple[NDArray[np.
     return np.array([*lookup, -1], np.int32)[ids], list(texts)
 
 
+_STRING: Final = "SELECT value FROM StringIds NOT INDEXED WHERE _rowid_ = ?1 AND id = ?1"
+
+
 def read_strings(database: Database, ids: Ints) -> Names:
     """Return what StringIds holds for each id; NA where it holds nothing.
 
@@ -186,7 +189,12 @@ def read_strings(database: Database, ids: Ints) -> Names:
     found: dict[int, bytes] = {}
     if database.has("StringIds", "id", "value"):
         for number in wanted[wanted != NONE].tolist():
-            row = database.connection.execute("SELECT value FROM StringIds WHERE id = ? LIMIT 1", (number,)).fetchone()
+            row = database.connection.execute(_STRING, (number,)).fetchone()
             if row is not None:
                 found[number] = row[0]
+        others = set(wanted[wanted != NONE].tolist()).difference(found)
+        if others:  # of a table whose ids are no row numbers, or that lacks some: read once, not once an id
+            for number, value in database.connection.execute("SELECT id, value FROM StringIds NOT INDEXED"):
+                if number in others:
+                    found.setdefault(number, value)
     return Names(*_decoded(place.reshape(-1).astype(np.int32), [found.get(number) for number in wanted.tolist()]))
