@@ -57,7 +57,7 @@ def read_columns(database: Database, table: str, names: Sequence[str], where: st
         made: further columns, as expressions in SQL of columns that the table has.
 
     Raises:
-        WrongFormat: a value is no whole number, or there are more rows than the file can hold.
+        WrongFormat: a value is no whole number, or the table is damaged.
     """
     if not database.has(table):
         return Columns({name: np.zeros(0, np.int64) for name in (*names, *made)})
@@ -65,11 +65,9 @@ def read_columns(database: Database, table: str, names: Sequence[str], where: st
     known = list(asked)
     listed = ", ".join(f"coalesce({value}, {NONE})" for value in asked.values()) or str(NONE)
     condition = f" WHERE {where}" if where else ""
-    query = f"SELECT {listed} FROM [{table}] NOT INDEXED{condition} LIMIT {database.most_rows + 1}"
+    query = f"SELECT {listed} FROM [{table}] NOT INDEXED{condition}"
     found = _numbers(database, table, query, max(len(known), 1))
     rows = len(found[0])
-    if rows > database.most_rows:
-        raise database.wrong(f"table {table} has more rows than a file of this size can hold")
     given = dict(zip(known, found, strict=False))
     return Columns({name: given[name] if name in given else np.full(rows, NONE) for name in (*names, *made)})
 

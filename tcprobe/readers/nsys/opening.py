@@ -21,7 +21,6 @@ from tcprobe.foreign import SQLITE, head, opened, size_text
 from tcprobe.readers.nsys.pages import HEADER, SCHEMA, Pages
 
 MOST_BYTES: Final = 1 << 36
-LEAST_ROW: Final = 6  # bytes that a row takes at least: cell pointer, sizes of row and header, row number, two columns
 MOST_TEXT: Final = 1 << 26  # bytes of one value
 AGAIN: Final = "export it again (nsys export --type sqlite), or copy it again"
 WAIT: Final = "wait until nsys or the program that has it open has ended, then try again"
@@ -46,7 +45,6 @@ class Database:
         others: what has a name and is no ordinary table: views, and tables that a program of SQLite's makes up.
         roots: first page of each table.
         pages: of the file.
-        most_rows: more than a file of this size can hold.
     """
 
     path: Path
@@ -56,7 +54,6 @@ class Database:
     others: frozenset[str]
     roots: Mapping[str, object]
     pages: Pages
-    most_rows: int
 
     def has(self, table: str, *columns: str) -> bool:
         """Say whether there is such a table with these columns; to read one that is takes no more than its file holds.
@@ -118,7 +115,7 @@ def open_database(path: Path) -> Iterator[Database]:
         uri = _uri(path, "&immutable=1")
         with told(path), closing(_connect(uri, pages.size)) as connection:
             tables, others, roots = _schema(connection)
-            yield Database(path, uri, connection, tables, others, roots, pages, pages.size // LEAST_ROW)
+            yield Database(path, uri, connection, tables, others, roots, pages)
 
 
 def _uri(path: Path, more: str = "") -> str:
