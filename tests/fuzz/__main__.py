@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import mmap
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -16,9 +18,9 @@ from pathlib import Path
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 from tests.fuzz import figures, keep
-from tests.fuzz.inputs import Input, kept, load
+from tests.fuzz.inputs import Input, kept, load, unpacked
 from tests.fuzz.made import MADE
-from tests.fuzz.runner import Finding, Tally, run, scratch, told
+from tests.fuzz.runner import LIMITS, Finding, Tally, ending, run, scratch, told, watched
 from tests.fuzz.source import generated
 from tests.fuzz.targets import TARGETS, Target
 from tests.support import ROOT
@@ -52,6 +54,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         broken += len(tally.findings)
         if asked.record:
             figures.record(name, tally, engine)
+    if asked.record:
+        from docs.make_reliability import PAGE, page
+
+        PAGE.write_text(page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
     return int(broken > 0)
 
 
@@ -79,15 +85,42 @@ def _generated(target: Target, until: float, seed: str, asked: argparse.Namespac
 
 
 def _guided(target: Target, until: float, seed: str, asked: argparse.Namespace) -> Tally:
-    """Let atheris choose, in a process of its own."""
-    folder = scratch()
-    file = folder / "told"
-    command = [sys.executable, "-m", "tests.fuzz.guided", target.name, str(until - time.time()), str(file)]
-    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    tally = told(file.read_text(encoding="utf-8").splitlines() if file.exists() else ())
-    if done.returncode:
-        tally.findings.append(Finding("", f"killed: exit {done.returncode}", done.stderr[-2000:]))
-    _tell(target, tally, lambda key: load(folder / key) if key else Input({}), lambda key: "")
+    """Let atheris choose, in processes one after the other: what one dies of becomes a finding, the next goes on."""
+    folder, tally = scratch(), Tally()
+    try:
+        (folder / "board").write_bytes(bytes(8))
+        for number in count():
+            part = _by_atheris(target, until, folder, number)
+            stuck = not part.inputs or any(found in tally.findings for found in part.findings)
+            tally.add(part)
+            if stuck or time.time() >= until:
+                break
+        _tell(target, tally, lambda key: load(folder / key) if key else Input({}), lambda key: "")
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return tally
+
+
+def _by_atheris(target: Target, until: float, folder: Path, number: int) -> Tally:
+    """Let one process of atheris try inputs; see `tests.fuzz.guided`."""
+    tries = folder / "tries"
+    tries.unlink(missing_ok=True)
+    command = [sys.executable, "-m", "tests.fuzz.guided", target.name, str(until), str(folder), str(number)]
+    with (
+        (folder / "board").open("r+b") as file,
+        mmap.mmap(file.fileno(), 8) as board,
+        subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as child,
+    ):
+        stop = watched(child.pid, board, LIMITS.wait_s)
+        _, said = child.communicate()
+        waited, code = stop(), child.returncode
+    answers = folder / f"told-{number}"
+    tally = told(answers.read_text(encoding="utf-8").splitlines() if answers.exists() else ())
+    if code:
+        made = (unpacked(tries.read_bytes()) if tries.exists() else None) or Input({})
+        made.write(folder / made.digest)
+        kind = "waits for something" if waited else ending(-code if code < 0 else code << 8)
+        tally.findings.append(Finding(made.digest, kind, said[-2000:]))
     return tally
 
 
@@ -119,7 +152,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seed", help="what all chance follows from; by default the time")
     parser.add_argument("--first", type=int, default=0, help="number of the first input")
     parser.add_argument("--long", action="store_true", help="texts up to ten times as long, and more of them")
-    parser.add_argument("--record", action="store_true", help="add the figures to tests/fuzz/figures.json")
+    parser.add_argument(
+        "--record", action="store_true", help="add the figures to tests/fuzz/figures.json, docs/reliability.md"
+    )
     parser.add_argument(
         "--engine",
         choices=("atheris", "mutate"),

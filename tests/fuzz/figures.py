@@ -30,6 +30,7 @@ def record(target: str, tally: Tally, engine: str) -> None:
         "slowest_s": round(max(old.get("slowest_s", 0), tally.slowest_s), 2),
         "peak_mb": max(old.get("peak_mb", 0), round(tally.peak_bytes / 1e6)),
         "engines": {**old.get("engines", {}), engine: old.get("engines", {}).get(engine, 0) + tally.inputs},
+        "last": {"engine": engine, "inputs": tally.inputs, "findings": len({f.kind for f in tally.findings})},
         "tcprobe": __version__,
         "date": str(date.today()),
     }
@@ -45,9 +46,14 @@ def section() -> str:
     ]
     for name, target in TARGETS.items():
         if (f := every.get(name)) is not None:
+            last = (
+                f"{f['last']['inputs']:,} by {f['last']['engine']}, {f['last']['findings']} found"
+                if "last" in f
+                else ""
+            )
             taken, found = f"{f['cpu_s'] / 60:.0f} min", len(f["classes"])
             lines.append(
                 f"| {target.what} (`{name}`) | {f['inputs']:,} | {taken} | {found} | {f['slowest_s']:.1f} s | "
-                f"{f['peak_mb']:,} MB | {f['tcprobe']}, {f['date']} |"
+                f"{f['peak_mb']:,} MB | {f['tcprobe']}, {f['date']}{last and ': ' + last} |"
             )
     return "\n".join(lines) + "\n"

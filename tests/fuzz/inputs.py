@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,6 +48,19 @@ class Input:
             if path.parent != folder:
                 path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
+
+
+def packed(made: Input) -> bytes:
+    """Return an input as one text of bytes."""
+    return json.dumps({name: content.decode("latin-1") for name, content in made.files.items()}).encode()
+
+
+def unpacked(data: bytes) -> Input | None:
+    """Return the input of a text; None if it is none."""
+    try:
+        return Input({name: text.encode("latin-1") for name, text in json.loads(data).items()})
+    except (ValueError, AttributeError, RecursionError):
+        return None
 
 
 def load(folder: Path) -> Input:

@@ -87,9 +87,9 @@ class TooSlow(BaseException):
     """The time of an input is over."""
 
 
-def scratch() -> Path:
-    """Return a new folder, in memory where the system has such a place."""
-    memory = Path("/dev/shm")
+def scratch(within: Path | None = None) -> Path:
+    """Return a new folder, in memory where the system has such a place, or within another one."""
+    memory = within or Path("/dev/shm")
     return Path(tempfile.mkdtemp(prefix="tcprobe-fuzz-", dir=memory if os.access(memory, os.W_OK) else None))
 
 
@@ -219,7 +219,7 @@ def _in_child(
         with os.fdopen(writes, "w", encoding="utf-8") as out:
             _child(target, source, batch, until, home, board, limits, out)
     os.close(writes)
-    stop = _watched(child, board, limits.wait_s)
+    stop = watched(child, board, limits.wait_s)
     with os.fdopen(reads, encoding="utf-8", errors="replace") as answers:
         tally = told(answers)
     _, status = os.waitpid(child, 0)
@@ -228,13 +228,13 @@ def _in_child(
     if status == 0:
         return tally, at + 1
     key, _ = source(batch[at])
-    kind = "waits for something" if waited else _ending(status)
+    kind = "waits for something" if waited else ending(status)
     tally.findings.append(Finding(key, kind, ""))
     tally.inputs = at + 1
     return tally, at + 1
 
 
-def _ending(status: int) -> str:
+def ending(status: int) -> str:
     """Return the class of what a child died of."""
     if not os.WIFSIGNALED(status):
         return f"killed: exit {os.WEXITSTATUS(status)}"
@@ -242,7 +242,7 @@ def _ending(status: int) -> str:
     return "too slow, in code that is not Python's" if name == "SIGXCPU" else f"killed: {name}"
 
 
-def _watched(child: int, board: mmap.mmap, wait_s: float) -> Callable[[], bool]:
+def watched(child: int, board: mmap.mmap, wait_s: float) -> Callable[[], bool]:
     """Kill a child that sleeps too long at one input, from a thread; return what ends it and says if that happened."""
     killed, ended = threading.Event(), threading.Event()
 
@@ -293,7 +293,7 @@ def _child(
             board[:] = struct.pack("q", at)
             key, made = source(number)
             began = time.process_time()
-            for kind, detail in _tried(trial, made):
+            for kind, detail in tried(trial, made):
                 print(json.dumps([key, kind, detail]), file=out, flush=True)
             taken = time.process_time() - began
             tally.add(Tally(1, taken, taken, key))
@@ -312,7 +312,8 @@ def _child(
         os._exit(code)
 
 
-def _tried(trial: Trial, made: Input) -> list[tuple[str, str]]:
+def tried(trial: Trial, made: Input) -> list[tuple[str, str]]:
+    """Return what is wrong with an input, its time and its memory included."""
     try:
         return trial.problems(made)
     except TooSlow as slow:

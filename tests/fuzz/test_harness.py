@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import itertools
 import os
 import re
@@ -14,12 +15,13 @@ from typing import Any
 
 import pytest
 
-from tests.fuzz import keep
+from tests.fuzz import __main__ as fuzz
+from tests.fuzz import figures, keep
 from tests.fuzz.door import Call, Said
-from tests.fuzz.inputs import Input
+from tests.fuzz.inputs import Input, packed, unpacked
 from tests.fuzz.mutate import cells
 from tests.fuzz.mutate.chance import Chance
-from tests.fuzz.runner import Limits, run
+from tests.fuzz.runner import Finding, Limits, Tally, run
 from tests.fuzz.targets import Target
 
 LIMITS = Limits(0.3, 2 << 30, 1.0)
@@ -132,6 +134,36 @@ def test_what_differs_the_second_time_is_found() -> None:
 def test_a_good_target_gives_nothing_and_counts() -> None:
     tally = run(toy(lambda: None), lambda n: (str(n), Input({"x": b"%d" % n})), range(1100), time.time() + 60, LIMITS)
     assert (tally.inputs, tally.findings) == (1100, []) and tally.peak_bytes > 1 << 20
+
+
+def test_after_a_death_the_next_process_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until the time is over; not where one dies of the same input again, or before its first."""
+    dies, other = Finding("a", "killed: SIGXCPU", ""), Finding("b", "killed: SIGXCPU", "")
+
+    def guided(*series: Tally) -> Tally:
+        left = iter(series)
+        monkeypatch.setattr(fuzz, "_by_atheris", lambda *_: next(left))
+        monkeypatch.setattr(fuzz, "_tell", lambda *_: None)
+        tally = fuzz._guided(toy(lambda: None), time.time() + 60, "", argparse.Namespace())
+        assert next(left, None) is None
+        return tally
+
+    first, second = Tally(5, findings=[dies]), Tally(5, findings=[other])
+    assert guided(first, Tally(7), second, Tally(1, findings=[dies])).inputs == 18
+    assert guided(Tally(4), Tally(0, findings=[dies])).findings == [dies]
+
+
+def test_an_input_is_one_text_of_bytes() -> None:
+    made = Input({"a/b": bytes(range(256)), "c": b""})
+    assert unpacked(packed(made)) == made and unpacked(b"[" * 100_000) is None and unpacked(b"[]") is None
+
+
+def test_the_last_series_is_recorded_beside_the_sums(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(figures, "FILE", tmp_path / "figures.json")
+    figures.record("nsys", Tally(10, findings=[Finding("a", "exit 3", "")]), "mutate")
+    figures.record("nsys", Tally(7), "atheris")
+    assert figures.read()["nsys"]["last"] == {"engine": "atheris", "inputs": 7, "findings": 0}
+    assert "| 17 | 0 min | 1 |" in figures.section() and ": 7 by atheris, 0 found |" in figures.section()
 
 
 def test_an_input_is_made_small() -> None:

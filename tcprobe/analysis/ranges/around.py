@@ -12,6 +12,7 @@ end on another thread; they hold calls of the thread on which they began, until 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +27,9 @@ from tcprobe.analysis.grouping import (
 )
 from tcprobe.analysis.ranges.nesting import Forest, latest
 from tcprobe.schema.columns import FloatArray, IntArray, Names, Table
+
+MOST_LEVELS: Final = 200
+"""Ranges around one another; what paths take grows with them. More is no nesting that somebody marked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +114,11 @@ class Nested:
     level: Codes
     inner: Codes
 
+    @property
+    def deep(self) -> int:
+        """Return how many ranges hold nothing, as they lie too deep."""
+        return int(np.count_nonzero(self.level > MOST_LEVELS))
+
     def kept(self, *more: IntArray) -> Around:
         """Return the ranges around launches, and around `more` rows of ranges."""
         rows = self.around(self.inner, *more)
@@ -161,10 +170,16 @@ def _nest_one(
     called: tuple[IntArray, IntArray],
     found: tuple[Codes, Codes, Codes],
 ) -> None:
-    """Nest the ranges of one thread, as `_hold` describes it; `pushed` says which nest, None: all."""
+    """Nest the ranges of one thread, as `_hold` describes it; `pushed` says which nest, None: all.
+
+    What lies deeper than `MOST_LEVELS` holds nothing.
+    """
     (calls, times), (parent, level, inner) = called, found
     stack, started = (rows, rows[:0]) if pushed is None else (rows[pushed[rows]], rows[~pushed[rows]])
     order, forest = _forest(ranges, stack)
+    if len(deep := order[:-1][forest.depth >= MOST_LEVELS]):
+        level[deep] = MOST_LEVELS + 1
+        order, forest = _forest(ranges, np.setdiff1d(stack, deep))
     parent[order[:-1]], level[order[:-1]] = order[forest.parent], forest.depth
     inner[calls] = order[forest.innermost(times)]
     if len(started):

@@ -6,12 +6,11 @@ import numpy as np
 
 from tcprobe.analysis.grouping import Codes, positions_in
 from tcprobe.analysis.options import Options
-from tcprobe.analysis.ranges.around import Around, nest
+from tcprobe.analysis.ranges.around import MOST_LEVELS, Around, Nested, nest
 from tcprobe.analysis.ranges.backward import forward_of
 from tcprobe.analysis.ranges.ops import with_ops
 from tcprobe.analysis.ranges.steps import with_steps
-from tcprobe.schema.columns import Table
-from tcprobe.schema.profile import Profile
+from tcprobe.schema.profile import Note, Profile
 
 
 def with_ranges(profile: Profile, options: Options) -> tuple[Profile, Around | None]:
@@ -30,13 +29,16 @@ def with_ranges(profile: Profile, options: Options) -> tuple[Profile, Around | N
     ranges, launches = profile.table("ranges"), profile.require("launches")
     if ranges is None or np.isnan(launches.numbers("launch_ns")).all():
         return profile, None
-    around, gradients = _around(ranges, launches)
+    nested = nest(ranges, launches)
+    if nested.deep:
+        message = f"{nested.deep:,} ranges lie in more than {MOST_LEVELS} others, which count in their place"
+        profile = profile.with_notes(Note("ranges-deep", message, level="note"))
+    around, gradients = _around(nested)
     return with_ops(profile, around, gradients), around
 
 
-def _around(ranges: Table, launches: Table) -> tuple[Around, tuple[Codes, Codes]]:
+def _around(nested: Nested) -> tuple[Around, tuple[Codes, Codes]]:
     """Return the ranges around launches, and the backward ops among them, each with its forward op."""
-    nested = nest(ranges, launches)
     backward, forward = forward_of(nested)
     around = nested.kept(forward)
     return around, (positions_in(backward, around.rows), positions_in(forward, around.rows))

@@ -11,13 +11,15 @@ from tcprobe.analysis.grouping import Codes, distinct_numbers, distinct_rows
 from tcprobe.analysis.ranges.around import Around
 from tcprobe.gemm.ops import OpFamily, family_of
 from tcprobe.schema.columns import Row, Table, Value
-from tcprobe.schema.profile import Profile
+from tcprobe.schema.profile import Note, Profile
 from tcprobe.schema.tables import OP_DETAILS
 
 _PASS_OF: Final = {
     "forward": "forward", "dgrad": "dgrad", "wgrad": "wgrad", "backward": "other", "optimizer": "other",
 }  # fmt: skip
 _GRADIENTS: Final[dict[OpFamily | None, str]] = {"conv_dgrad": "dgrad", "conv_wgrad": "wgrad"}
+MOST_TEXT: Final = 1 << 26
+"""Characters of all names: a range deep in others has the names of all of them. Large recordings have a million."""
 NONE: Final = np.int32(-1)
 ENDS: Final = np.int32(-2)
 """Of a layer: an op around it is no op of it."""
@@ -44,6 +46,10 @@ def with_ops(profile: Profile, around: Around, gradients: tuple[Codes, Codes]) -
     index: dict[tuple[tuple[str, Value], ...], int] = {}
     told = np.full(len(first), -1, np.int64)
     for number in np.argsort(first).tolist():
+        if ops.room < 0:
+            said = f"ops and layers have names of more than {MOST_TEXT:,} characters: only the first ones are told"
+            profile = profile.with_notes(Note("ops-cut", said))
+            break
         if (row := ops.row(*(int(numbers[number]) for numbers in kinds))) is not None:
             told[number] = index.setdefault(tuple(row.items()), len(index))
     if not index:
@@ -60,9 +66,11 @@ class _Ops:
     Attributes:
         numbers: of each range the path of its layers, its op within the innermost of them, its phase, and the layer
             that its backward op has of a forward op; each as a number, negative where there is none.
+        room: characters that names may still take; below 0, those that follow are not told.
     """
 
     def __init__(self, around: Around, gradients: tuple[Codes, Codes]) -> None:
+        self.room = MOST_TEXT
         names = ("kind", "name", "op_type", "dtype", "input_shapes")
         self._told = told = [around.names(name) for name in names]
         self._ids, alike = distinct_rows(*(names.ids for names in told))
@@ -90,8 +98,9 @@ class _Ops:
     def _layer(self, path: int) -> str:
         """Return the layers of a path, joined; empty where there is none."""
         names: list[str] = []
-        while path >= 0:
+        while path >= 0 and self.room >= 0:
             names.append(str(self._text(int(self._layers.alike[path]), 1)))
+            self.room -= len(names[-1])
             path = int(self._layers.outer[path])
         return reduce(_below, reversed(names), "")
 
@@ -105,8 +114,10 @@ class _Ops:
             return {"op": layer, "layer": layer, "pass": pass_}
         name = str(self._text(op, 1))
         kind = self._text(op, 2) or name.rpartition("/")[2]
-        given: Row = {"op_type": kind, "dtype": self._text(op, 3), "input_shapes": self._text(op, 4)}
+        shapes = self._text(op, 4)
+        given: Row = {"op_type": kind, "dtype": self._text(op, 3), "input_shapes": shapes}
         told = _GRADIENTS.get(family_of(kind), "other") if lent >= 0 else pass_
+        self.room -= len(name) + len(shapes or "")
         return {"op": _below(layer, name), **given, "layer": layer or None, "pass": told}
 
 

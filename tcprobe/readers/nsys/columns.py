@@ -57,7 +57,7 @@ def read_columns(database: Database, table: str, names: Sequence[str], where: st
         made: further columns, as expressions in SQL of columns that the table has.
 
     Raises:
-        WrongFormat: a value is no whole number, or there are more rows than the file can hold.
+        WrongFormat: a value is no whole number, or the table is damaged.
     """
     if not database.has(table):
         return Columns({name: np.zeros(0, np.int64) for name in (*names, *made)})
@@ -65,11 +65,9 @@ def read_columns(database: Database, table: str, names: Sequence[str], where: st
     known = list(asked)
     listed = ", ".join(f"coalesce({value}, {NONE})" for value in asked.values()) or str(NONE)
     condition = f" WHERE {where}" if where else ""
-    query = f"SELECT {listed} FROM [{table}] NOT INDEXED{condition} LIMIT {database.most_rows + 1}"
+    query = f"SELECT {listed} FROM [{table}] NOT INDEXED{condition}"
     found = _numbers(database, table, query, max(len(known), 1))
     rows = len(found[0])
-    if rows > database.most_rows:
-        raise database.wrong(f"table {table} has more rows than a file of this size can hold")
     given = dict(zip(known, found, strict=False))
     return Columns({name: given[name] if name in given else np.full(rows, NONE) for name in (*names, *made)})
 
@@ -145,7 +143,7 @@ def count_rows(database: Database, table: str) -> int:
     """Return how many rows a table has; 0 where there is none of that name."""
     if not database.has(table):
         return 0
-    return int(database.connection.execute(f"SELECT count(*) FROM [{table}]").fetchone()[0])
+    return int(database.connection.execute(f"SELECT count(*) FROM [{table}] NOT INDEXED").fetchone()[0])
 
 
 def read_distinct(rows: Iterator[tuple[Any, ...]]) -> tuple[NDArray[np.int32], list[Any], Ints]:
@@ -175,6 +173,9 @@ def _decoded(ids: NDArray[np.int32], values: Sequence[Any]) -> tuple[NDArray[np.
     return np.array([*lookup, -1], np.int32)[ids], list(texts)
 
 
+_STRING: Final = "SELECT value FROM StringIds NOT INDEXED WHERE _rowid_ = ?1 AND id = ?1"
+
+
 def read_strings(database: Database, ids: Ints) -> Names:
     """Return what StringIds holds for each id; NA where it holds nothing.
 
@@ -186,7 +187,12 @@ def read_strings(database: Database, ids: Ints) -> Names:
     found: dict[int, bytes] = {}
     if database.has("StringIds", "id", "value"):
         for number in wanted[wanted != NONE].tolist():
-            row = database.connection.execute("SELECT value FROM StringIds WHERE id = ? LIMIT 1", (number,)).fetchone()
+            row = database.connection.execute(_STRING, (number,)).fetchone()
             if row is not None:
                 found[number] = row[0]
+        others = set(wanted[wanted != NONE].tolist()).difference(found)
+        if others:  # of a table whose ids are no row numbers, or that lacks some: read once, not once an id
+            for number, value in database.connection.execute("SELECT id, value FROM StringIds NOT INDEXED"):
+                if number in others:
+                    found.setdefault(number, value)
     return Names(*_decoded(place.reshape(-1).astype(np.int32), [found.get(number) for number in wanted.tolist()]))

@@ -1,8 +1,8 @@
 """Open a foreign SQLite file so that nothing is written, run, locked or waited for, and read its schema.
 
-A database may be one that is still written, cut off, or made to harm: its header, what lies beside it, its locks and
-its schema are looked at before a row is read. Of the SQL in it nothing is run: views, triggers and virtual tables are
-refused where a table is read, generated columns are not there.
+A database may be one that is still written, cut off, or made to harm: its header, what lies beside it, its locks, its
+schema and the pages of a table (`pages`) are looked at before a row is read. Of the SQL in it nothing is run: views,
+triggers and virtual tables are refused where a table is read, generated columns are not there.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, BinaryIO, Final, TypeAlias
 from urllib.parse import quote
 
 from tcprobe.errors import EmptyInput, InputError, UnreadableInput, UnsupportedVersion, WrongFormat
 from tcprobe.foreign import SQLITE, head, opened, size_text
+from tcprobe.readers.nsys.pages import HEADER, SCHEMA, Pages
 
 MOST_BYTES: Final = 1 << 36
-HEADER: Final = 100  # bytes; SQLite, Database File Format, section 1.3
-LEAST_ROW: Final = 6  # bytes that a row takes at least: cell pointer, sizes of row and header, row number, two columns
 MOST_TEXT: Final = 1 << 26  # bytes of one value
 AGAIN: Final = "export it again (nsys export --type sqlite), or copy it again"
 WAIT: Final = "wait until nsys or the program that has it open has ended, then try again"
 _WAL: Final = 2  # file format of a write-ahead log
+MOST_DEFAULT: Final = 64  # characters of SQL; nsys writes ''
 _STEPS: Final = 1 << 20  # of SQLite's machine between two looks at what has been spent
 _STEPS_A_BYTE: Final = 64
 _TABLES_STEPS: Final = 1 << 28
@@ -43,7 +43,8 @@ class Database:
         connection: to read it.
         tables: ordinary tables, and their columns.
         others: what has a name and is no ordinary table: views, and tables that a program of SQLite's makes up.
-        most_rows: more than a file of this size can hold.
+        roots: first page of each table.
+        pages: of the file.
     """
 
     path: Path
@@ -51,17 +52,22 @@ class Database:
     connection: sqlite3.Connection
     tables: Mapping[str, frozenset[str]]
     others: frozenset[str]
-    most_rows: int
+    roots: Mapping[str, object]
+    pages: Pages
 
     def has(self, table: str, *columns: str) -> bool:
-        """Say whether there is such a table with these columns.
+        """Say whether there is such a table with these columns; to read one that is takes no more than its file holds.
 
         Raises:
-            WrongFormat: a view or a virtual table has that name; to read it would run what the file says.
+            WrongFormat: a view or a virtual table has that name; to read it would run what the file says. Or its pages
+                are damaged.
         """
         if table in self.others:
             raise WrongFormat(self.path, f"{table} is a view or a virtual table, which is not read", AGAIN)
-        return table in self.tables and self.tables[table].issuperset(columns)
+        if table not in self.tables:
+            return False
+        self.pages.check(table, self.roots[table])
+        return self.tables[table].issuperset(columns)
 
     def need(self, table: str, *columns: str) -> None:
         """Check that a table has columns without which it says nothing.
@@ -102,12 +108,14 @@ def open_database(path: Path) -> Iterator[Database]:
         WrongFormat: it is no SQLite database, is cut off or damaged, or SQLite cannot read it.
         UnreadableInput: it is being written, or the system refused to read it.
     """
-    size = _check(path)
-    _check_locks(path)
-    uri = _uri(path, "&immutable=1")
-    with told(path), closing(_connect(uri, size)) as connection:
-        tables, others = _schema(connection)
-        yield Database(path, uri, connection, tables, others, size // LEAST_ROW)
+    with opened(path, MOST_BYTES) as file:
+        pages = _check(path, file)
+        _check_beside(path)
+        _check_locks(path)
+        uri = _uri(path, "&immutable=1")
+        with told(path), closing(_connect(uri, pages.size)) as connection:
+            tables, others, roots = _schema(connection)
+            yield Database(path, uri, connection, tables, others, roots, pages)
 
 
 def _uri(path: Path, more: str = "") -> str:
@@ -139,29 +147,30 @@ def _refused(path: Path, error: Exception) -> InputError:
 def peek_tables(path: Path) -> frozenset[str]:
     """Return the names of a database's tables; empty where they cannot be read."""
     try:
+        with opened(path, MOST_BYTES) as file:
+            _check(path, file)
         with closing(_connect(_uri(path, "&immutable=1"), 0)) as connection:
             listed = connection.execute("SELECT name FROM sqlite_master").fetchall()
             return frozenset(str(_value(name)) for (name,) in listed)
-    except (sqlite3.Error, OverflowError, UnicodeError, MemoryError):
+    except (InputError, sqlite3.Error, OverflowError, UnicodeError, MemoryError):
         return frozenset()
 
 
-def _check(path: Path) -> int:
-    """Return the size of a database that is whole and written to its end."""
-    with opened(path, MOST_BYTES) as file:
-        start = file.read(HEADER)
-        size = file.seek(0, os.SEEK_END)
+def _check(path: Path, file: BinaryIO) -> Pages:
+    """Return the pages of a database that is whole, and whose schema can be read."""
+    start = file.read(HEADER)
+    size = file.seek(0, os.SEEK_END)
     if not size:
         raise EmptyInput(path, "the file is empty", "nsys may not have finished writing it: " + AGAIN)
     if start[: len(SQLITE)] != SQLITE:
         raise WrongFormat(path, "is no SQLite database", "give what nsys export --type sqlite writes")
-    _check_whole(path, start, size)
-    _check_beside(path)
-    return size
+    pages = Pages(path, file, _page(path, start, size), size, AGAIN)
+    pages.check("sqlite_master", SCHEMA)
+    return pages
 
 
-def _check_whole(path: Path, start: bytes, size: int) -> None:
-    """Refuse a file that is shorter than its header says."""
+def _page(path: Path, start: bytes, size: int) -> int:
+    """Return the size of a page, in bytes, of a file that is no shorter than its header says."""
     page = int.from_bytes(start[16:18], "big")
     page = 65536 if page == 1 else page
     if len(start) < HEADER or page < 512 or page & (page - 1):
@@ -171,6 +180,7 @@ def _check_whole(path: Path, start: bytes, size: int) -> None:
     if (counts and size < pages * page) or size % page:
         expected = f" of {size_text(pages * page)}" if counts else ""
         raise WrongFormat(path, f"is cut off: it holds {size_text(size)}{expected}", AGAIN)
+    return page
 
 
 def _check_beside(path: Path) -> None:
@@ -216,15 +226,26 @@ def _value(value: Any) -> Value:
     return value.decode(errors="replace") if isinstance(value, bytes) else value
 
 
-def _schema(connection: sqlite3.Connection) -> tuple[dict[str, frozenset[str]], frozenset[str]]:
-    """Return the ordinary tables with their columns, and the names of other things that could be read."""
+def _schema(
+    connection: sqlite3.Connection,
+) -> tuple[dict[str, frozenset[str]], frozenset[str], dict[str, object]]:
+    """Return the ordinary tables with their columns, the names of other things that could be read, and first pages.
+
+    A column with a long default is not there: each row would have that text, and no page of the file holds it.
+    """
     tables: dict[str, frozenset[str]] = {}
     others: set[str] = set()
-    listed = connection.execute("SELECT name, type, sql FROM sqlite_master WHERE type IN ('table', 'view')").fetchall()
-    for name, kind, sql in (map(str, map(_value, row)) for row in listed):
+    roots: dict[str, object] = {}
+    query = "SELECT name, type, sql, rootpage FROM sqlite_master WHERE type IN ('table', 'view')"
+    for *texts, root in connection.execute(query).fetchall():
+        name, kind, sql = map(str, map(_value, texts))
         if kind == "view" or sql.lstrip().upper().startswith("CREATE VIRTUAL"):
             others.add(name)
         else:
-            columns = connection.execute("SELECT name FROM pragma_table_info(?)", (name,)).fetchall()
+            columns = connection.execute(_COLUMNS, (name, MOST_DEFAULT)).fetchall()
             tables[name] = frozenset(str(_value(column)) for (column,) in columns)
-    return tables, frozenset(others)
+            roots[name] = root
+    return tables, frozenset(others), roots
+
+
+_COLUMNS: Final = "SELECT name FROM pragma_table_info(?) WHERE coalesce(length(dflt_value), 0) <= ?"

@@ -15,7 +15,7 @@ from tcprobe.readers.nsys.columns import NONE, Ints, decoded, read_columns, read
 from tcprobe.readers.nsys.launches import LATEST, process_of
 from tcprobe.readers.nsys.names.text import told
 from tcprobe.readers.nsys.names.torch import Cut, cut, sequence_sql, sizes_sql, text_sql
-from tcprobe.readers.nsys.opening import Database
+from tcprobe.readers.nsys.opening import MOST_SMALL, Database
 from tcprobe.schema.columns import FloatArray, Names, Table
 from tcprobe.schema.tables import RANGES
 
@@ -273,8 +273,10 @@ def _domains(database: Database) -> dict[tuple[int, int], str]:
     if "domainId" not in columns:
         return {}
     listed = ", ".join(f"[{name}]" for name in columns)
-    query = f"SELECT {listed} FROM [{EVENTS}] NOT INDEXED WHERE [eventType] = {DOMAIN} LIMIT {database.most_rows}"
+    query = f"SELECT {listed} FROM [{EVENTS}] NOT INDEXED WHERE [eventType] = {DOMAIN} LIMIT {MOST_SMALL + 1}"
     rows = [dict(zip(columns, row, strict=True)) for row in database.connection.execute(query)]
+    if len(rows) > MOST_SMALL:
+        raise database.wrong(f"table {EVENTS} names more than {MOST_SMALL:,} domains")
     ids = np.array([NONE if row.get("textId") is None else _int(row["textId"]) for row in rows], np.int64)
     names = [
         name or decoded(row.get("text")) for name, row in zip(read_strings(database, ids).tolist(), rows, strict=True)

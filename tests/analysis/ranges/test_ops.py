@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -42,6 +43,27 @@ def test_the_innermost_op_and_the_path_of_the_layers_around_it() -> None:
         (),
     ]
     assert "[[8, 8], [8, 8]]" in found.require("op_details").values("input_shapes")
+
+
+def test_ranges_count_to_a_depth(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of each range the paths hold all around it: as many as ranges times levels."""
+    monkeypatch.setattr("tcprobe.analysis.ranges.around.MOST_LEVELS", 2)
+    marked = ranges(("layer", "a", 0, 100), ("op", "b", 10, 90), ("op", "c", 20, 80), ("op", "d", 30, 70))
+    found = told(profile(called(5, 15, 25, 35), marked))
+    assert [row[0] for row in ops(found)] == ["a", "a/b", "a/b", "a/b"]
+    assert [note.message[:2] for note in found.metadata.notes if note.code == "ranges-deep"] == ["2 "]
+    monkeypatch.undo()
+    deep = ranges(*(("layer", f"l{i}", i, 9000 - i) for i in range(3000)))
+    assert ops(told(profile(called(4000), deep)))[0][0].count("/") == 199
+
+
+def test_names_of_ops_are_told_while_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A long name of a layer stands before each of its ops."""
+    monkeypatch.setattr("tcprobe.analysis.ranges.ops.MOST_TEXT", 1000)
+    each = [("op", f"op{n}", 10 * n + 1, 10 * n + 9) for n in range(9)]
+    found = told(profile(called(*range(5, 95, 10)), ranges(("layer", "l" * 300, 0, 100), *each)))
+    assert [row[0][-3:] for row in ops(found) if row] == ["op0", "op1", "op2", "op3"]
+    assert "ops-cut" in [note.code for note in found.metadata.notes]
 
 
 def test_an_op_around_a_layer_is_no_op_of_it() -> None:
@@ -110,11 +132,6 @@ def test_numbers_of_several_threads_tell_no_layer() -> None:
 def test_the_pass_of_a_backward_op_is_what_its_type_tells() -> None:
     assert backward(inner="Conv2DBackpropFilter")[3] == "wgrad"
     assert backward(inner="aten::convolution_backward")[3] == "other"
-
-
-def test_the_order_of_layers_within_layers_has_no_limit() -> None:
-    deep = ranges(*(("layer", f"l{i}", i, 9000 - i) for i in range(3000)))
-    assert ops(told(profile(called(4000), deep)))[0][0].count("/") == 2999
 
 
 SPANS = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 30)), min_size=1, max_size=12)

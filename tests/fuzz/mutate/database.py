@@ -9,6 +9,7 @@ from typing import Final
 
 from tests.fuzz.mutate import bytewise
 from tests.fuzz.mutate.chance import Chance, encoded
+from tests.readers.nsys.forged import INTERIOR, LEAF, chained, shared, size_of
 
 HEADER: Final = ((16, 2), (18, 1), (19, 1), (20, 1), (24, 4), (28, 4), (32, 4), (36, 4), (40, 4), (44, 4), (52, 4))
 HEADER_MORE: Final = ((56, 4), (64, 4), (92, 4), (96, 4))
@@ -25,6 +26,8 @@ Change = Callable[[sqlite3.Connection, Chance], None]
 def mutated(content: bytes, chance: Chance) -> bytes:
     """Return another database, or what was one."""
     kind = chance.random()
+    if kind < 0.06:
+        return _reused(content, chance)
     if kind < 0.2:
         return _page(content, chance)
     if kind < 0.3:
@@ -54,6 +57,21 @@ def _page(content: bytes, chance: Chance) -> bytes:
         other = chance.randrange(max(1, len(content) // size)) * size
         return content[:at] + content[other : other + size] + content[at + size :]
     return _number(content, (chance.randrange(size), chance.choice((1, 1, 2, 9))), at, chance)
+
+
+def _reused(content: bytes, chance: Chance) -> bytes:
+    """Return a database of whose tables one has its pages, or the pages of a long text, again and again."""
+    size = size_of(content)
+    starts = range(size, len(content), size) if size >= 512 else ()
+    tables = [at // size + 1 for at in starts if content[at] in (INTERIOR, LEAF)]
+    if not tables:
+        return _page(content, chance)
+    root = chance.choice(tables)
+    if chance.random() < 0.5:
+        return shared(content, root, chance.choice((1, 2, 5, 15, 20, 40)), chance.choice((1, 2, 7, 80, 9999)))
+    values = (0, 10**9, 59, *chance.choices((None, 0, 1, 75, 2**62, b"x"), k=chance.randrange(9)))
+    content += bytes(size * chance.choice((0, 9, 900, 4000)))
+    return chained(content, root, values, len(content) * chance.choice((1, 3)) // 2, chance.choice((2, 80, 9999)))
 
 
 def _number(content: bytes, place: tuple[int, int], base: int, chance: Chance) -> bytes:
