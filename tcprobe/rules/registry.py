@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from tcprobe.rules.base import Rule, RuleDoc
 from tcprobe.rules.precision import tc201, tc202, tc203, tc204, tc205, tc206, tc207, tc208, tc209, tc210
-from tcprobe.rules.run import tc301, tc302, tc303, tc304, tc305, tc306, tc307, tc308, tc309
-from tcprobe.rules.run.base import RunRule
-from tcprobe.rules.run.step import tc310, tc311, tc312, tc313, tc314, tc315, tc316, tc317
+from tcprobe.rules.run.rules import RUN_RULES
 from tcprobe.rules.sizes import tc101, tc102, tc103, tc104, tc105, tc106, tc107, tc108, tc109
 
 RULES: tuple[Rule, ...] = (
@@ -14,12 +12,5 @@ RULES: tuple[Rule, ...] = (
     *(tc201, tc202, tc203, tc204, tc205, tc206, tc207, tc208, tc209, tc210),
 )
 """What judges a model before it runs."""
-RUN_RULES: tuple[RunRule, ...] = (
-    *(tc301, tc302, tc303, tc304, tc305, tc306, tc307, tc308, tc309),
-    *(tc310, tc311, tc312, tc313, tc314, tc315, tc316, tc317),
-)
-"""What judges a run that was profiled."""
 DOCS: tuple[RuleDoc, ...] = (*(rule.DOC for rule in RULES), *(rule.DOC for rule in RUN_RULES))
 """The documentation of every rule, ordered by code."""
-NAMES: dict[str, str] = {doc.code: doc.name for doc in DOCS}
-"""Code of a rule -> its name."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from tcprobe.rules.base import Says
-from tcprobe.rules.registry import RULES, RUN_RULES
+from tcprobe.rules.registry import RULES
 from tcprobe.rules.sizes import unaligned, words
 
 LINKS: Final[Says] = {
@@ -25,5 +25,3 @@ SAYS: Final[Says] = {
     for part in (LINKS, words.SAYS, unaligned.SAYS, *(rule.SAYS for rule in RULES))
     for kind, said in part.items()
 }
-RUN_SAYS: Final[Says] = {kind: said for rule in RUN_RULES for kind, said in rule.SAYS.items()}
-"""The sentences of the rules on runs: what to do and why."""

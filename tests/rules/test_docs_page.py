@@ -11,8 +11,9 @@ import pytest
 
 from docs.make_rules import page
 from tcprobe.rules.base import Rule, RuleDoc
-from tcprobe.rules.registry import DOCS, RULES, RUN_RULES
+from tcprobe.rules.registry import DOCS, RULES
 from tcprobe.rules.run.base import RunRule
+from tcprobe.rules.run.rules import RUN_RULES
 from tests.support import ROOT
 
 

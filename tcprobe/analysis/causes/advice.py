@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from tcprobe.analysis.subject.build import subject_of
-from tcprobe.rules.registry import NAMES, RUN_RULES
+from tcprobe.rules.run.rules import RUN_NAMES, RUN_RULES
 from tcprobe.rules.run.savings import SMALLEST_PCT
 from tcprobe.schema.advice import Advice, AdviceKind
 from tcprobe.schema.columns import Row, Table
@@ -76,4 +76,4 @@ def _by_share(found: list[Advice]) -> Iterator[Advice]:
 
 def _row(rank: int, item: Advice) -> Row:
     """Return an item as a row of `advice`; its text is the report's."""
-    return {"rank": rank, "code": item.code, "name": NAMES[item.code], "kind": item.kind, **item.figures()}
+    return {"rank": rank, "code": item.code, "name": RUN_NAMES[item.code], "kind": item.kind, **item.figures()}

@@ -9,8 +9,7 @@ from typing import Any, Final
 from tcprobe.report import formatting as f
 from tcprobe.report.run import words
 from tcprobe.report.sentences import Sentences
-from tcprobe.rules.registry import NAMES
-from tcprobe.rules.says import RUN_SAYS
+from tcprobe.rules.run.rules import RUN_NAMES, RUN_SAYS
 from tcprobe.rules.sizes.words import listed
 from tcprobe.schema.advice import Advice, Concern, ShareOf
 from tcprobe.schema.profile import Profile
@@ -77,7 +76,7 @@ def as_json(item: Advice) -> dict[str, Any]:
     found = dataclasses.asdict(item)
     return {
         "code": item.code,
-        "name": NAMES[item.code],
+        "name": RUN_NAMES[item.code],
         "kind": item.kind,
         **item.figures(),
         "calibrated": item.saving and item.saving.calibrated,

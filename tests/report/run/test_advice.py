@@ -10,8 +10,8 @@ from tcprobe.analysis.capability import tc_blocker
 from tcprobe.analysis.flow import with_advice
 from tcprobe.hardware import find_gpu
 from tcprobe.report.run import advice
-from tcprobe.rules.registry import RUN_RULES
 from tcprobe.rules.run.base import OffOp, RunSubject
+from tcprobe.rules.run.rules import RUN_RULES
 from tcprobe.schema.advice import AdviceKind
 from tcprobe.schema.columns import Table
 from tcprobe.schema.kinds import Blocker, BlockerKind, SizeAdviceKind

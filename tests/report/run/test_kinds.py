@@ -20,9 +20,8 @@ from tcprobe.analysis.flow import with_advice
 from tcprobe.report.run import advice, words
 from tcprobe.report.run.texts import with_texts
 from tcprobe.rules.base import Template
-from tcprobe.rules.registry import RUN_RULES
 from tcprobe.rules.run.base import OffOp, RunSubject
-from tcprobe.rules.says import RUN_SAYS
+from tcprobe.rules.run.rules import RUN_RULES, RUN_SAYS
 from tcprobe.schema import advice as advice_kinds
 from tcprobe.schema import kinds
 from tcprobe.schema.columns import Table

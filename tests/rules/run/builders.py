@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tcprobe.rules.registry import RUN_RULES
 from tcprobe.rules.run.base import OffOp, RunRule, RunSubject
+from tcprobe.rules.run.rules import RUN_RULES
 from tcprobe.schema.advice import Advice
 from tcprobe.schema.changes.whatif import WhatIf
 from tcprobe.schema.columns import Row

@@ -10,9 +10,9 @@ import pytest
 
 from tcprobe.hardware import find_gpu
 from tcprobe.report.run.advice import advice_sentence
-from tcprobe.rules.registry import RUN_RULES
 from tcprobe.rules.run.base import RunRule, RunSubject
 from tcprobe.rules.run.facts import Facts, LayoutWork, LossScaling, MemoryUse, TinyKernels, TopKernel, WarmUp
+from tcprobe.rules.run.rules import RUN_RULES
 from tcprobe.schema.advice import REMEDIES, Where
 from tcprobe.schema.kinds import CauseKind
 from tcprobe.schema.waits import HOST_WORK, Tuning
