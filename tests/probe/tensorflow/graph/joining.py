@@ -1,28 +1,21 @@
-"""Check that every GEMM op of a profile joins to a record of graph.json, for all graph workloads and interpreters.
+"""Run the workloads beside this under the graph recorder, and join the GEMM ops of TensorFlow's profile to its records.
 
-`python bench/probe_join.py [--python PATH ...] [--verbose]` runs the scripts of tests/probe/tensorflow/graph/workloads
-under the graph recorder in each interpreter (default: this one) and prints one row per script: the number of distinct
-GEMM ops in TensorFlow's CPU profile; how many join to a record by their own name, as a fused form or relative to a
-function; how many join to none; how many records execute. This interpreter's TensorFlow reads the profiles.
+An op joins to a record by its own name, as a fused form, or relative to a function.
 """
 
 from __future__ import annotations
 
-import argparse
 import collections
 import importlib
 import json
 import os
 import re
 import subprocess
-import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-ROOT = Path(__file__).resolve().parent.parent
-DRIVER = ROOT / "tests/probe/tensorflow/graph/driver.py"
+DRIVER = Path(__file__).with_name("driver.py")
 COMMANDS = (
     "gan.py plain", "gan.py nested", "gan.py jit",
     *(f"fit.py {mode}" for mode in (
@@ -48,14 +41,12 @@ class Join(NamedTuple):
         how: number of distinct ops by how they joined: executed, alias, relative.
         misses: ``name:type`` of ops that joined to no record.
         executes: number of records by whether they execute.
-        passes: number of records that execute or may execute, by pass.
         unexplained: executed ops that no traced op explains.
     """
 
     how: collections.Counter[str]
     misses: list[str]
     executes: collections.Counter[str]
-    passes: collections.Counter[str]
     unexplained: list[str]
 
 
@@ -108,7 +99,6 @@ def join(folder: Path) -> Join:
         how,
         misses,
         collections.Counter(op["executes"] for op in training),
-        collections.Counter(op["pass"] for op in training if op["executes"] != "no"),
         [op["op"] for op in ops if not op["output_dtypes"]],
     )
 
@@ -117,49 +107,3 @@ def run(python: str, out: Path, commands: Sequence[str]) -> None:
     """Run the scripts under the recorder in one process of the interpreter `python`."""
     environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""}
     subprocess.run([python, str(DRIVER), str(out), *commands], env=environment, check=False, capture_output=True)
-
-
-def show(out: Path, commands: Sequence[str], verbose: bool) -> int:
-    """Print one row per script; return how many ops joined to no record."""
-    missed = 0
-    for number, command in enumerate(commands):
-        folder = out / str(number)
-        if not (folder / "gaps.json").exists():
-            print(f"{command:24} did not run to its end")
-            continue
-        state = json.loads((folder / "gaps.json").read_text())
-        result = join(folder)
-        missed += len(result.misses)
-        gaps = ", ".join(f"{g['hook']}: {g['reason']}" for g in state["gaps"])
-        failed = (state["error"] or "").strip().splitlines()[-1:]
-        print(
-            f"{command:24} ops {sum(result.how.values()):3} {dict(result.how)} records {dict(result.executes)}",
-            f"{dict(result.passes)} unexplained {len(result.unexplained)} {gaps} {' '.join(failed)[:160]}",
-        )
-        for line in (result.misses + result.unexplained) if verbose else ():
-            print(f"{'':24}   {line}")
-    return missed
-
-
-def main() -> None:
-    """Run the command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--python", action="append", help="interpreter to run the scripts in; may be repeated")
-    parser.add_argument("--verbose", action="store_true", help="name what did not join")
-    parser.add_argument("--keep", type=Path, help="folder for the output, kept")
-    parser.add_argument("commands", nargs="*", default=None, help="scripts with their arguments (default: all)")
-    args = parser.parse_args()
-    commands = args.commands or list(COMMANDS)
-    missed = 0
-    for python in args.python or [sys.executable]:
-        with tempfile.TemporaryDirectory() as scratch:
-            out = (args.keep or Path(scratch)) / re.sub(r"\W+", "-", python).strip("-")
-            run(python, out, commands)
-            print(f"== {python}")
-            missed += show(out, commands, args.verbose)
-    print(f"{missed} ops joined to no record")
-    sys.exit(1 if missed else 0)
-
-
-if __name__ == "__main__":
-    main()

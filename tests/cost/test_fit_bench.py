@@ -1,8 +1,9 @@
-"""`bench/fit_framework.py`: constants of a framework from timings in the set's own format, made here."""
+"""`bench/fit.py`: constants of a framework, and of convolutions, from timings in the sets' own formats, made here."""
 
 from __future__ import annotations
 
 import json
+import math
 import random
 import subprocess
 import sys
@@ -11,9 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from tcprobe.cost.measured import gemm_record
+from tcprobe.cost.measured import conv_record, gemm_record
+from tcprobe.cost.plan import plan_of
 from tcprobe.cost.predict import Target, op_cost
 from tcprobe.cost.shipped import shipped
+from tcprobe.cost.winograd import logs_of
+from tcprobe.gemm.conv import convolution_of
 from tcprobe.hardware import find_gpu
 from tests.support import ROOT
 
@@ -25,13 +29,13 @@ HEAD = (
 )
 
 
-def fitted(folder: Path) -> subprocess.CompletedProcess[str]:
+def fitted(kind: str, folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, str(ROOT / "bench" / "fit_framework.py"), str(folder)],
+        [sys.executable, str(ROOT / "bench" / "fit.py"), kind, str(folder)],
         capture_output=True,
         text=True,
         check=False,
-        env={"PYTHONPATH": str(ROOT), "PATH": ""},
+        env={"PATH": ""},
         timeout=300,
     )
 
@@ -58,7 +62,7 @@ def test_a_fit_finds_the_constants_behind_the_times(tmp_path: Path) -> None:
     for gpu, name in FILES.items():
         with zipfile.ZipFile(tmp_path / name, "w") as archive:
             archive.writestr("set/mm.txt", lines(gpu))
-    done = fitted(tmp_path)
+    done = fitted("framework", tmp_path)
     assert done.returncode == 0, done.stderr
     gpus = json.loads(done.stdout)["gpus"]
     found = {gpu["gpu"]: gpu for gpu in gpus if gpu["stack"] == {"kind": "framework", "name": "PyTorch"}}
@@ -74,6 +78,25 @@ def test_a_fit_finds_the_constants_behind_the_times(tmp_path: Path) -> None:
 
 
 def test_without_the_set_nothing_is_fitted(tmp_path: Path) -> None:
-    done = fitted(tmp_path)
+    done = fitted("framework", tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     assert "no a100_mm.zip in " in done.stderr
+
+
+def test_a_fit_of_convolutions_finds_the_powers_behind_the_times(tmp_path: Path) -> None:
+    draw, text = random.Random(5), "B,Input_Size,Input_Channel,Output_Channel,Kernel_Szie,Stride,Padding,Latency\n"
+    for _ in range(300):
+        images, side, channels, filters = (int(2 ** draw.uniform(*ends)) for ends in ((1, 5), (4, 7), (5, 9), (5, 9)))
+        record = conv_record("forward", "float32", (images, side, side, channels), filters, (3, 3), (1, 1), (1, 1))
+        plan, conv = (
+            plan_of(record, Target(find_gpu("t4"), tf32=False), "float32", None),
+            convolution_of(record, "forward"),
+        )
+        assert plan is not None and conv is not None
+        a, b, c, d = logs_of(conv)
+        time_ns = plan.ideal.ns * 0.8 * math.exp(-0.6 * a - 0.3 * b - 0.2 * c - 0.4 * d)
+        text += f"{images},{side},{channels},{filters},3,1,1,{time_ns * 1e-6}\n"
+    (tmp_path / "Tesla T4.csv").write_text(text, encoding="utf-8")
+    done = fitted("winograd", tmp_path)
+    assert done.stdout.strip() == '"t4": _Fit(0.800, -0.600, -0.300, -0.200, -0.400, (1.00, 1.00)),', done.stderr
+    assert "error 0.0 %, in range" in done.stderr
