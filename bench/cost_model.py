@@ -6,10 +6,8 @@ SAMPLES is the folder of measured products (see `public.py`), `../shared/samples
 serving stacks and a benchmark. The options add sets that are held out whole; one that is not given is skipped, and said
 to be. `fit.py` itself tests the constants of frameworks, on aligned products, and those of 3x3 convolutions in float32.
 
-One line per set: products tested, mean absolute error of all and of those above 0.1 ms, bias, median error, share
-within 25 %, share inside the range that is shown and its median width, and the mean error of a plain roofline at full
-peak and bandwidth. The figures come from `op_cost`, one call per product. Exits 1 if a promised bound is missed, 2
-without samples.
+One line per set, by `op_cost`; errors are mean absolute ones, beside that of a plain roofline at full peak and
+bandwidth. Exits 1 if a promised bound is missed, 2 without samples.
 """
 
 from __future__ import annotations

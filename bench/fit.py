@@ -29,15 +29,16 @@ import re
 import sys
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bench import public
-from bench.public import Predicted, in_train
+from bench.public import SEED, Predicted, in_train
 from tcprobe.calibration.store import KEY
 from tcprobe.cost.alignment import product_level
 from tcprobe.cost.constants import FORMAT, VERSION, Constants, Rate, RateFamily
@@ -99,9 +100,6 @@ def _rounded(rate: Rate) -> Rate:
     return replace(rate, **digits, **whole, tiles=tiles, spread=tuple(round(v, 3) for v in rate.spread))
 
 
-# --- kernels ----------------------------------------------------------------------------------------------
-
-
 def kernels(folder: Path) -> int:
     """Print the constants of serving stacks and benchmarks, those of frameworks as shipped behind them."""
     found = public.samples(folder)
@@ -126,9 +124,7 @@ def kernels(folder: Path) -> int:
 
 def thinned(rows: list[Measurement]) -> list[Measurement]:
     """Return at most `MOST` rows of each dtype, spread evenly over a seeded order."""
-    order = sorted(
-        rows, key=lambda row: zlib.crc32(repr((public.SEED, row.record.dtype, row.record.input_shapes)).encode())
-    )
+    order = sorted(rows, key=lambda row: zlib.crc32(repr((SEED, row.record.dtype, row.record.input_shapes)).encode()))
     kept: dict[str | None, int] = {}
     found = []
     for row in order:
@@ -148,11 +144,7 @@ def fitted_kernels(rows: list[Measurement], gpu: str, fitted: dict[str, Constant
     return fit(rows, find_gpu(gpu), public.SOURCES[origin], "predicted", start=START, stack=STACKS[origin])
 
 
-# --- a framework ------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Aligned:
+class Aligned(NamedTuple):
     """An aligned product of one dtype family."""
 
     row: Measurement
@@ -214,35 +206,23 @@ def moved(train: Sequence[Aligned], gpu: Gpu, family: RateFamily, start: Rate, n
 
 
 def report(gpu: Gpu, tested: Sequence[Aligned], own: Constants) -> Iterator[str]:
-    """Yield a line per dtype family and kind of constants."""
+    """Yield a line per dtype family and kind of constants: errors of all and above 0.1 ms, bias, share in the range."""
     for family in own.rates:
-        some = [one for one in tested if one.family == family]
         inferred = replace(own, rates={family: inferred_rate(gpu, family)})
-        kinds = {
-            "fitted": Target(gpu, constants=own),
-            "serving": Target(gpu, through="serving"),
-            "inferred": Target(gpu, constants=inferred),
-        }
-        for kind, target in kinds.items():
-            yield line(f"{gpu.id} {family} {kind}", some, target)
-
-
-def line(name: str, tested: Sequence[Aligned], target: Target) -> str:
-    """Return the figures of one set: products, error of all and above 0.1 ms, bias, share inside the range, width."""
-    found = []
-    for one in tested:
-        cost = op_cost(one.row.record, target)
-        assert cost is not None, one.row.record
-        found.append(
-            Predicted(one.row.time_ns, cost.timed_ns, cost.low_ns + cost.launch_ns, cost.high_ns + cost.launch_ns)
-        )
-    of = public.accuracy(found)
-    return f"{name:44}{of.products:8}" + "".join(
-        f"{figure:10.2f}" for figure in (of.error_pct, of.long_pct, of.bias_pct, of.in_range_pct, of.width)
-    )
-
-
-# --- float32 convolutions ---------------------------------------------------------------------------------
+        for kind, target in (
+            ("fitted", Target(gpu, constants=own)),
+            ("serving", Target(gpu, through="serving")),
+            ("inferred", Target(gpu, constants=inferred)),
+        ):
+            found = []
+            for one in (one for one in tested if one.family == family):
+                cost = op_cost(one.row.record, target)
+                assert cost is not None, one.row.record
+                low, high = cost.low_ns + cost.launch_ns, cost.high_ns + cost.launch_ns
+                found.append(Predicted(one.row.time_ns, cost.timed_ns, low, high))
+            of = public.accuracy(found)
+            figures = (of.error_pct, of.long_pct, of.bias_pct, of.in_range_pct, of.width)
+            yield f"{f'{gpu.id} {family} {kind}':44}{of.products:8}" + "".join(f"{f:10.2f}" for f in figures)
 
 
 def winograd(folder: Path) -> int:

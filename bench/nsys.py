@@ -5,9 +5,8 @@
 Makes the database by repeating the sample in time: later copies start later and have correlation and op ids of their
 own, as a longer recording has. Indexes are left out: nsys makes none. 200 copies of the two-GPU sample hold 0.69
 million kernels, 1.16 million API calls and 3.36 million ranges.
-Every command is a process of its own, which reads, joins, analyses and prints everything, five times by default: wall
-time and user time are the best, memory is the largest peak; with the ADBC driver for SQLite where this interpreter has
-it, and with Python's sqlite3 alone.
+Each run is a process of its own, which reads, joins, analyses and prints everything, with the ADBC driver for SQLite
+where this interpreter has it, and with Python's sqlite3 alone: the best wall and user time, the largest peak of memory.
 """
 
 from __future__ import annotations

@@ -24,7 +24,6 @@ import zipfile
 import zlib
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -39,25 +38,15 @@ DEFAULT = Path(__file__).resolve().parent.parent.parent / "shared" / "samples" /
 SEED = 20261121
 LONG_NS = 1e5
 TRAIN_PCT = {"parquet": 25, "deepbench": 50, "convolutions": 50}
-PARQUET = {
-    "a100-sxm-80": "a100_sxm__vllm__0.14.0.parquet",
-    "h100-sxm": "h100_sxm__vllm__0.24.0.parquet",
-    "h200-sxm": "h200_sxm__vllm__0.24.0.parquet",
-    "l40s": "l40s__vllm__0.24.0.parquet",
-    "b200": "b200_sxm__vllm__0.24.0.parquet",
-    "b300": "b300_sxm__vllm__0.24.0.parquet",
-    "gb200": "gb200__vllm__0.24.0.parquet",
-    "gb300": "gb300__vllm__0.24.0.parquet",
-    "rtxpro6000bw-server": "rtx_pro_6000_server__vllm__0.24.0.parquet",
-}
 DTYPES = {"torch.nn.functional.linear": "bfloat16", "vllm_default": "bfloat16", "CutlassFP8ScaledMMLinearKernel": "fp8"}
 SOURCES = {"parquet": "NVIDIA aiconfigurator, vLLM", "deepbench": "Baidu DeepBench, cuDNN 7.6"}
 DEEPBENCH = {"V100": "v100-sxm2", "T4": "t4", "P100": "p100"}
 DEEPBENCH_DTYPES = {"fp32": "float32", "fp16_mixed": "float16"}
 SYSTEMS = {
-    "a100_sxm": "a100-sxm-80", "h100_sxm": "h100-sxm", "h200_sxm": "h200-sxm", "b200_sxm": "b200", "b300_sxm": "b300",
-    "gb200": "gb200", "gb300": "gb300", "l40s": "l40s", "rtx_pro_6000_server": "rtxpro6000bw-server",
+    "a100_sxm": "a100-sxm-80", "h100_sxm": "h100-sxm", "h200_sxm": "h200-sxm", "l40s": "l40s", "b200_sxm": "b200",
+    "b300_sxm": "b300", "gb200": "gb200", "gb300": "gb300", "rtx_pro_6000_server": "rtxpro6000bw-server",
 }  # fmt: skip
+PARQUET = {gpu: f"{s}__vllm__{'0.14.0' if s == 'a100_sxm' else '0.24.0'}.parquet" for s, gpu in SYSTEMS.items()}
 OTHERS = {"bfloat16": "bfloat16", "fp8": "float8_e4m3fn"}
 MOST = 2000  # products of one set of others; more take long and change nothing
 FRAMEWORK = {"a100-sxm-80": "a100_mm.zip", "h100-sxm-96": "h100_mm.zip"}
@@ -66,15 +55,12 @@ TORCH = {"torch.float16": "float16", "torch.bfloat16": "bfloat16"}
 STRIDES = ("mat1_stride_0", "mat1_stride_1", "mat2_stride_0", "mat2_stride_1")
 LEAST = 1024  # smallest dimension of a large product
 CONVOLUTIONS = {
-    "a100-pcie-80": "NVIDIA A100 80GB PCIe.csv",
-    "v100-pcie": "Tesla V100-PCIE-32GB.csv",
-    "t4": "Tesla T4.csv",
+    "a100-pcie-80": "NVIDIA A100 80GB PCIe.csv", "v100-pcie": "Tesla V100-PCIE-32GB.csv", "t4": "Tesla T4.csv",
     "p100": "Tesla P100-PCIE-16GB.csv",
-}
+}  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Measured:
+class Measured(NamedTuple):
     """One measured product, where it comes from (parquet, deepbench, framework, kernels), and whether it is fitted."""
 
     row: Measurement
@@ -95,21 +81,16 @@ class Predicted(NamedTuple):
 
 
 class Accuracy(NamedTuple):
-    """Figures of products: errors, and shares in percent.
-
-    `error_pct`, `long_pct`: mean absolute error of all, and of those above 0.1 ms. `bias_pct`: mean error, above 0
-    where predictions are too slow. `median_pct`: of the absolute error. `near_pct`, `in_range_pct`: less than 25 %
-    off, within the predicted range; `width` is the median of that range's upper over its lower end.
-    """
+    """Figures of products."""
 
     products: int
-    error_pct: float
-    long_pct: float
-    bias_pct: float
-    median_pct: float
-    near_pct: float
-    in_range_pct: float
-    width: float
+    error_pct: float  # mean absolute error
+    long_pct: float  # that of those above 0.1 ms
+    bias_pct: float  # mean error, above 0 where predictions are too slow
+    median_pct: float  # of the absolute error
+    near_pct: float  # share less than 25 % off
+    in_range_pct: float  # share within the predicted range
+    width: float  # median of that range's upper over its lower end
 
 
 def accuracy(found: Sequence[Predicted]) -> Accuracy:
@@ -173,6 +154,11 @@ def _rows(path: Path) -> Iterator[dict[str, str]]:
             yield from csv.DictReader(file)
 
 
+def _deepbench_rows(path: Path) -> Iterator[tuple[dict[str, str], str]]:
+    """Yield the rows that are read, with their dtypes."""
+    yield from ((row, dtype) for row in _rows(path) if (dtype := DEEPBENCH_DTYPES.get(row["dtype"])) is not None)
+
+
 def _deepbench(line: dict[str, str], record: OpRecord, column: str, shape: object) -> Measured:
     gpu, time_ns = DEEPBENCH[line["gpu"]], float(line[column]) * 1e6
     row = Measurement(gpu, "cublas10", record, time_ns, SOURCES["deepbench"])
@@ -180,10 +166,7 @@ def _deepbench(line: dict[str, str], record: OpRecord, column: str, shape: objec
 
 
 def _deepbench_gemm(folder: Path) -> Iterator[Measured]:
-    for line in _rows(folder / "deepbench_gemm.csv"):
-        if line["dtype"] not in DEEPBENCH_DTYPES:
-            continue
-        dtype = DEEPBENCH_DTYPES[line["dtype"]]
+    for line, dtype in _deepbench_rows(folder / "deepbench_gemm.csv"):
         # column-major C[m, n] = A B is row-major C^T[n, m] = B^T A^T
         sizes = [int(line[name]) for name in ("n", "m", "k")]
         if dtype == "float16":
@@ -193,10 +176,7 @@ def _deepbench_gemm(folder: Path) -> Iterator[Measured]:
 
 
 def _deepbench_conv(folder: Path) -> Iterator[Measured]:
-    for line in _rows(folder / "deepbench_conv.csv"):
-        if line["dtype"] not in DEEPBENCH_DTYPES:
-            continue
-        dtype = DEEPBENCH_DTYPES[line["dtype"]]
+    for line, dtype in _deepbench_rows(folder / "deepbench_conv.csv"):
         get = {name: int(line[name]) for name in line if name not in ("gpu", "dtype", "fwd_algo") and "_ms" not in name}
         image = (get["n"], get["h"], get["w"], next_size(get["c"], 8) if dtype == "float16" else get["c"])
         kernel, stride = (get["r_filter_h"], get["s_filter_w"]), (get["stride_h"], get["stride_w"])
@@ -230,13 +210,7 @@ def others(folder: Path) -> Sets:
 
 
 def timed(path: Path, choice: str, gpu: str) -> Iterator[Measurement]:
-    """Yield each product timed in one way, the median of its timings; parts of larger tensors are left out.
-
-    Args:
-        path: a file of autoheuristic-datasets.
-        choice: how it ran: extern_mm (cuBLAS), orig or pad.
-        gpu: id of the GPU.
-    """
+    """Yield each product timed in one way (extern_mm: cuBLAS, orig, pad), the median; parts of tensors are left out."""
     import pandas as pd
 
     times: dict[tuple[Any, ...], list[float]] = defaultdict(list)

@@ -37,10 +37,8 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
         prog="python -m bench.gpu", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder of the results, made if missing")
-    parser.add_argument(
-        "--python", action="append", metavar="PATH", help="interpreter with frameworks; may be repeated"
-    )
-    parser.add_argument("--only", action="append", metavar="WORD", help="steps whose names begin so; may be repeated")
+    parser.add_argument("--python", action="append", metavar="PATH", help="interpreter that has frameworks; repeatable")
+    parser.add_argument("--only", action="append", metavar="WORD", help="steps whose names begin so; repeatable")
     parser.add_argument("--check", action="store_true", help="record nothing, check what is there")
     parser.add_argument("--dry-run", action="store_true", help="show the plan, and run on the CPU what needs no GPU")
     return parser.parse_args(words)
@@ -70,16 +68,8 @@ def main(words: Sequence[str]) -> int:
     return 1 if contradictions else 0
 
 
-def minutes(found: Sequence[Step]) -> int:
-    return round(sum(step.limit_s for step in found if step.lacking is None) / 60)
-
-
 def record(given: argparse.Namespace, words: Sequence[str]) -> None:
-    """Do the steps that are not done.
-
-    Raises:
-        Failed: there is no GPU, or the folder holds what was recorded elsewhere.
-    """
+    """Do the steps that are not done; Failed without a GPU, or where the folder holds what was recorded elsewhere."""
     machine = look(given.python or [sys.executable])
     if not machine.smi and not given.dry_run:
         raise Failed("there is no GPU here (nvidia-smi names none): --dry-run rehearses on the CPU")
@@ -87,7 +77,8 @@ def record(given: argparse.Namespace, words: Sequence[str]) -> None:
     found = [s for s in steps(machine, given.dry_run) if not given.only or s.name.startswith(tuple(given.only))]
     if not found:
         raise Failed(f"no step begins with {' or '.join(given.only)}")
-    say(f"{machine.smi.get('name', 'no GPU')}; {len(found)} steps, together at most {minutes(found)} minutes:")
+    minutes = sum(step.limit_s for step in found if step.lacking is None) / 60
+    say(f"{machine.smi.get('name', 'no GPU')}; {len(found)} steps, together at most {minutes:.0f} minutes:")
     for step in found if given.dry_run else ():
         say(f"  {step.name:32} at most {step.limit_s:4.0f} s  {step.lacking or ''}".rstrip())
     there = recorded(given.out)

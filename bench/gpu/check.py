@@ -17,32 +17,24 @@ from bench.gpu.steps import LAUNCHES, write
 from tcprobe.analysis.kernels.counters import SINCE, judge_counters
 from tcprobe.analysis.kernels.precision import precision_of_dtype
 from tcprobe.analysis.kernels.verdict import Verdict, classify
+from tcprobe.analysis.validity import ENOUGH_COVERAGE_PCT
 from tcprobe.hardware import Capability
 
-COMPARED: Final = (
-    "step", "case", "dtype", "sizes", "aligned", "kernel", "grid", "block", "launches", "duration_ns",
-    "counters", "counter", "name", "rule", "counted_precision", "name_precision", "outcome",
-)  # fmt: skip
 SHARES: Final = ("gpu_busy_pct", "peak_pct", "tc_kernel_time_pct")
 NEAR: Final = 0.1  # a step's length by two clocks, of some steps and of others
 FEW: Final = 1.001  # rounding
-ENOUGH_PCT: Final = 95.0  # of kernel time with a verdict
 _SOURCE: Final = re.compile(r"sm__ops_path_tensor\w*_src_([a-z]+\d+)\w*\.sum")
-Row = Mapping[str, str]
 
 
 def check(folder: Path) -> tuple[list[str], Counter[str]]:
-    """Write comparison.csv, and return the contradictions and how many launches had which outcome.
-
-    Raises:
-        OSError, KeyError, ValueError: a file of the folder is missing or damaged.
-    """
+    """Write comparison.csv; return the contradictions and how many launches had which outcome. OSError, KeyError or
+    ValueError where a file of the folder is missing or damaged."""
     capability = capability_of(json.loads((folder / "provenance.json").read_text(encoding="utf-8"))["gpu"])
     done = {name: of for name, of in recorded(folder).items() if of["status"] == "done"}
     counted = [name for name in done if (folder / name / "launches.csv").exists()]
     compared = [row for name in counted for row in compare(folder / name, capability)]
     if compared:
-        write(folder / "comparison.csv", COMPARED, compared)
+        write(folder / "comparison.csv", list(compared[0]), compared)
     outcomes = Counter(dict.fromkeys(("agreement", "unknown", "unproved", "contradiction"), 0))
     for row in compared:
         outcomes[row["outcome"]] += row["launches"]
@@ -69,7 +61,7 @@ def rows_of(path: Path) -> list[dict[str, str]]:
 def compare(step: Path, capability: Capability | None) -> Iterator[dict[str, Any]]:
     """Yield a row for each kernel of each case, by configuration: what counters prove, and what its name says."""
     cases = {row["case"]: row for row in rows_of(step / "cases.csv")}
-    groups: dict[tuple[str, ...], list[tuple[Row, str]]] = defaultdict(list)
+    groups: dict[tuple[str, ...], list[tuple[dict[str, str], str]]] = defaultdict(list)
     for row in rows_of(step / "launches.csv"):
         values = {name: (float(text), "") for name, text in row.items() if name not in LAUNCHES and text}
         types = {match[1] for name, (value, _) in values.items() if value > 0 and (match := _SOURCE.fullmatch(name))}
@@ -138,7 +130,7 @@ def of_runs(runs: dict[str, dict[str, float]], capability: Capability | None) ->
         wrong = {
             "no kernel was recorded": not kernels > 0,
             f"kernels took {kernels:.0f} ns of a window of {of['window_ns']:.0f} ns": kernels > of["window_ns"] * FEW,
-            f"{of['coverage_pct']:.1f} % of kernel time has a verdict": of["coverage_pct"] < ENOUGH_PCT,
+            f"{of['coverage_pct']:.1f} % of kernel time has a verdict": of["coverage_pct"] < ENOUGH_COVERAGE_PCT,
             f"a step takes {step:.0f} ns, by the workload's own log {logged:.0f} ns": abs(step / logged - 1) > NEAR,
             f"{used:.0f} ns on Tensor Cores, in float32": precision == "float32" and used > 0,
             "nothing ran on Tensor Cores": precision != "float32" and capability >= since and used == 0,

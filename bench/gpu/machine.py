@@ -39,8 +39,7 @@ class Failed(Exception):
 
 
 class Machine(NamedTuple):
-    """What there is: GPU 0 by `FIELDS` (empty without a GPU), by framework the first interpreter that has it and the
-    versions there, and the path of Nsight Compute."""
+    """GPU 0 by `FIELDS`, by framework the first interpreter that has it and versions there, the path of ncu."""
 
     smi: Mapping[str, str]
     pythons: Mapping[str, str]
@@ -70,11 +69,7 @@ def capability_of(smi: Mapping[str, str]) -> Capability | None:
 
 
 def look(pythons: Sequence[str]) -> Machine:
-    """Return what this machine has.
-
-    Raises:
-        Failed: an interpreter cannot be run.
-    """
+    """Return what this machine has; Failed where an interpreter cannot be run."""
     first: dict[str, str] = {}
     versions: dict[str, Any] = {}
     for python in pythons:
@@ -112,11 +107,8 @@ def answer(command: Sequence[str]) -> str:
 
 
 def run(command: Sequence[str], seconds: float, log: Path, **environment: str) -> int:
-    """Run a command in a session of its own, all of which ends with it; return its exit code.
-
-    Raises:
-        Failed: it cannot be started, or took longer.
-    """
+    """Run a command in a session of its own, all of which ends with it; return its exit code. Failed where it cannot be
+    started, or takes longer."""
     with log.open("ab") as out:
         try:
             streams: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": out, "stderr": subprocess.STDOUT}
@@ -134,9 +126,10 @@ def run(command: Sequence[str], seconds: float, log: Path, **environment: str) -
 
 
 def last_line(log: Path) -> str:
-    """Return the first error of Nsight Compute's in a log, else the last line; without paths."""
+    """Return the first error of Nsight Compute's or tcprobe's in a log, else the last line; without paths."""
     lines = [line.strip() for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
-    said = next((line for line in lines if line.startswith("==ERROR==")), lines[-1] if lines else "it printed nothing")
+    errors = [line for line in lines if line.startswith(("==ERROR==", "tcprobe: error:"))]
+    said = next(iter([*errors, *lines[-1:]]), "it printed nothing")
     return re.sub(r"(?:/[^\s/:,'\"]+)+/", "", said)[:300]
 
 

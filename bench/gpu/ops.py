@@ -44,9 +44,8 @@ def main() -> None:
 def switched(name: str) -> Iterator[None]:
     """Have Nsight Compute record (--profile-from-start off), under the name of the case, from whichever thread."""
     driver, context = ctypes.CDLL("libcuda.so.1"), ctypes.c_void_p()
-    for status in (driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0), driver.cuCtxSetCurrent(context)):
-        if status:
-            raise RuntimeError("the driver's context cannot be had: CUDA error %d" % status)
+    if driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) or driver.cuCtxSetCurrent(context):
+        raise RuntimeError("the driver's context cannot be had")
     start, end = marks()
     opened = start("case=" + name)
     driver.cuProfilerStart()

@@ -25,7 +25,7 @@ CASES: Final = ("case", "op", "pass", "dtype", "kind", "sizes", "aligned", "stat
 LAUNCHES: Final = ("case", "kernel", "grid", "block", "duration_ns")
 OPS: Final = Path(__file__).with_name("ops.py")
 QUIET: Final = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", "XLA_FLAGS": "--xla_gpu_enable_command_buffer="}
-"""For JAX: Nsight Compute saves what a kernel may write, and sees kernels of a CUDA graph as one."""
+"""For JAX: Nsight Compute saves what a kernel may write, and takes a CUDA graph for one kernel."""
 COUNTERS: Final = re.compile(
     r"sm__ops_path_tensor\w*|sm__inst_executed_pipe_(?:tensor|tc)(?:_(?:op|type)_\w+|_subpipe_\w+)?"
 )
@@ -132,11 +132,8 @@ def counting(ncu: str, folder: Path) -> list[str]:
 
 
 def choose(said: str) -> list[str]:
-    """Return which metrics to ask for: time, and operations, instructions and activity of the tensor pipes.
-
-    Args:
-        said: what `ncu --query-metrics` prints: a name at the start of each line, without roll-up.
-    """
+    """Return what to ask for of what `ncu --query-metrics` prints: time, and operations, instructions and activity of
+    the tensor pipes. Names stand there at the start of each line, without roll-up."""
     names = sorted({line.split(",")[0].strip('"').split(" ")[0] for line in said.splitlines() if line.strip()})
     names = names if any(map(COUNTERS.fullmatch, names)) else list(FALLBACK)
     counts = [name for name in names if COUNTERS.fullmatch(name) and not re.search("_sparsity_(?:on|off)$", name)]
@@ -148,11 +145,7 @@ def choose(said: str) -> list[str]:
 
 
 def keep_launches(folder: Path) -> None:
-    """Write launches.csv: each launch that was counted, with its case, its kernel, and its counters in base units.
-
-    Raises:
-        Failed: nothing was counted.
-    """
+    """Write launches.csv: each launch that was counted, with case, kernel and counters; Failed where none was."""
     counted = folder / "ncu.csv"
     try:
         launches = read_launches(counted)
