@@ -21,7 +21,7 @@ from bench.gpu import machine
 from bench.gpu.cases import Case, batches, gemm, plan
 from bench.gpu.check import check, rows_of
 from bench.gpu.machine import Failed, Machine, last_line, run
-from bench.gpu.steps import CASES, FALLBACK, LAUNCHES, OPS, Step, choose, keep_launches, steps, write
+from bench.gpu.steps import CASES, FALLBACK, LAUNCHES, OPS, Step, choose, classify, keep_launches, steps, write
 from tcprobe.analysis.kernels.counters import judge_counters
 from tcprobe.hardware import Capability
 from tests.fixtures.ncu import make
@@ -194,6 +194,46 @@ def test_a_refusal_is_a_reason_without_paths(tmp_path: Path) -> None:
     said = "==PROF== Connected to process 7 (/usr/bin/python3)\n==ERROR== ERR_NVGPUCTRPERM - see /home/me/x.txt\n"
     with pytest.raises(Failed, match=r"ERR_NVGPUCTRPERM - see x\.txt"):
         counted(tmp_path, said)
+
+
+PROGRAM = """
+import json, sys
+orders = json.load(open(sys.argv[1]))
+with open(orders["results"], "a") as file:
+    for case in orders["cases"]:
+        file.write(json.dumps({"case": case["case"], "status": "ran"}) + "\\n")
+"""
+NCU = """#!{python}
+import subprocess, sys
+if "--query-metrics" in sys.argv:
+    print("sm__ops_path_tensor")
+else:
+    at = sys.argv.index("--log-file")
+    open(sys.argv[at + 1], "w").write({csv!r})
+    assert "sm__ops_path_tensor.sum" in sys.argv[sys.argv.index("--metrics") + 1]
+    sys.exit(subprocess.call(sys.argv[at + 2 :]) or {code})
+"""
+
+
+@pytest.mark.parametrize("code", [0, 3])
+def test_a_batch_under_nsight_compute_keeps_cases_and_launches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    cases = [gemm(4096, 4096, 4096, "float16"), gemm(4095, 4095, 4095, "float16")]
+    text = io.StringIO()
+    csv.writer(text, quoting=csv.QUOTE_ALL).writerows(table([f"case={case.name}" for case in cases]))
+    (tmp_path / "ops.py").write_text(PROGRAM)
+    (tmp_path / "ncu").write_text(NCU.format(python=sys.executable, csv=text.getvalue(), code=code))
+    (tmp_path / "ncu").chmod(0o755)
+    monkeypatch.setattr("bench.gpu.steps.OPS", tmp_path / "ops.py")
+    there = Machine(SMI, {"torch": sys.executable}, {}, str(tmp_path / "ncu"))
+    of = classify(there, "torch", cases, False, tmp_path, 60)
+    assert (of["ran"], of["cases"], bool(of["reason"])) == (2, 2, bool(code))  # what was counted stays
+    assert [(r["case"], r["aligned"], r["status"]) for r in rows_of(tmp_path / "cases.csv")] == [
+        (cases[0].name, "True", "ran"),
+        (cases[1].name, "False", "ran"),
+    ]
+    assert [r["case"] for r in rows_of(tmp_path / "launches.csv")] == [case.name for case in cases]
 
 
 def test_real_launches_of_a_t4_contradict_no_name(tmp_path: Path) -> None:
