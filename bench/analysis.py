@@ -1,14 +1,14 @@
 """Measure how the analysis of a profile grows with its launches: a straight line, or not.
 
     python bench/analysis.py [BEFORE] [--launches 0.1 0.3 1 3 4 10] [--runs 3] [--ops 2000] [--names 300] [--steps 100]
-        [--devices 8] [--ranges]
+        [--devices 8]
 
 Makes profiles of so many million launches (several GPUs and streams, overlaps and gaps, ops with shapes, layers,
 copies, steps of which the first two warm up) and analyses each in a process of its own. BEFORE is another checkout,
-whose package analyses the same profiles beside this one's. `--ranges` leaves steps and ops to ranges of the host, as
-NVTX marks them. A plain ``np.sort`` of as many random int64 in the same process is the unit that machines share.
-Times are CPU seconds, the least of `--runs` processes; memory is the largest peak, above what holds the profile.
-Exits 1 where a launch of the largest profile costs 1.3 times one of the profile of 1 million.
+whose package analyses the same profiles beside this one's. A plain ``np.sort`` of as many random int64 in the same
+process is the unit that machines share. Times are CPU seconds, the least of `--runs` processes; memory is the largest
+peak, above what holds the profile. Exits 1 where a launch of the largest profile costs 1.3 times one of the profile of
+1 million.
 """
 
 from __future__ import annotations
@@ -55,7 +55,6 @@ class Plan:
     steps: int
     ops: int
     names: int
-    ranges: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,35 +155,9 @@ def events(plan: Plan, ops: list[Row]) -> list[Table]:
     copies = {c: columns[c][copied] for c in ("device", "stream", "start_ns", "duration_ns", "launch_ns", "iteration")}
     begun = [int(start[step == s][0]) - 6000 for s in range(plan.steps) if (step == s).any()]
     marks = [{"iteration": s, "start_ns": at, "end_ns": at + 10**4} for s, at in enumerate(begun)]
-    tables = [Table(MEMORY_OPS, {**copies, "kind": ["MemcpyH2D"] * len(copied)})]
-    if plan.ranges:
-        tables.append(ranges_of(columns, ops, begun))
-        columns |= {"op_id": np.full(len(columns["op_id"]), -1), "iteration": np.full(len(columns["op_id"]), np.nan)}
-    else:
-        tables += [rows_of(OP_DETAILS, ops), rows_of(STEP_MARKS, marks)]
-    return [Table(LAUNCHES, {**columns, "kernel": Names(columns["kernel"], names)}), *tables]
-
-
-def ranges_of(columns: dict[str, Any], ops: list[Row], begun: list[int]) -> Table:
-    """Return ranges of the host: one for each execution of an op, in one for its layer, and those of the steps."""
-    from tcprobe.schema.columns import Names, Table
-    from tcprobe.schema.tables import RANGES
-
-    order = np.lexsort((columns["launch_ns"], columns["device"]))
-    thread, called, op = (columns[c][order].astype(np.int64) for c in ("device", "launch_ns", "op_id"))
-    lines = []
-    for kind, name in ((2, op), (1, op // LAYER_OPS + len(ops))):
-        first = np.flatnonzero(np.r_[True, (name[1:] != name[:-1]) | (thread[1:] != thread[:-1])])
-        last = np.r_[first[1:], len(name)] - 1
-        lines.append((np.full(len(first), kind), name[first], thread[first], called[first], called[last]))
-    steps = np.array(begun)
-    names = [str(r["op"]).rpartition("/")[2] for r in ops]
-    names += [f"layer_{i}" for i in range(len(ops) // LAYER_OPS + 1)] + ["step"]
-    last_ns = np.r_[steps[1:], called.max()] - 1
-    lines.append((np.zeros(len(steps)), np.full(len(steps), len(names) - 1), np.zeros(len(steps)), steps, last_ns))
-    kind, name, thread, start, end = (np.concatenate(column).astype(np.int64) for column in zip(*lines, strict=True))
-    held = {"thread": thread, "start_ns": start, "duration_ns": end - start + 1, "name": Names(name, names)}
-    return Table(RANGES, {**held, "kind": Names(kind, ["step", "layer", "op"])})
+    tables = rows_of(OP_DETAILS, ops), rows_of(STEP_MARKS, marks)
+    copied_ = Table(MEMORY_OPS, {**copies, "kind": ["MemcpyH2D"] * len(copied)})
+    return [Table(LAUNCHES, {**columns, "kernel": Names(columns["kernel"], names)}), copied_, *tables]
 
 
 def memory(field: str) -> int:
@@ -219,7 +192,7 @@ def analyse_one(plan: Plan) -> Cost:
         for n in ("summary", "kernels", "ops", "layers", "iterations", "gemms", "bad_sizes")
         if not len(analysed.require(n))
     ]
-    if empty and not (plan.ranges and set(empty) <= {"layers"}):
+    if empty:
         raise SystemExit(f"the analysis made no {', '.join(empty)}")
     return Cost(cpu, wall, peak - held, peak, min(sorting))
 
@@ -258,7 +231,6 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=3, help="processes of each; the best counts")
     for name, count in (("ops", 2000), ("names", 300), ("steps", 100), ("devices", 8)):
         parser.add_argument(f"--{name}", type=int, default=count, help=f"distinct ones; default {count}")
-    parser.add_argument("--ranges", action="store_true", help="steps and ops by ranges of the host")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:
@@ -271,7 +243,7 @@ def main() -> int:
     )
     for millions in options.launches:
         launches = round(millions * 1e6)
-        plan = Plan(launches, options.devices, options.steps, options.ops, options.names, options.ranges)
+        plan = Plan(launches, options.devices, options.steps, options.ops, options.names)
         for name, root in {**roots, "now": ROOT}.items():
             costs[name, millions] = measured(root, plan, options.runs)
             show(name, launches, costs[name, millions])

@@ -12,12 +12,10 @@ from __future__ import annotations
 import csv
 import gzip
 import json
-import sqlite3
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,10 +30,6 @@ SUBSTRINGS = (
     "first_layer_wgrad_kernel", "h1688", "h884", "hmma", "i16832", "i8816", "s884", "s1688", "xmma_gemm",
     "xmma_implicit_gemm", "xmma_sparse_conv", "xmma_sparse_gemm", "xmma_warp_specialized_implicit_gemm",
 )  # fmt: skip
-QUERY = """
-    SELECT s.value, sum(k.end - k.start) FROM CUPTI_ACTIVITY_KIND_KERNEL k JOIN StringIds s ON s.id = k.demangledName
-    GROUP BY 1
-"""
 CAPTURES = (
     "kineto/*.json.gz", "nsys/*.sqlite", "xplane/*.xplane.pb", "dlprof/*/dlprof_kernel.csv", "nsys_stats/*kern*sum.csv",
 )  # fmt: skip
@@ -107,27 +101,14 @@ class Capture:
 def launched(path: Path) -> tuple[Counter[str], str]:
     """Return the time of each kernel name in a capture, and the vendor of its GPU."""
     time_of: Counter[str] = Counter()
-    if path.suffix == ".sqlite":
-        with closing(sqlite3.connect(f"file:{path}?immutable=1", uri=True)) as connection:
-            time_of.update(dict(connection.execute(QUERY)))
-    elif path.suffix == ".gz":
+    if path.suffix == ".gz":  # Kineto's traces, which tcprobe does not read
         for event in json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]:
             if event.get("cat", "").lower() == "kernel":
                 time_of[event["name"]] += event.get("dur", 0)
-    elif path.parent.name == "nsys_stats":
-        for row in rows_of(path):
-            time_of[row["Name"]] += int(row["Total Time (ns)"])
-    else:
-        return _read(path)
-    return time_of, "Nvidia"
-
-
-def _read(path: Path) -> tuple[Counter[str], str]:
-    """Read a format that tcprobe reads."""
+        return time_of, "Nvidia"
     profile = open_profile(path)
     launches = profile.require("launches")
     table, column = (launches, "duration_ns") if len(launches) else (profile.require("kernels"), "sum_ns")
-    time_of: Counter[str] = Counter()
     for name, duration in zip(table.values("kernel"), table.values(column), strict=True):
         time_of[str(name)] += int(duration or 0)
     vendors = set(profile.require("devices").values("vendor")) - {None}

@@ -1,15 +1,13 @@
 """Measure how well the cost model predicts products to which its constants were not fitted.
 
-Usage: python bench/cost_model.py [SAMPLES] [--unaligned FOLDER] [--others FOLDER] [--convolutions FOLDER]
+Usage: python bench/cost_model.py [SAMPLES] [--unaligned FOLDER] [--others FOLDER]
 
-SAMPLES is the folder of measured products (see `fit_cost.py`), `../shared/samples/gemm` beside the checkout by default:
-serving stacks and a benchmark. The options add sets that are held out whole (see `held_out.py`); one that is not given
-is skipped, and said to be. `fit_framework.py` tests the constants of frameworks on aligned products.
+SAMPLES is the folder of measured products (see `public.py`), `../shared/samples/gemm` beside the checkout by default:
+serving stacks and a benchmark. The options add sets that are held out whole; one that is not given is skipped, and said
+to be. `fit.py` itself tests the constants of frameworks, on aligned products, and those of 3x3 convolutions in float32.
 
-One line per set: products tested, mean absolute error of all and of those above 0.1 ms, bias, median error, share
-within 25 %, share inside the range that is shown and its median width, and the mean error of a plain roofline at full
-peak and bandwidth. The figures come from `op_cost`, one call per product. Exits 1 if a promised bound is missed, 2
-without samples.
+One line per set, by `op_cost`; errors are mean absolute ones, beside that of a plain roofline at full peak and
+bandwidth. Exits 1 if a promised bound is missed, 2 without samples.
 """
 
 from __future__ import annotations
@@ -20,22 +18,21 @@ import sys
 from collections import defaultdict
 from pathlib import Path
 
-import held_out
-from accuracy import Predicted, accuracy
-from fit_cost import DEFAULT, Measured, samples
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from bench import public
+from bench.public import DEFAULT, Measured, Predicted, Sets, accuracy, samples
 from tcprobe.cost.dtype import compute_units_of
 from tcprobe.cost.predict import Target, op_cost, padding
 from tcprobe.cost.works import task_of
 from tcprobe.hardware import find_gpu
 
-LONG_NS = 1e5
 # set -> maximum mean absolute error above 0.1 ms and of all, in percent
 PROMISED = {f"{gpu} gemm bfloat16": (9.0, 12.0) for gpu in ("a100-sxm-80", "h100-sxm", "h200-sxm")} | {
-    f"A100 PyTorch 16-bit unaligned, all of {held_out.LEAST} and more": (6.0, 6.0)
+    f"A100 PyTorch 16-bit unaligned, all of {public.LEAST} and more": (6.0, 6.0)
 }
 HEADER = ("set", "n", "all %", ">0.1ms %", "bias %", "median %", "<25 % off", "in range", "width", "roofline %")
-HELD_OUT = {"unaligned": held_out.unaligned, "others": held_out.others, "convolutions": held_out.convolutions}
+HELD_OUT = {"unaligned": public.unaligned, "others": public.others}
 
 
 def predicted(measured: Measured) -> tuple[Predicted, float]:
@@ -59,39 +56,35 @@ def line(rows: list[Measured]) -> tuple[list[str], float, float]:
         one, roofline = predicted(measured)
         found.append(one)
         plain.append(100 * abs(roofline / one.time_ns - 1))
-    of, long = accuracy(found), [abs(one.error_pct) for one in found if one.time_ns > LONG_NS]
-    above = statistics.fmean(long) if long else 0.0
-    first = (of.error_pct, above, of.bias_pct, of.median_pct, of.near_pct, of.in_range_pct)
+    of = accuracy(found)
+    first = (of.error_pct, of.long_pct, of.bias_pct, of.median_pct, of.near_pct, of.in_range_pct)
     cells = [*(f"{f:.1f}" for f in first), f"{of.width:.2f}", f"{statistics.fmean(plain):.1f}"]
-    return [f"{len(rows)}", *cells], above, of.error_pct
+    return [f"{len(rows)}", *cells], of.long_pct, of.error_pct
 
 
 def decisions(folder: Path) -> str:
-    """Return how well it is said where padding at run time loses; empty without the set."""
+    """Return how well it is said where padding at run time loses."""
     found = [
-        (padding(row.record, Target(find_gpu(row.gpu))), row.time_ns, padded)
-        for row, padded in held_out.paddings(folder)
+        (padding(row.record, Target(find_gpu(row.gpu))), padded > row.time_ns)
+        for row, padded in public.paddings(folder)
     ]
-    judged = [(saved, padded > time) for saved, time, padded in found if saved is not None]
-    lost = sum(lost for _, lost in judged)
+    judged = [(saved, lost) for saved, lost in found if saved is not None]
     may = [lost for saved, lost in judged if saved.low <= 0]
     likely = [lost for saved, lost in judged if saved.mid <= 0]
     return (
-        f"padding: of {len(judged)} products {lost} lost; {sum(may)} of them said that they may, with "
-        f"{len(may) - sum(may)} false alarms; {sum(likely)} said likely to, with {len(likely) - sum(likely)}"
+        f"padding: of {len(judged)} products {sum(lost for _, lost in judged)} lost; {sum(may)} of them said that they "
+        f"may, with {len(may) - sum(may)} false alarms; {sum(likely)} said likely to, with {len(likely) - sum(likely)}"
     )
 
 
-def sets(found: list[Measured]) -> dict[str, list[Measured]]:
-    """Return the tested products by GPU, kind, dtype, and pass of a convolution; those of few channels are separate."""
-    by_set: dict[str, list[Measured]] = defaultdict(list)
+def sets(found: list[Measured]) -> Sets:
+    """Return the tested products by GPU, kind, dtype, and pass of a convolution."""
+    by_set: Sets = defaultdict(list)
     for measured in found:
-        if measured.train:
-            continue
-        record = measured.row.record
-        conv = record.op_type.startswith("Conv2D")
-        kind = f"conv {record.pass_}" if conv else "gemm"
-        by_set[f"{measured.row.gpu} {kind} {record.dtype}"].append(measured)
+        if not measured.train:
+            record = measured.row.record
+            kind = f"conv {record.pass_}" if record.op_type.startswith("Conv2D") else "gemm"
+            by_set[f"{measured.row.gpu} {kind} {record.dtype}"].append(measured)
     return by_set
 
 

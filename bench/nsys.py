@@ -1,15 +1,12 @@
-"""Measure `tcprobe report` on a large database of Nsight Systems against `nsys stats` on the same file, in one run.
+"""Measure `tcprobe report` on a large database of Nsight Systems.
 
-    python bench/nsys.py --sample SAMPLE.sqlite [--copies 200] [--runs 5] [--keep FOLDER] [--same-names] [--no-peers]
+    python bench/nsys.py --sample SAMPLE.sqlite [--copies 200] [--runs 5] [--keep FOLDER]
 
 Makes the database by repeating the sample in time: later copies start later and have correlation and op ids of their
-own, as a longer recording has (`--same-names` leaves the op ids, so that the names of ranges repeat). Indexes are left
-out: nsys makes none. 200 copies of the two-GPU sample hold 0.69 million kernels, 1.16 million API calls and 3.36
-million ranges.
-Every command is a process of its own. `tcprobe report` reads, joins, analyses and prints everything, five times by
-default: wall time and user time are the best, memory is the largest peak; with the ADBC driver for SQLite where this
-interpreter has it, and with Python's sqlite3 alone. Of nsys on PATH those reports run once that do a part of the same:
-kernels by range, and ranges by time on the GPU; each is stopped after ten minutes.
+own, as a longer recording has. Indexes are left out: nsys makes none. 200 copies of the two-GPU sample hold 0.69
+million kernels, 1.16 million API calls and 3.36 million ranges.
+Each run is a process of its own, which reads, joins, analyses and prints everything, with the ADBC driver for SQLite
+where this interpreter has it, and with Python's sqlite3 alone: the best wall and user time, the largest peak of memory.
 """
 
 from __future__ import annotations
@@ -18,7 +15,6 @@ import argparse
 import os
 import shutil
 import sqlite3
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -28,21 +24,18 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from bench.cost import Cost, best, measure
+from bench.cost import best
 
 BETWEEN_NS = 10_000_000  # from the end of one copy to the start of the next
 EVENTS = ("CUPTI_ACTIVITY_KIND_%", "NVTX_EVENTS", "CUDA_%EVENTS", "OSRT_API", "CUDNN_EVENTS", "CUBLAS_EVENTS")
 SHIFTED = {"start": "span", "end": "span", "correlationId": "ids", "gridId": "ids", "syncId": "ids"}
 """Columns of events that differ from copy to copy, and by what."""
 OP_ID = "instr(text, 'op_id = ')"
-REPORTS = (("nvtx_kern_sum", "nvtxkernsum"), ("nvtx_gpu_proj_trace", "nvtxgpuproj"))
-"""Names of the reports since 2023 and before."""
-MOST_S, STOPPED = 600, 124  # a report of nsys is stopped after so many seconds; what `timeout` exits with then
 TCPROBE = "import sys; {hidden}from tcprobe.__main__ import main; sys.exit(main())"
 HIDDEN = "sys.modules['adbc_driver_sqlite'] = None; "
 
 
-def replicate(sample: Path, copies: int, same_names: bool, out: Path) -> None:
+def replicate(sample: Path, copies: int, out: Path) -> None:
     """Write `sample` repeated `copies` times in time."""
     shutil.copyfile(sample, out)
     out.chmod(0o644)
@@ -54,7 +47,7 @@ def replicate(sample: Path, copies: int, same_names: bool, out: Path) -> None:
         tables = [table for table in _tables(database) if "start" in _columns(database, table)]
         _shifts(database, tables, copies)
         for table in tables:
-            _repeat(database, table, same_names)
+            _repeat(database, table)
         database.execute("DROP TABLE copies")
         database.commit()
         database.execute("VACUUM")
@@ -88,11 +81,11 @@ def _shifts(database: sqlite3.Connection, tables: list[str], copies: int) -> Non
     )
 
 
-def _repeat(database: sqlite3.Connection, table: str, same_names: bool) -> None:
+def _repeat(database: sqlite3.Connection, table: str) -> None:
     """Add the copies of the rows of a table, in the order of time."""
     columns = _columns(database, table)
     made = [f'"{c}" + copies.{SHIFTED[c]}' if c in SHIFTED else f'"{c}"' for c in columns]
-    if "text" in columns and not same_names:
+    if "text" in columns:
         after = f"substr(text, {OP_ID} + 8)"
         other = f"substr(text, 1, {OP_ID} + 7) || ({after} + copies.ops) || ltrim({after}, '0123456789')"
         made[columns.index("text")] = f"CASE WHEN {OP_ID} THEN {other} ELSE text END"
@@ -114,21 +107,6 @@ def ours(file: Path) -> Iterator[tuple[str, list[str]]]:
     yield "tcprobe report, sqlite3", [sys.executable, "-c", TCPROBE.format(hidden=HIDDEN), *arguments]
 
 
-def theirs(file: Path) -> Iterator[tuple[str, list[str]]]:
-    """Yield the reports of the nsys on PATH: a label and a command."""
-    if shutil.which("nsys") is None:
-        print("  nsys is not on PATH: nothing to compare with")
-        return
-    known = subprocess.run(["nsys", "stats", "--help-reports"], capture_output=True, text=True, check=False).stdout
-    for new, old in REPORTS:
-        name = new if new in known else old
-        out = file.parent / name
-        yield (
-            f"nsys stats -r {name}",
-            ["timeout", str(MOST_S), "nsys", "stats", "-r", name, "--format", "csv", "-o", str(out), str(file)],
-        )
-
-
 def size(file: Path) -> str:
     """Return how large a database is: bytes, kernels, API calls, ranges."""
     with closing(sqlite3.connect(f"file:{file}?mode=ro&immutable=1", uri=True)) as database:
@@ -137,21 +115,11 @@ def size(file: Path) -> str:
     return f"{file.stat().st_size / 1e6:.0f} MB: {counted}"
 
 
-def report(file: Path, runs: int, peers: bool) -> None:
-    """Measure every command on `file` and print the figures and their ratios."""
+def report(file: Path, runs: int) -> None:
+    """Measure every command on `file` and print the figures."""
     print(f"{file.name}, {size(file)}; load {os.getloadavg()[0]:.1f}", flush=True)
-    costs: dict[str, Cost] = {}
     for label, command in ours(file):
-        costs[label] = best(command, runs)
-        print(f"  {label:34} {costs[label]}", flush=True)
-    other = [(label, measure(command, (0, STOPPED))) for label, command in (theirs(file) if peers else ())]
-    for label, cost in other:
-        print(f"  {label:34} {cost}{' and more: stopped' * (cost.wall_s > MOST_S)}")
-    for label, cost in costs.items() if other else ():
-        wall, peak = sum(c.wall_s for _, c in other), max(c.peak_bytes for _, c in other)
-        print(
-            f"  {label}: 1/{wall / cost.wall_s:.1f} of the time of both, 1/{peak / cost.peak_bytes:.1f} of the memory"
-        )
+        print(f"  {label:34} {best(command, runs)}", flush=True)
 
 
 def main() -> None:
@@ -161,17 +129,15 @@ def main() -> None:
     parser.add_argument("--copies", type=int, nargs="+", default=[200], help="sizes to make; 2000 take 4 GB of disk")
     parser.add_argument("--runs", type=int, default=5, help="runs of tcprobe")
     parser.add_argument("--keep", type=Path, help="folder for the databases, which stay there and are taken again")
-    parser.add_argument("--same-names", action="store_true", help="leave the ids of ops in the names of ranges")
-    parser.add_argument("--no-peers", action="store_true", help="do not run nsys")
     options = parser.parse_args()
     if options.keep:
         options.keep.mkdir(parents=True, exist_ok=True)
     with nullcontext(options.keep) if options.keep else tempfile.TemporaryDirectory(prefix="tcprobe-bench-") as folder:
         for copies in options.copies:
-            file = Path(folder) / f"{options.sample.stem}-{copies}{'-same' * options.same_names}.sqlite"
+            file = Path(folder) / f"{options.sample.stem}-{copies}.sqlite"
             if not file.exists():
-                replicate(options.sample, copies, options.same_names, file)
-            report(file, options.runs, not options.no_peers)
+                replicate(options.sample, copies, file)
+            report(file, options.runs)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Measure tcprobe on large XSpace files against XProf, in one run.
 
-    python bench/xplane.py --sample SAMPLE.xplane.pb [--xprof-python PYTHON] [--copies 1000 3000] [--reader-only]
+    python bench/xplane.py --sample SAMPLE.xplane.pb [--xprof-python PYTHON] [--copies 1000 3000]
 
 Builds large files by replicating a sample in time, once as it is stored and once as TensorFlow 2.21 writes it
 (no group_id, no derived lines), in a temporary folder that is removed afterwards. Every command runs as a process
@@ -32,12 +32,6 @@ from xprof.convert import raw_to_tool_data as convert
 for tool in ("kernel_stats", "framework_op_stats", "overview_page"):
     data, _ = convert.xspace_to_tool_data([sys.argv[1]], tool, {"use_saved_result": False})
     assert data
-"""
-READER = """
-import sys
-from pathlib import Path
-from tcprobe.readers.xspace import xplane
-xplane.read(xplane.finds(Path(sys.argv[1])))
 """
 
 
@@ -106,13 +100,9 @@ def build(sample: Path, copies: int, raw: bool, out: Path) -> int:
 
 def commands(file: Path, options: argparse.Namespace) -> Iterator[tuple[str, list[str]]]:
     """Yield what to measure on `file`: a label and a command."""
-    python = sys.executable
-    if options.reader_only:
-        yield "tcprobe (reader alone)", [python, "-c", READER, str(file)]
-    else:
-        out = str(file.with_suffix(".tables"))
-        report = [python, "-m", "tcprobe", "report", str(file), "--format", "csv", "-o", out, "--force"]
-        yield "tcprobe report --format csv", report
+    out = str(file.with_suffix(".tables"))
+    report = [sys.executable, "-m", "tcprobe", "report", str(file), "--format", "csv", "-o", out, "--force"]
+    yield "tcprobe report --format csv", report
     if options.xprof_python:
         copy = file.parent / "xprof" / file.name
         copy.parent.mkdir(exist_ok=True)
@@ -140,7 +130,6 @@ def main() -> None:
     parser.add_argument("--xprof-python", help="interpreter of an environment with xprof")
     parser.add_argument("--copies", type=int, nargs="+", default=[1000, 3000], help="sizes to build")
     parser.add_argument("--runs", type=int, default=5, help="runs of each command")
-    parser.add_argument("--reader-only", action="store_true", help="measure the reader without analysis and output")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="tcprobe-bench-") as folder:
         for copies in options.copies:

@@ -1,18 +1,20 @@
-"""Three models of keras.applications through the command line, each finding checked against the layers themselves.
+"""Two models of keras.applications through the command line, each finding checked against the layers themselves.
 
-`bench/applications.py` checks all of them the same way.
+Each TC101, TC103 and TC105 names a layer with a setting or input of that size, which breaks the rule of 8, and one
+above a note breaks the rule of 16 bytes too; every layer whose filters or units break the rule of 8 is found.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bench.applications import SCRIPT, Sizes, timed, wrong
 from tests import warm
 from tests.support import needs_tensorflow
 
@@ -20,7 +22,29 @@ traced = [
     pytest.mark.tensorflow,
     needs_tensorflow,
 ]
-MODELS = ("EfficientNetB0", "MobileNetV2")  # more in the bench
+MODELS = ("EfficientNetB0", "MobileNetV2")
+SCRIPT = """
+import json
+import keras
+
+
+def build(name, told):
+    model = getattr(keras.applications, name)(weights=None)
+    found = {}
+    for layer in model._flatten_layers(include_self=False):
+        own = {n: getattr(layer, n, None) for n in ("filters", "units", "groups")}
+        own = {n: v for n, v in own.items() if isinstance(v, int)}
+        if own and "Depthwise" not in type(layer).__name__:
+            found[layer.name] = {**own, "taken": layer.input.shape[-1]}
+    with open(told, "w") as file:
+        json.dump(found, file)
+    return model
+"""
+QUIET = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "-1"}
+SIZED = ("TC101", "TC103", "TC105")
+OUTPUTS, INPUTS = ("filters", "units"), ("channels", "inputs")
+ELEMENTS = {None: 4, "float32": 4, "float16": 8, "bfloat16": 8}  # per 16 bytes; TF32 is stored in 4 bytes
+Sizes = dict[str, dict[str, int]]
 
 
 @cache
@@ -29,7 +53,8 @@ def audited(name: str, folder: Path) -> tuple[dict[str, Any], Sizes]:
     script.write_text(SCRIPT)
     command = [warm.tcprobe(), "-m", "tcprobe", "audit-shapes", "--mode", "traced", f"{script}:build"]
     command += ["--python", warm.python()]
-    done, _ = timed([*command, "--arg", f"name={name}", "--arg", f"told={told}", "--format", "json"])
+    command += ["--arg", f"name={name}", "--arg", f"told={told}", "--format", "json"]
+    done = subprocess.run(command, env=QUIET, capture_output=True, text=True, check=False)
     assert done.returncode in (0, 1), done.stderr
     (model,) = json.loads(done.stdout)["audited"]
     return model, json.loads(told.read_text())
@@ -70,6 +95,42 @@ def test_depthwise_convolutions_are_no_products(name: str, folder: Path) -> None
     assert len(layers) == 36  # 35 convolutions and the classes
     assert model["products"] == 3 * 36 - 1  # no gradient of the images
     assert model["layers"] > 150
+
+
+def wrong(findings: list[dict[str, Any]], layers: Sizes, dtype: str | None = None) -> list[str]:
+    """Return what contradicts the layers: false findings, and bad sizes that were missed.
+
+    Args:
+        findings: from the JSON document.
+        layers: settings and input features of each layer that multiplies matrices.
+        dtype: dtype that the audit was run with; None for TF32.
+    """
+    sized = [f for f in findings if f["code"] in SIZED]
+    problems = [text for finding in sized for text in _wrong(finding, layers, ELEMENTS[dtype])]
+    listed = {(_name(f), f["dimension"]) for f in sized} | {(_name(f), "") for f in findings if f["code"] == "TC104"}
+    for name, own in layers.items():
+        missed = [d for d in OUTPUTS if own.get(d, 8) % 8 and not {(name, d), (name, "")} & listed]
+        problems += [f"missed {name} {d}={own[d]}" for d in missed]
+    return problems
+
+
+def _wrong(finding: dict[str, Any], layers: Sizes, elements: int) -> list[str]:
+    name, dimension, size = _name(finding), str(finding["dimension"]), finding["size"]
+    own = layers.get(name)
+    if own is None:
+        return [f"{finding['code']} {name}: no such layer"]
+    groups = own.get("groups", 1)
+    has = own.get(dimension, own["taken"] if dimension in INPUTS else size)
+    problems = [] if size in (has, has // groups) else [f"{name} {dimension}={size}: the layer has {has}"]
+    if size % 8 == 0:
+        problems.append(f"{name} {dimension}={size} is a multiple of 8")
+    if finding["severity"] != "note" and size % elements == 0:
+        problems.append(f"{name} {dimension}={size} is a multiple of 16 bytes, and no note")
+    return problems
+
+
+def _name(finding: dict[str, Any]) -> str:
+    return str(finding["layer"]).rpartition("/")[2]
 
 
 def finding(**changes: Any) -> dict[str, Any]:

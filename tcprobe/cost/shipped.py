@@ -1,8 +1,8 @@
 """The constants that tcprobe ships, by GPU and stack, and which of them stand in for what was not measured.
 
 ``rates.json`` holds them: a calibration file per GPU and stack, with the source of its measurements and how many
-products were fitted. `bench/fit_cost.py` prints those of serving stacks and benchmarks, `bench/fit_framework.py` adds
-those of frameworks; each tests on other products. docs/cost-model.md gives the results.
+products were fitted. `bench/fit.py` prints them; `bench/cost_model.py` tests on other products. docs/cost-model.md
+gives the results.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ INFERRED: Final = 1.1
 """Widens the range where a framework's constants are inferred in that way.
 
 Inferred so from an H100 SXM and an A100, an H100 with HBM2e comes out 9.2 % off (8.6 % fitted), and 93 % of its
-products lie within the range, which is 1.8 times wide (`python bench/fit_framework.py`).
+products lie within the range, which is 1.8 times wide (`python bench/fit.py framework`).
 """
 OTHER_VERSION: Final = 1.05
 """Widens the range of a stack or framework for its other versions, and for other stacks: a judgement.

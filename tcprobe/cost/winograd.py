@@ -35,7 +35,7 @@ class _Fit:
 
 
 # Winograd's method cuts the image into tiles and has transforms of its own to launch: it gains on large images and many
-# of them, and loses on small ones. Printed by bench/fit_winograd.py: NeuSight's timings of PyTorch 2.1, cuDNN 8.9
+# of them, and loses on small ones. Printed by `bench/fit.py winograd`: NeuSight's timings of PyTorch 2.1, cuDNN 8.9
 # without autotuning, forward.
 _FITS: Final = {
     "a100-pcie-80": _Fit(0.978, -0.791, -0.295, -0.245, -0.454, (0.67, 1.55)),

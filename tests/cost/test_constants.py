@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bench.fit_cost import text_of
+from bench.fit import text_of
 from tcprobe.cost.constants import Constants, Multiplier, calibration_folder
 from tcprobe.cost.predict import load_constants
 from tcprobe.cost.shipped import OTHER_VERSION, RELATIVE, SAME_CHIP, RunsThrough, fitted, shipped, widened

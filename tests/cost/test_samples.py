@@ -7,11 +7,11 @@ import subprocess
 import sys
 import zipfile
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 
+from bench import cost_model, public
 from tests.support import ROOT, shared
 
 SAMPLE = 800
@@ -22,35 +22,24 @@ PARQUET = {
 }
 
 
-@pytest.fixture
-def bench(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.syspath_prepend(str(ROOT / "bench"))
-    spec = importlib.util.spec_from_file_location("cost_model", ROOT / "bench" / "cost_model.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, "cost_model", module)
-    spec.loader.exec_module(module)
-    return module
-
-
 def only(tmp_path: Path, name: str) -> Path:
     (tmp_path / name).symlink_to(shared(f"samples/gemm/{name}"))
     return tmp_path
 
 
 @pytest.mark.parametrize("gpu", PARQUET)
-def test_promised_accuracy(bench: ModuleType, tmp_path: Path, gpu: str) -> None:
+def test_promised_accuracy(tmp_path: Path, gpu: str) -> None:
     pytest.importorskip("pyarrow", reason="the measurements are parquet files: pip install tcprobe[dev]")
-    tested = bench.sets(bench.samples(only(tmp_path, PARQUET[gpu])))[f"{gpu} gemm bfloat16"]
+    tested = cost_model.sets(public.samples(only(tmp_path, PARQUET[gpu])))[f"{gpu} gemm bfloat16"]
     step = len(tested) // SAMPLE
-    _, above, every = bench.line(tested[::step])
+    _, above, every = cost_model.line(tested[::step])
     assert above <= 9.0
     assert every <= 12.0
 
 
-def test_convolutions_and_products_of_deepbench(bench: ModuleType, tmp_path: Path) -> None:
+def test_convolutions_and_products_of_deepbench(tmp_path: Path) -> None:
     only(tmp_path, "deepbench_gemm.csv")
-    by_set = bench.sets(bench.samples(only(tmp_path, "deepbench_conv.csv")))
+    by_set = cost_model.sets(public.samples(only(tmp_path, "deepbench_conv.csv")))
     # what docs/cost-model.md says, with room for a change of constants
     # through a benchmark of the library, cuDNN 7.6
     for name, most in (
@@ -60,7 +49,7 @@ def test_convolutions_and_products_of_deepbench(bench: ModuleType, tmp_path: Pat
         ("v100-sxm2 conv dgrad float16", 30),
         ("v100-sxm2 conv wgrad float16", 30),
     ):
-        assert bench.line(by_set[name])[2] <= most, name
+        assert cost_model.line(by_set[name])[2] <= most, name
 
 
 PADDED = """{}
@@ -77,11 +66,11 @@ m,k,n,mat1_stride_0,mat1_stride_1,mat2_stride_0,mat2_stride_1,mat1_dtype,using_t
 """
 
 
-def test_unaligned_products_are_read_by_class_and_never_fitted(bench: ModuleType, tmp_path: Path) -> None:
+def test_unaligned_products_are_read_by_class_and_never_fitted(tmp_path: Path) -> None:
     pytest.importorskip("pandas")
     with zipfile.ZipFile(tmp_path / "pad_mm_a100_data.zip", "w") as archive:
         archive.writestr("a100.txt", PADDED)
-    found = {name.removeprefix("A100 PyTorch "): rows for name, rows in bench.held_out.unaligned(tmp_path).items()}
+    found = {name.removeprefix("A100 PyTorch "): rows for name, rows in public.unaligned(tmp_path).items()}
     assert {name: len(rows) for name, rows in found.items()} == {
         "16-bit unaligned, least >= 2048": 1,
         "16-bit unaligned, other layouts, odd": 1,
@@ -92,29 +81,27 @@ def test_unaligned_products_are_read_by_class_and_never_fitted(bench: ModuleType
     }  # the one whose rows are padded in memory is left out
     (measured,) = found["16-bit unaligned, least >= 2048"]
     assert (measured.row.time_ns, measured.train, measured.origin) == (1.6e6, False, "framework")
-    assert bench.decisions(tmp_path).startswith("padding: of 2 products 1 lost; ")
+    assert cost_model.decisions(tmp_path).startswith("padding: of 2 products 1 lost; ")
 
 
-def test_what_is_not_given_is_said_to_be_skipped(
-    bench: ModuleType, tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_not_given_is_said_to_be_skipped(tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     only(tmp_path, "deepbench_gemm.csv")
     monkeypatch.setattr(sys, "argv", ["cost_model.py", str(tmp_path)])
-    assert bench.main() == 1  # the samples of what is promised are absent
+    assert cost_model.main() == 1  # the samples of what is promised are absent
     said = capsys.readouterr()
-    assert said.err.splitlines() == [f"--{name} is not given: skipped" for name in bench.HELD_OUT]
+    assert said.err.splitlines() == [f"--{name} is not given: skipped" for name in cost_model.HELD_OUT]
     assert "MISSED a100-sxm-80 gemm bfloat16: its samples are absent" in said.out
 
 
-def test_an_absent_folder_is_said(tmp_path: Path) -> None:
-    for script in ("cost_model.py", "fit_cost.py"):
-        done = subprocess.run(
-            [sys.executable, str(ROOT / "bench" / script), str(tmp_path)],
-            capture_output=True,
-            text=True,
-            env={"PYTHONPATH": str(ROOT), "PATH": ""},
-        )
-        assert done.returncode == 2
-        *before, last = done.stderr.splitlines()
-        assert last.startswith("no measured products in ")
-        assert len(before) == (importlib.util.find_spec("pyarrow") is None)  # a line says what is left out
+@pytest.mark.parametrize("words", [["cost_model.py"], ["fit.py", "kernels"]], ids=" ".join)
+def test_an_absent_folder_is_said(tmp_path: Path, words: list[str]) -> None:
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "bench" / words[0]), *words[1:], str(tmp_path)],
+        capture_output=True,
+        text=True,
+        env={"PATH": ""},
+    )
+    assert done.returncode == 2
+    *before, last = done.stderr.splitlines()
+    assert last.startswith("no measured products in ")
+    assert len(before) == (importlib.util.find_spec("pyarrow") is None)  # a line says what is left out

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from bench.probe_join import COMMANDS, GEMM, Join, events, join, run
 from tcprobe.analysis.ops.xla import join_xla
 from tcprobe.readers.merge import merge
 from tcprobe.readers.open import open_profile
 from tcprobe.readers.run_folder.graph import read_graph
 from tcprobe.schema.profile import Metadata, Profile
+from tests.probe.tensorflow.graph.joining import COMMANDS, GEMM, Join, events, join, run
 from tests.support import ROOT, needs_tensorflow
 
 pytestmark = [pytest.mark.tensorflow, needs_tensorflow]
