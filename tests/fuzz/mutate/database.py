@@ -20,6 +20,8 @@ EDGES: Final = (0, 1, 2, 3, 5, 10, 13, 127, 128, 255, 256, 512, 1024, 4096, 3276
 TYPES: Final = ("INTEGER", "TEXT", "REAL", "BLOB", "", "ANY", "INTEGER PRIMARY KEY", "INT DEFAULT 7 NOT NULL")
 MOST: Final = 3_000_000
 """Steps of SQLite's machine that a change may take: a view may have no end."""
+AGAIN: Final = slice(68, 72)
+"""Where the header says which program a database is of: here, that its pages are used again and again."""
 Change = Callable[[sqlite3.Connection, Chance], None]
 
 
@@ -67,6 +69,7 @@ def _reused(content: bytes, chance: Chance) -> bytes:
     if not tables:
         return _page(content, chance)
     root = chance.choice(tables)
+    content = content[: AGAIN.start] + b"used" + content[AGAIN.stop :]
     if chance.random() < 0.5:
         return shared(content, root, chance.choice((1, 2, 5, 15, 20, 40)), chance.choice((1, 2, 7, 80, 9999)))
     values = (0, 10**9, 59, *chance.choices((None, 0, 1, 75, 2**62, b"x"), k=chance.randrange(9)))
@@ -84,7 +87,13 @@ def _number(content: bytes, place: tuple[int, int], base: int, chance: Chance) -
 
 
 def _queried(content: bytes, changes: tuple[Change, ...], chance: Chance) -> bytes:
-    """Return a database after a change with SQL, which may break what its schema promises."""
+    """Return a database after a change with SQL, which may break what its schema promises.
+
+    Raises:
+        ValueError: SQL would not end: its pages are used again and again.
+    """
+    if content[AGAIN] == b"used":
+        raise ValueError
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as database:
         database.deserialize(_no_wal(content))
         database.set_progress_handler(lambda: 1, MOST)
