@@ -1,4 +1,4 @@
-"""What each expression of a followed file is, and which functions its calls enter, from what was seen on the way."""
+"""What each expression of a followed file is, from what was seen on the way."""
 
 from __future__ import annotations
 
