@@ -1,4 +1,4 @@
-"""A badly sized GAN mended with real TensorFlow: it builds, trains a step, and audits clean."""
+"""A badly sized GAN mended with real TensorFlow: as by hand, and it trains; the rest is left with its finding."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def by_hand() -> str:
 
 
 @pytest.mark.tensorflow
-def test_a_bad_gan_is_mended_as_by_hand_trains_and_audits_clean(tmp_path: Path) -> None:
+def test_a_bad_gan_is_mended_as_by_hand_and_trains(tmp_path: Path) -> None:
     pytest.importorskip("tensorflow")
     path = tmp_path / "gan.py"
     shutil.copy(BAD, path)
