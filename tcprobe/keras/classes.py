@@ -148,7 +148,7 @@ CLASSES: Final[tuple[KerasClass, ...]] = (
 
     # Look tokens up
     _row("Embedding", "input_dim output_dim", kind="embedding", output="output_dim", structure="input_dim",
-         editable="input_dim output_dim", features="own", shape="embedding", weights=True),
+         editable="output_dim", features="own", shape="embedding", weights=True),
     _row("ReversibleEmbedding", "input_dim output_dim tie_weights", kind="embedding",
          structure="input_dim output_dim", features="own", shape="reversible", products="reversible", weights=True),
 
@@ -233,8 +233,8 @@ CLASSES: Final[tuple[KerasClass, ...]] = (
 
     # Change the shape
     _row("Flatten", "data_format", kind="reshaping", features="reshaped", shape="flattened"),
-    _row("Reshape", "target_shape", kind="reshaping", structure="target_shape", editable="target_shape",
-         features="reshaped", shape="reshaped"),
+    _row("Reshape", "target_shape", kind="reshaping", structure="target_shape", features="reshaped",
+         shape="reshaped"),
     _row("Permute", "dims", kind="reshaping", settings="dims", shape="permuted"),
     _row("RepeatVector", "n", kind="reshaping", settings="n", features="kept", shape="repeated"),
 

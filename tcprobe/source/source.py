@@ -21,7 +21,6 @@ from tcprobe.source.doubts import Doubts
 from tcprobe.source.imports import MOST_BYTES, file_of
 from tcprobe.source.names import DottedNames
 from tcprobe.source.reexports import LONGEST_SOURCE, Reexports
-from tcprobe.source.scopes import FunctionNode
 from tcprobe.source.values import Known, Literal_, LiteralUse, same
 from tcprobe.source.walk import Walk
 
@@ -37,9 +36,6 @@ class Readings(Protocol):
 
     def why_open(self, node: ast.expr) -> str | None:
         """Return why an expression may have another value than these; None where it may not."""
-
-    def targets(self, call: ast.Call) -> list[tuple[FunctionNode, int]]:
-        """Return the functions of the file that a call may enter, and how many parameters it leaves to Python."""
 
 
 LONGEST_NOTEBOOK: Final = 50_000_000
@@ -210,10 +206,6 @@ class Source:
         As ``units comes from a function argument``.
         """
         return self.readings.why_open(node)
-
-    def targets(self, call: ast.Call) -> list[tuple[FunctionNode, int]]:
-        """Return the functions of the file that a call may enter, and how many parameters it leaves to Python."""
-        return self.readings.targets(call)
 
     def literal(self, node: ast.Constant) -> Known:
         """Return a number, a text or None that stands in the file."""

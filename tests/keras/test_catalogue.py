@@ -123,7 +123,7 @@ def test_defaults_are_what_cudnn_needs(row: KerasClass) -> None:
 
 @ROWS
 def test_a_fix_changes_what_a_row_knows_as_a_size(row: KerasClass) -> None:
-    assert set(row.editable) <= {row.output, *row.inner, *row.structure}
+    assert set(row.editable) <= {row.output, *row.inner}
     assert (row.features == "own") or row.output is None
     assert row.gates == 0 or row.kind in ("recurrent", "cell")
 

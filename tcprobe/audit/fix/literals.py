@@ -1,161 +1,193 @@
-"""From arguments that must change to the literals that they rest on, and the proof that nothing else changes."""
+"""Where a size stands: a whole number in a layer's own call, or a name that the file assigns once.
+
+All that the number's name is used for must be arguments that are wanted to change; and the number may stand nowhere
+else but in layers' calls, as whether it means the same size there (a shape, a slice, a loop, data) nobody can tell.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+import ast
+import itertools
+import operator
+import re
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from tcprobe.audit.fix.links import NotCertain
-from tcprobe.audit.fix.slots import Slot, is_number
-from tcprobe.audit.fix.source.files import Files
-from tcprobe.audit.fix.source.text import edited, line_starts, moved, offsets, sound, span
+from tcprobe.audit.fix.source.text import inside
+from tcprobe.audit.fix.wants import NotCertain, Want
 from tcprobe.schema.finding import Edit
 from tcprobe.schema.place import Place
 from tcprobe.schema.statement import say
 
 if TYPE_CHECKING:
-    from tcprobe.source.calls import Call
+    from tcprobe.source.calls import Argument, Call
     from tcprobe.source.source import Source
-    from tcprobe.source.values import Literal_
+
+_INSTALLED: Final = {"site-packages", "dist-packages"}  # folders of code that is not the user's to edit
+# What may read any name of a file, by its text or with all others.
+_REFLECTS: Final = frozenset(
+    (
+        *("globals", "locals", "vars", "dir", "eval", "exec", "__import__", "import_module", "__main__", "modules"),
+        *("__globals__", "__dict__", "f_globals", "f_locals", "currentframe", "_getframe", "__all__"),
+    )
+)
+_PLAIN: Final = (ast.Constant, ast.Name, ast.Attribute, ast.Subscript, ast.Tuple, ast.List, ast.BinOp, ast.UnaryOp)
+_INNER: Final = (ast.operator, ast.unaryop, ast.expr_context)
 
 
-def solve(slots: Sequence[Slot]) -> tuple[Edit, ...]:
-    """Return the edits of literals that give every slot its new number, in the order of their places.
+class Number(NamedTuple):
+    """Where a literal stands that is a size; `name` is what the file assigns it to, None where it is in the call."""
 
-    A literal that is the number is replaced; of a product one factor is, the one that changes elsewhere too
-    (63 of ``7 * 7 * 63`` beside a reshape to 63), or the only one that can.
-
-    Raises:
-        NotCertain: other arithmetic, more than one way, or two new numbers for one literal.
-    """
-    chosen: dict[Place, tuple[Literal_, int]] = {}
-    todo = []
-    pairs = {(slot.old, slot.new) for slot in slots}
-    for slot in slots:
-        roles = {use.role for use in slot.literals}
-        if roles == {"value"}:
-            for use in slot.literals:
-                _choose(chosen, use.literal, slot.new)
-        elif roles == {"factor"}:
-            todo.append(slot)
-        else:
-            raise NotCertain(say("no_literal"))
-    for slot in sorted(todo, key=lambda s: not any(u.literal.place in chosen for u in s.literals)):
-        _factor(slot, chosen, pairs)
-    edits = (Edit(place, literal.text, _spelled(literal, new)) for place, (literal, new) in chosen.items())
-    return tuple(sorted(edits, key=lambda e: e.place))
+    place: Place
+    name: str | None
 
 
-def unwanted(slots: Sequence[Slot], edits: Sequence[Edit], sizes: Iterable[int], files: Files) -> list[Place]:
-    """Return the arguments of calls that the edits change and nobody asked for.
+class Numbers:
+    """The numbers of one file that may be edited.
 
     Args:
-        slots: what is asked for.
-        edits: what is done for it.
-        sizes: others that change with them, of what a layer takes.
-        files: the files.
-
-    Raises:
-        NotCertain: they change something else, as the count of a loop, or something that the source does not tell.
+        source: the file.
+        others: the other files that are known.
     """
-    found: dict[Place, None] = {}
-    asked = [slot.argument.place for slot in slots]
-    for file, own in _by_file(edits).items():
-        files.shapes(file).refuse_leftovers([*sizes, *(slot.old for slot in slots)], asked)
-        found.update(dict.fromkeys(files.uses(file).changed([e.place for e in own], asked)))
-    return list(found)
+
+    def __init__(self, source: Source, others: Iterable[Source]) -> None:
+        self._source = source
+        self._others = list(others)
+
+    def number(self, want: Want) -> Number:
+        """Return the literal that an argument is.
+
+        Raises:
+            NotCertain: it is none, or its name may have another value, or be read by other code.
+        """
+        argument = self._arguments.get((want.place, want.argument))
+        node = argument.node if argument is not None else None
+        name = node.id if isinstance(node, ast.Name) else None
+        value = self._assigned(name) if name is not None else node
+        installed = _INSTALLED & set(Path(self._source.path).parts)
+        if installed or not isinstance(value, ast.Constant) or type(value.value) is not int or value.value != want.old:
+            raise NotCertain(say("not_literal", argument=want.argument))
+        return Number(self._source.place(value), name)
+
+    def edits(self, wants: Iterable[Want], sizes: Iterable[int]) -> list[Edit]:
+        """Return the edits that change arguments, and nothing else that the file tells.
+
+        Args:
+            wants: the arguments.
+            sizes: all that change with them.
+
+        Raises:
+            NotCertain: a number is used for something else as well.
+        """
+        numbers = {want: self.number(want) for want in wants}
+        places, known = {want.place for want in numbers}, {size for size in sizes if size > 1}
+        for name in {number.name for number in numbers.values() if number.name is not None}:
+            uses = (self._source.place(use) for use in self._names[name] if isinstance(use.ctx, ast.Load))
+            if not places.issuperset(uses):
+                raise NotCertain(say("used_otherwise", number=name))
+        own = {number.place for number in numbers.values()}
+        for node, found in self._elsewhere:
+            if (same := found & known) and self._source.place(node) not in own:
+                raise NotCertain(say("used_otherwise", number=str(min(same))))
+        news = {number.place: want.new for want, number in numbers.items()}
+        texts = {place: self._source.segment(place) for place in news}
+        return [Edit(place, texts[place], _spelled(texts[place], new)) for place, new in news.items()]
+
+    def _assigned(self, name: str) -> ast.expr | None:
+        """Return what a name stands for everywhere in the file; None where other code may bind or read it."""
+        stores = [use for use in self._names[name] if not isinstance(use.ctx, ast.Load)]
+        node = self._parents.get(stores[0]) if len(stores) == 1 else None
+        once = isinstance(node, ast.AnnAssign) or (isinstance(node, ast.Assign) and node.targets == stores)
+        if not once or not isinstance(self._parents.get(node), ast.Module | ast.FunctionDef):  # type: ignore[arg-type]
+            return None
+        read = any(re.search(rf"\b{re.escape(name)}\b", other.text) for other in self._others)
+        hidden = read or name in self._words or not _REFLECTS.isdisjoint(self._words)
+        return None if hidden else node.value  # type: ignore[union-attr]
+
+    @cached_property
+    def _arguments(self) -> dict[tuple[Place, str], Argument]:
+        """The arguments that stand in calls of Keras' own layers."""
+        return {(a.place, a.name): a for c in self._layers for a in c.arguments.values() if inside(a.place, c.place)}
+
+    @cached_property
+    def _layers(self) -> list[Call]:
+        return [call for call in self._source.calls() if call.name.startswith("keras.layers.")]
+
+    @cached_property
+    def _parents(self) -> dict[ast.AST, ast.AST]:
+        return parents_of(self._source.tree)
+
+    @cached_property
+    def _names(self) -> dict[str, list[ast.Name]]:
+        found: dict[str, list[ast.Name]] = {}
+        for node in ast.walk(self._source.tree):
+            if isinstance(node, ast.Name):
+                found.setdefault(node.id, []).append(node)
+        return found
+
+    @cached_property
+    def _words(self) -> set[str]:
+        """All names and texts of the file that are no plain variables: what may bind or read one in another way."""
+        found = {name for name in self._names if name in _REFLECTS}
+        for node in ast.walk(self._source.tree):
+            if isinstance(node, ast.Constant):
+                found |= {node.value} - _REFLECTS if isinstance(node.value, str) else set()
+            elif not isinstance(node, ast.Name | ast.keyword):
+                fields = [value for _, value in ast.iter_fields(node)]
+                texts = [text for value in fields for text in (value if isinstance(value, list) else [value])]
+                found.update(part for text in texts if isinstance(text, str) for part in text.split("."))
+        return found
+
+    @cached_property
+    def _elsewhere(self) -> list[tuple[ast.expr, set[int]]]:
+        """The numbers that stand, or come about, anywhere but in the arguments of layers."""
+        own = {argument.node for argument in self._arguments.values() if _is_plain(argument.node)}
+        layers = {call.node for call in self._layers}
+        found, todo = list[tuple[ast.expr, set[int]]](), [*ast.iter_child_nodes(self._source.tree)]
+        for node in todo:
+            if node in own:
+                continue
+            todo += ast.iter_child_nodes(node)
+            if isinstance(node, ast.expr) and node not in layers:
+                values = [_written(node), *(known.value for known in self._source.alternatives(node))]
+                found.append((node, {number for value in values for number in _sizes(value)}))
+        return [(node, numbers) for node, numbers in found if numbers]
 
 
-def check(slots: Sequence[Slot], edits: Iterable[Edit], files: Files) -> None:
-    """See that the edited files parse, that every slot has its number, and that no other argument changed.
-
-    Raises:
-        NotCertain: not so.
-    """
-    for file, own in _by_file(edits).items():
-        before = files.sources[file]
-        text = edited(before.text, own, file)
-        if not sound(before.text, text, own):
-            raise NotCertain(say("unparsable"))
-        after = before.edited(text)
-        added = [new for new, edit in zip(moved(before.text, own), _ordered(own), strict=True) if not edit.before]
-        starts = line_starts(text)
-        calls = [c for c in after.calls() if not _within(offsets(c.place, starts), added)]
-        _compare(before, after, calls, [s for s in slots if s.source.path == file])
+def parents_of(tree: ast.AST) -> dict[ast.AST, ast.AST]:
+    """Return the node around each node."""
+    return {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
 
 
-def _compare(before: Source, after: Source, calls: Sequence[Call], slots: list[Slot]) -> None:
-    """Compare the calls of a file with those of the edited one that were there before."""
-    pairs = list(zip(before.calls(), calls, strict=False))
-    if len(before.calls()) != len(calls) or any(a.arguments.keys() != b.arguments.keys() for a, b in pairs):
-        raise NotCertain(say("other_calls"))
-    asked: dict[Place, list[Slot]] = {}
-    for slot in slots:
-        asked.setdefault(slot.argument.place, []).append(slot)
-    places = set(asked)
-    for old, new in pairs:
-        for name, argument in old.arguments.items():
-            places.discard(argument.place)
-            own = asked.get(argument.place, [])
-            values = [_asked(known.value, own) for known in before.alternatives(argument.node)]
-            if values != [known.value for known in after.alternatives(new.arguments[name].node)]:
-                raise NotCertain(say("other_value", argument=name))
-    if places:
-        raise NotCertain(say("argument_lost"))
+def _is_plain(node: ast.expr) -> bool:
+    """Say whether an expression is arithmetic on names and numbers, and calls nothing."""
+    return all(isinstance(part, (*_PLAIN, *_INNER)) for part in ast.walk(node))
 
 
-def _asked(value: Any, slots: list[Slot]) -> Any:
-    """Return the value that an argument must have after the edits."""
-    items = list(value) if isinstance(value, tuple) else value
-    for slot in slots:
-        if slot.index is None and is_number(value, slot.old):
-            return slot.new
-        if slot.index is not None and isinstance(value, tuple) and is_number(value[slot.index], slot.old):
-            items[slot.index] = slot.new
-    return tuple(items) if isinstance(value, tuple) else value
+def _written(node: ast.expr) -> Any:
+    """Return a number or shape as it is written, also in code that is never followed and in ``reshape(-1, 7, 9)``."""
+    if isinstance(node, ast.Constant):
+        return node.value
+    parts = node.args if isinstance(node, ast.Call) else getattr(node, "elts", ())
+    return tuple(part.value if isinstance(part, ast.Constant) else None for part in parts)
 
 
-def _choose(chosen: dict[Place, tuple[Literal_, int]], literal: Literal_, new: int) -> None:
-    if type(literal.value) is not int:
-        raise NotCertain(say("no_whole_number", literal=literal.text))
-    if chosen.setdefault(literal.place, (literal, new))[1] != new:
-        raise NotCertain(say("literal_of_two_numbers", literal=literal.text))
+def _sizes(value: Any) -> Iterator[int]:
+    """Yield a number, or those of a shape, with the products of its last ones: ``(-1, 7, 7, 63)`` holds 3087."""
+    if type(value) is int:
+        yield value
+    elif isinstance(value, tuple):
+        yield from (number for item in value for number in _sizes(item))
+        last = itertools.takewhile(lambda size: type(size) is int and size > 0, reversed(value))
+        yield from itertools.accumulate(last, operator.mul)
 
 
-def _factor(slot: Slot, chosen: dict[Place, tuple[Literal_, int]], pairs: set[tuple[int, int]]) -> None:
-    uses = [use.literal for use in slot.literals]
-    if any(literal.place in chosen for literal in uses):
-        return  # whether it comes out right is seen when the edited file is read
-    fitting = {}
-    for literal in uses:
-        if type(literal.value) is int and literal.value > 0 and literal.value * slot.new % slot.old == 0:
-            fitting[literal.place] = (literal, literal.value * slot.new // slot.old)
-    linked = {place: way for place, way in fitting.items() if (way[0].value, way[1]) in pairs}
-    ways = list((linked or fitting).values())
-    if len(ways) != 1:
-        raise NotCertain(say("factor_open", size=slot.old))
-    _choose(chosen, *ways[0])
-
-
-def _spelled(literal: Literal_, new: int) -> str:
+def _spelled(text: str, new: int) -> str:
     """Return a number in the spelling of another: ``0x3f``, ``3_087``."""
-    prefix = literal.text[:2]
+    prefix = text[:2]
     if prefix.lower() in ("0x", "0o", "0b"):
         digits = format(new, prefix[1].lower())
-        return prefix + (digits.upper() if literal.text[2:].isupper() else digits)
-    return f"{new:_}" if "_" in literal.text else str(new)
-
-
-def _by_file(edits: Iterable[Edit]) -> dict[str, list[Edit]]:
-    found: dict[str, list[Edit]] = {}
-    for edit in edits:
-        found.setdefault(edit.place.file, []).append(edit)
-    return found
-
-
-def _ordered(edits: Iterable[Edit]) -> list[Edit]:
-    return sorted(edits, key=lambda e: span(e.place))
-
-
-def _within(stretch: tuple[int, int], several: Iterable[tuple[int, int]]) -> bool:
-    return any(start <= stretch[0] and stretch[1] <= end for start, end in several)
+        return prefix + (digits.upper() if text[2:].isupper() else digits)
+    return f"{new:_}" if "_" in text else str(new)

@@ -1,4 +1,4 @@
-"""What each expression of a followed file is, and which functions its calls enter, from what was seen on the way."""
+"""What each expression of a followed file is, from what was seen on the way."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import cached_property
 from tcprobe.audit.source.state import State
 from tcprobe.audit.source.values.kinds import Named, SourceValue, Unknown
 from tcprobe.audit.source.values.several import MOST_VALUES, differ, known_of, options_of, resolved
-from tcprobe.source.scopes import FunctionNode, owner
+from tcprobe.source.scopes import owner
 from tcprobe.source.values import Doubt, Known
 
 _TOO_MANY = "has too many values"
@@ -36,14 +36,6 @@ class Answers:
     def why_open(self, node: ast.expr) -> str | None:
         """Return why an expression may have another value than these; None where it may not."""
         return self._of(node)[1]
-
-    def targets(self, call: ast.Call) -> list[tuple[FunctionNode, int]]:
-        """Return the functions of the file that a call may enter, and how many parameters it leaves to Python."""
-        found = self._sites.targets(call.func)
-        if not self._is_sure(call):
-            return found
-        entered = self._seen.entered.get(call, {})
-        return [(function, skipped) for function, skipped in found if function in entered]
 
     def _of(self, node: ast.expr) -> tuple[tuple[Known, ...], str | None]:
         if node not in self._found:

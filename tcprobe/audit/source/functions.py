@@ -53,8 +53,6 @@ class Functions:
         if deep > 1 or len(frames) > MOST_DEEP:
             self._state.seen.unsure.update(calling[-1:])
             return Unknown("calls itself")
-        if calling:
-            self._state.seen.enter(calling[-1], routine.node)
         self._state.step()
         handed = self._handed(routine, given)
         with self._state.frame(routine, Env(routine.env, handed)) as returned:

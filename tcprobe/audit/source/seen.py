@@ -1,4 +1,4 @@
-"""What is seen while a file is followed: values of expressions, functions that calls enter, what is left out."""
+"""What is seen while a file is followed: values of expressions, what is left out."""
 
 from __future__ import annotations
 
@@ -30,7 +30,6 @@ class Seen:
         values: every value of each expression that was evaluated; more than `MOST_VALUES` where there are too many.
         reached: the statements that were followed.
         skipped: what was not followed where it stood, by its first statement.
-        entered: the functions that each call entered.
         calls: every call that was evaluated.
         unsure: the calls that may enter other functions, or a function in another way.
         cut: why the file was not followed to its end.
@@ -40,7 +39,6 @@ class Seen:
     values: dict[ast.expr, list[SourceValue]] = field(default_factory=dict)
     reached: set[ast.stmt] = field(default_factory=set)
     skipped: dict[ast.stmt, Skipped] = field(default_factory=dict)
-    entered: dict[ast.Call, dict[ast.AST, None]] = field(default_factory=dict)
     calls: set[ast.Call] = field(default_factory=set)
     unsure: set[ast.Call] = field(default_factory=set)
     cut: str | None = None
@@ -61,10 +59,6 @@ class Seen:
             if found.env is env:
                 found.env = env.with_vars(dict(env.vars))
             found.dead = found.dead and dead
-
-    def enter(self, call: ast.Call, function: ast.AST) -> None:
-        """Note that a call entered a function."""
-        self.entered.setdefault(call, {})[function] = None
 
 
 def _same(a: SourceValue, b: SourceValue) -> bool:

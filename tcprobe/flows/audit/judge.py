@@ -109,7 +109,7 @@ def findings_in(step: Step, sources: Mapping[str, Source], beside: Sequence[Step
     from tcprobe.audit.fix.fixes import with_fixes
     from tcprobe.audit.source.read import read_model
 
-    return tuple(with_fixes(found, step.model, step, sources, beside, read_model))
+    return tuple(with_fixes(found, step, sources, beside, read_model))
 
 
 def _costliest_first(finding: Finding) -> tuple[float, str, int, str]:

@@ -35,7 +35,6 @@ DOC = RuleDoc(
         "autoheuristic padmm measurements, 2024: 50257 with a padded stride at full rate on an A100; 50265, 30522 and "
         "128100 at 22-45 % of an aligned one on an H100",
     ),
-    fixable=True,
 )
 SAYS: Final[Says] = {"labels_unused": "; no label uses the entries added"}
 

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tcprobe.audit.fix.source.tree import FileTree
 from tcprobe.audit.source.read import parse_source
 from tcprobe.source.source import Source
 
@@ -275,16 +274,6 @@ def test_each_alternative_has_its_own_literals() -> None:
     source, node = asked("S = {'good': 64, 'bad': 63}\nf(49 * S[x])")
     found = {k.value: [u.literal.text for u in k.literals] for k in source.alternatives(node)}
     assert found == {3136: ["49", "64"], 3087: ["49", "63"]}
-
-
-def test_every_expression_that_rests_on_a_literal() -> None:
-    text = "N = 63\ndef g(n=N):\n    f(n)\nf(2 * N)\nx[N]\nm = N\nif y == m: pass\n"
-    source = parse_source(text, "/model.py")
-    (literal,) = [p for p in FileTree(source).resting if source.segment(p) == "63"]
-    resting = sorted(
-        (source.place(node), source.segment(source.place(node))) for node in FileTree(source).resting[literal]
-    )
-    assert [text for _, text in resting] == ["63", "N", "n", "2 * N", "N", "N", "N", "m"]
 
 
 numbers = st.one_of(st.integers(-100, 100), st.floats(-100, 100, allow_nan=False).map(lambda x: round(x, 3)))

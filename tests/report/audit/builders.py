@@ -32,7 +32,6 @@ FIX = Fix(
         "change_sizes",
         others=(say("size_changed", argument="filters", old=63, new=64),),
         last=say("size_changed", argument="target_shape", old=63, new=64),
-        keeps_first=False,
     ),
     (
         Edit(Place(FILE, 12, 9, 12, 11), "63", "64"),

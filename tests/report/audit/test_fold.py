@@ -250,7 +250,7 @@ def test_what_a_note_says_besides_is_never_folded_away() -> None:
 
 
 def test_a_reason_beside_that_for_no_fix_is_folded_too() -> None:
-    reason: Statement[WhyKind] = say("no_fix", beside=say("tiny_product"), reason=say("no_literal"))
+    reason: Statement[WhyKind] = say("no_fix", beside=say("tiny_product"), reason=say("unproven"))
     assert "TC104" not in text(replace(left(7, "tiny_product"), why=reason), left(9, "tiny_product"))
 
 

@@ -86,8 +86,8 @@ def edited(text: str, edits: Iterable[Edit], file: str) -> str:
 def sound(before: str, after: str, edits: Iterable[Edit]) -> bool:
     """Say whether the edited text parses, and every token outside the edits is what it was.
 
-    A token next to an edit stays what it is where a number replaces a number that touches no letter or digit, or
-    where text that begins with punctuation is inserted; then the text itself, which is not touched, is proof enough.
+    A token next to an edit stays what it is where a number replaces a number that touches no letter or digit; the rest
+    of the text is not touched, which is proof enough.
     """
     starts = line_starts(before)
     try:
@@ -99,21 +99,8 @@ def sound(before: str, after: str, edits: Iterable[Edit]) -> bool:
 
 def _apart(edit: Edit, text: str, start: int, end: int) -> bool:
     left, right = text[max(start - 1, 0) : start], text[end : end + 1]
-    if edit.before:
-        numbers = _NUMBER.fullmatch(edit.before) and _NUMBER.fullmatch(edit.after)
-        return bool(numbers) and not _WORD.match(left) and not _WORD.match(right)
-    return edit.after[0] in ",[\r\n" and not _WORD.match(right)
-
-
-def moved(before: str, edits: Iterable[Edit]) -> list[tuple[int, int]]:
-    """Return start and end in the edited text of what each edit puts there, in the order of their places."""
-    found: list[tuple[int, int]] = []
-    starts, shift = line_starts(before), 0
-    for edit in sorted(edits, key=lambda e: span(e.place)):
-        start, end = offsets(edit.place, starts)
-        found.append((start + shift, start + shift + len(edit.after)))
-        shift += len(edit.after) - (end - start)
-    return found
+    numbers = _NUMBER.fullmatch(edit.before) and _NUMBER.fullmatch(edit.after)
+    return bool(numbers) and not _WORD.match(left) and not _WORD.match(right)
 
 
 def span(place: Place) -> tuple[int, int, int, int]:

@@ -21,10 +21,7 @@ def _no_fix(fields: Mapping[str, Any]) -> str:
 
 
 def _changes(fields: Mapping[str, Any]) -> str:
-    first = " and keep only the first" if fields["keeps_first"] else ""
-    if not fields["others"]:
-        return f"change {{last}}{first}"
-    return f"change {{others!c}} and {{last}}{first} together"
+    return "change {others!c} and {last} together" if fields["others"] else "change {last}"
 
 
 SAYS: Final[Says] = {

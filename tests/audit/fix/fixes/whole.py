@@ -5,15 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from tcprobe.audit.fix.fixes import with_fixes
 from tcprobe.audit.fix.source.text import apply
-from tcprobe.audit.severity import grade
 from tcprobe.audit.source.read import parse_source, read_model
 from tcprobe.cost.predict import Target
+from tcprobe.flows.audit.judge import findings_in
 from tcprobe.hardware import find_gpu
-from tcprobe.rules.base import Subject
 from tcprobe.rules.model.step import Step
-from tcprobe.rules.registry import RULES
 from tcprobe.schema.finding import Finding
 from tcprobe.schema.model import Model
 
@@ -22,7 +19,7 @@ TARGET = Target(find_gpu("a100-sxm-40"))
 
 @dataclass(frozen=True)
 class Whole:
-    """An audited text, its models and findings, and the text with all fixes made."""
+    """An audited text, its models and findings of sizes, and the text with all fixes made."""
 
     text: str
     models: tuple[Model, ...]
@@ -38,14 +35,11 @@ class Whole:
         }
 
 
-def whole(text: str, dtype: str = "float16", batch: int = 4096) -> Whole:
-    """Audit a text."""
-    source = parse_source(text, "/model.py")
-    sources = {source.path: source}
-    models, findings = tuple(read_model(source, batch)), []
-    for model in models:
-        step = Step(model, TARGET, dtype)
-        found = [grade(f, step) for rule in RULES for f in rule.check(Subject(model, step, sources))]
-        sized = [f for f in dict.fromkeys(found) if f.suggested is not None]
-        findings += with_fixes(sized, model, step, sources)
-    return Whole(text, models, tuple(findings), apply(findings, sources).get(source.path, text))
+def whole(text: str, dtype: str = "float16", batch: int = 4096, path: str = "/model.py", **others: str) -> Whole:
+    """Audit a text; `others` are texts of files beside it, by name."""
+    source = parse_source(text, path)
+    sources = {path: source, **{f"/{name}.py": parse_source(other, f"/{name}.py") for name, other in others.items()}}
+    steps = [Step(model, TARGET, dtype) for model in read_model(source, batch)]
+    found = [f for s in steps for f in findings_in(s, sources, [x for x in steps if x is not s])]
+    sized = tuple(f for f in found if f.suggested is not None)
+    return Whole(text, tuple(s.model for s in steps), sized, apply(sized, sources).get(path, text))

@@ -1,0 +1,195 @@
+"""Which arguments must change together: those that `Step.link` names, in every model that the same calls make.
+
+What lies between those layers must take any number of features by itself; whatever else ends the search.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+
+from tcprobe.keras.catalogue import LAYER_CLASSES, class_of
+from tcprobe.rules.model.links import LinkedChange
+from tcprobe.rules.model.sizes import INPUTS, OUTPUTS
+from tcprobe.schema.finding import Finding
+from tcprobe.schema.finding_kinds import LinkReason, RefusalKind
+from tcprobe.schema.model import Layer
+from tcprobe.schema.place import Place
+from tcprobe.schema.statement import Statement, say
+
+if TYPE_CHECKING:
+    from tcprobe.rules.model.step import Step
+
+FixRefusal: TypeAlias = Statement[RefusalKind | LinkReason]
+_INNER: Final = frozenset(name for row in LAYER_CLASSES for name in row.inner if name in row.editable)
+"""Sizes inside an attention layer: nothing outside depends on them."""
+_INPUT_SHAPES: Final = frozenset(("input_shape", "input_dim", "batch_input_shape"))
+_PASSED: Final = frozenset(("elementwise", "kept", "merged", "joined", "scaled"))
+
+
+class NotCertain(Exception):
+    """What must change cannot be told for certain; `why` says why."""
+
+    def __init__(self, why: FixRefusal) -> None:
+        super().__init__(why)
+        self.why = why
+
+
+class Want(NamedTuple):
+    """An argument that must become another number."""
+
+    place: Place
+    argument: str
+    old: int
+    new: int
+
+
+class Wants(NamedTuple):
+    """Arguments that must change together, and every size that does, also those of what layers take."""
+
+    arguments: frozenset[Want]
+    sizes: frozenset[int]
+
+
+def wants_of(finding: Finding, step: Step, steps: Sequence[Step]) -> Wants:
+    """Return what a finding's suggestion changes.
+
+    Args:
+        finding: of a size.
+        step: of its model.
+        steps: of all models that are known, its own among them.
+
+    Raises:
+        NotCertain: what depends on the size is unknown.
+    """
+    dimension, sizes = finding.dimension or "", set[int]()
+    todo = [(step, LinkedChange(finding.layer or "", dimension, finding.size or 0, finding.suggested or 0))]
+    wanted: dict[Want, None] = {}
+    seen: set[tuple[Step, str]] = set()
+    for at, change in todo:
+        if (at, change.layer) in seen:
+            continue
+        changes = [change] if dimension in _INNER else _linked(at, change)
+        sizes.update(c.old for c in changes)
+        for own in changes:
+            layer = at.sizes.layers.get(own.layer)
+            if layer is None or own.dimension not in (output_of(layer), *class_of(layer.kind).inner):
+                continue  # it takes what changes, and is built from that
+            seen.add((at, layer.name))
+            want = _want(layer, own)
+            wanted[want] = None
+            made = [(other, x) for other in steps for x in _made_at(other).get(want.place, ())]
+            if not any(other.model.mode == "source" for other, _ in made):
+                raise NotCertain(say("unproven"))  # other code may make layers there as well
+            for other, x in made:
+                _want(x, own)
+                todo.append((other, replace(own, layer=x.name)))
+    if not wanted:
+        raise NotCertain(say("set_elsewhere"))
+    return Wants(frozenset(wanted), frozenset(sizes))
+
+
+def output_of(layer: Layer) -> str | None:
+    """Return the argument that sets how many features a layer puts out, where a fix may change it."""
+    row = class_of(layer.class_name)
+    return row.output if row.output in row.editable else None
+
+
+def _linked(step: Step, change: LinkedChange) -> tuple[LinkedChange, ...]:
+    linked = step.link(change.layer, change.dimension, change.old, change.new)
+    if linked.reason is not None:
+        raise NotCertain(linked.reason)
+    outputs = {c.layer for c in linked.changes if c.dimension in OUTPUTS and c.layer in step.sizes.layers}
+    fed = {c.layer for c in linked.changes if c.dimension in INPUTS}
+    _check_products(step, _check_between(step, outputs, fed), {c.old for c in linked.changes})
+    return linked.changes
+
+
+def _want(layer: Layer, change: LinkedChange) -> Want:
+    """Return the argument of a layer that a change is about."""
+    place = layer.arguments.get(change.dimension)
+    if place is None or layer.config.get(change.dimension) != change.old:
+        raise NotCertain(say("not_literal", argument=change.dimension))
+    return Want(place, change.dimension, change.old, change.new)
+
+
+def _check_between(step: Step, outputs: Iterable[str], fed: set[str]) -> AbstractSet[str]:
+    """Return the layers that put out another size; all that they reach fits any, or is known to change.
+
+    Args:
+        step: of the model.
+        outputs: layers that put out another size.
+        fed: layers that are known to take it.
+
+    Raises:
+        NotCertain: something may not fit.
+    """
+    layers, changed = step.sizes.layers, dict.fromkeys(outputs)
+    todo, reached = list(changed), dict[str, Layer]()
+    for name in todo:
+        takers = _takers(step).get(name, ())
+        if not takers or layers[name].is_last is not False or _takes_state(layers[name]):
+            raise NotCertain(say("linked_unknown", layer=name))
+        reached.update((taker.name, taker) for taker in takers)
+        passing = [taker.name for taker in takers if output_of(taker) is None and taker.name not in changed]
+        todo += passing
+        changed.update(dict.fromkeys(passing))
+    for taker in reached.values():
+        if not _fits(taker, fed, changed.keys()):
+            raise NotCertain(say("linked_unknown", layer=taker.name))
+    return changed.keys()
+
+
+def _fits(taker: Layer, fed: set[str], changed: AbstractSet[str]) -> bool:
+    """Say whether a layer takes what changes and nothing else, and is built from that or hands it on."""
+    if taker.is_first is not False or _takes_state(taker) or not _INPUT_SHAPES.isdisjoint(taker.arguments):
+        return False
+    whole = changed >= {*taker.inputs_from, *taker.also_from}
+    if output_of(taker) is not None:
+        return whole and taker.name in fed
+    row = class_of(taker.class_name)
+    passes = row.features in _PASSED and row.kind != "statistics" and "groups" not in row.counts
+    known = len(taker.input_shapes) <= len(taker.inputs_from)  # an input of the model is no layer
+    return known and (passes or row.name == "Flatten") and (whole or row.features == "joined")
+
+
+def _takes_state(layer: Layer) -> bool:
+    """Say whether a recurrent layer takes an initial state, whose size is that of its own units."""
+    several = len(set(layer.inputs_from)) > 1 or len(layer.input_shapes) > 1 or bool(layer.also_from)
+    return class_of(layer.kind).kind == "recurrent" and several
+
+
+def _check_products(step: Step, changed: AbstractSet[str], sizes: set[int]) -> None:
+    """See that no product of the user's own works on what changes: its other operand would have to fit."""
+    for product in step.model.products:
+        layer = step.sizes.layers.get(product.layer or "")
+        known = {size for shape in product.record.input_shapes for size in shape or ()}
+        works = sizes & known or not changed.isdisjoint(product.inputs_from)
+        if works and (layer is None or class_of(layer.class_name).products == "none"):
+            raise NotCertain(say("linked_unknown", layer=product.op))
+    for unknown in step.model.not_judged:
+        if unknown.kind == "product":
+            raise NotCertain(say("linked_unknown", layer=unknown.name))
+
+
+@lru_cache(maxsize=16)
+def _takers(step: Step) -> dict[str, list[Layer]]:
+    """Return the layers that take the output of each layer, in whatever call, by its name."""
+    found: dict[str, list[Layer]] = {}
+    for layer in step.model.layers:
+        for name in dict.fromkeys((*layer.inputs_from, *layer.also_from)):
+            found.setdefault(name, []).append(layer)
+    return found
+
+
+@lru_cache(maxsize=16)
+def _made_at(step: Step) -> dict[Place, list[Layer]]:
+    """Return the layers that each argument in the source is given to, by where it stands."""
+    found: dict[Place, list[Layer]] = {}
+    for layer in step.model.layers:
+        for place in layer.arguments.values():
+            found.setdefault(place, []).append(layer)
+    return found
