@@ -72,7 +72,8 @@ def _copy(source: Path, place: Path) -> None:
     """Copy the modules of a package; unlike `shutil.copytree`, raise the first refusal of the system as it is."""
     for path in sorted(source.rglob("*.py")):
         copy = place / path.relative_to(source)
-        copy.parent.mkdir(parents=True, exist_ok=True)
+        # Python would give the folder of compiled files the rights that the workload's umask leaves.
+        (copy.parent / "__pycache__").mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, copy)
 
 

@@ -50,7 +50,7 @@ def test_it_is_copied_where_no_link_can_be(
 
     monkeypatch.setattr(Path, "symlink_to", refused)
     program.command(sys.executable, tmp_path / "run", {}, tmp_path / "orders.json", link=True)
-    assert [p.name for p in (tmp_path / "run" / "neutral").iterdir()] == ["__main__.py"]
+    assert [p.name for p in (tmp_path / "run" / "neutral").iterdir() if p.is_file()] == ["__main__.py"]
 
 
 def test_a_program_that_is_missing_is_said(tmp_path: Path) -> None:

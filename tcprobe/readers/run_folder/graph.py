@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
@@ -275,8 +276,9 @@ def _json_list(value: Any) -> str | None:
 
 
 def _figure(text: str) -> float | None:
-    """Return the number; NaN and infinities are figures that a script may log, and stay so."""
+    """Return the number; NaN and infinities are figures that a script may log, and digits past a double's are none."""
     try:
-        return float(text)
+        value = float(text)
     except ValueError:
         return None
+    return None if math.isinf(value) and "inf" not in text.lower() else value

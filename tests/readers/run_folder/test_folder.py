@@ -243,6 +243,14 @@ def test_metrics_are_figures_with_units(tmp_path: Path) -> None:
     assert rows[2]["value"] is None or math.isnan(float(rows[2]["value"]))
 
 
+def test_infinity_is_a_figure_and_digits_past_a_double_are_none(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.csv"
+    path.write_text(f"step,name,value,unit\n0,loss,-inf,\n1,loss,1{'0' * 400},\n2,loss,1e999,\n")
+    table, (note,) = read_metrics(path)
+    assert table is not None and table.values("value") == [-math.inf]
+    assert note.code == "damaged-metrics" and "2 lines" in note.message
+
+
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
