@@ -67,7 +67,7 @@ def name_of(source: Source, node: ast.expr) -> str:
 
 def touched(subject: Subject) -> Iterator[tuple[Source, Parents]]:
     """Yield the files that mention precision, or all files if the model's policy is not float32."""
-    anyway = policy_of(subject) not in (None, "float32")
+    anyway = policies_of(subject) - {None, "float32"}
     for source in subject.sources.values():
         if anyway or _TOUCHED.search(source.text):
             yield source, tree_of(source)
@@ -110,24 +110,19 @@ def _policy_name(source: Source, node: ast.expr | None) -> str | None:
     return inner.value if inner is not None and isinstance(inner.value, str) else None
 
 
-def policy_of(subject: Subject) -> str | None:
-    """Return the global policy: the traced one, else the one set in the files; None if uncertain.
+def policies_of(subject: Subject) -> frozenset[str | None]:
+    """Return every policy that the model may have: the traced one, else all that its files set anywhere.
 
-    If a file also sets float32 (to switch back), the other policy that it sets counts. `Policies` tells it place by
-    place.
+    None is one that a call sets and the file does not tell.
     """
-    if subject.model.mode == "traced":
-        return subject.model.policy
-    found = {setter.policy for source in subject.sources.values() for setter in setters(source)}
-    return merged_policy(found) if found else subject.model.policy
+    calls = [] if subject.model.mode == "traced" else [s for file in subject.sources.values() for s in setters(file)]
+    return frozenset(setter.policy for setter in calls) or frozenset({subject.model.policy})
 
 
-def merged_policy(found: set[str | None]) -> str | None:
-    """Return the policy of code that several are set for; None if uncertain. float32 only switches back."""
-    mixed = found - {"float32"}
-    if not mixed:
-        return "float32"
-    return next(iter(mixed)) if len(mixed) == 1 else None
+def policy_of(subject: Subject) -> str | None:
+    """Return the global policy; None where it is unknown, as where the files set two different ones."""
+    policies = policies_of(subject)
+    return next(iter(policies)) if len(policies) == 1 else None
 
 
 def half_of(policy: str | None) -> str | None:

@@ -14,7 +14,7 @@ from tcprobe.rules.precision.policy import (
     keras_major,
     name_of,
     number_of,
-    policy_of,
+    policies_of,
     touched,
 )
 from tcprobe.rules.precision.scale import SMALLEST_SCALE, by_hand, is_wrapper, power_of_two, wrapped_optimizer, wrappers
@@ -88,7 +88,7 @@ _RAISES: Final = 3  # Keras' major version without dynamic=False
 
 def check(subject: Subject) -> Iterator[Finding]:
     """Yield doubled scaling and, unless the policy needs no scaling (TC210), fixed or ignored scales."""
-    needed = policy_of(subject) in (None, *HALF_POLICIES)
+    needed = bool(policies_of(subject) & {None, *HALF_POLICIES})
     for source, tree in touched(subject):
         major = keras_major(subject, source)
         made = wrappers(source, tree)

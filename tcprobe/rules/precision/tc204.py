@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 from tcprobe.rules.base import RuleDoc, Says, Subject
 from tcprobe.rules.precision.cost import saved
 from tcprobe.rules.precision.policy import GUIDE, half_of, has_cores_for, name_of, policy_of, touched
-from tcprobe.rules.precision.reach import Policies
 from tcprobe.rules.precision.tree import Parents
 from tcprobe.schema.finding import Edit, Finding, Fix
 from tcprobe.schema.model import Layer
@@ -89,9 +88,8 @@ def check(subject: Subject) -> Iterator[Finding]:
         inside = layer.is_last is False or (layer.is_last is None and layer.name in consumed)
         if layer.dtype == "float32" and inside and "dtype" in layer.arguments:
             yield from _layer(subject, layer, half)
-    policies = Policies(subject)
     for source, tree in touched(subject):
-        yield from _casts(subject, source, tree, policies)
+        yield from _casts(subject, source, tree, half)
 
 
 def _layer(subject: Subject, layer: Layer, half: str) -> Iterator[Finding]:
@@ -139,16 +137,14 @@ def _fix(subject: Subject, layer: Layer) -> Fix | None:
     return Fix(say("compute_in_policy", subject=About(layer.class_name, layer.name)), (Edit(gap, text, ""),))
 
 
-def _casts(subject: Subject, source: Source, tree: Parents, policies: Policies) -> Iterator[Finding]:
+def _casts(subject: Subject, source: Source, tree: Parents, half: str) -> Iterator[Finding]:
     """Yield the products in a layer's call with an operand cast to float32, in place or through its name."""
     for node in tree.every_call:
         if name_of(source, node.func) not in _PRODUCTS:
             continue
         function = tree.function_of(node)
         operands = [op for op in node.args if _is_float32(source, tree, op)]
-        if function is None or function.name != "call" or not operands:
-            continue
-        if (half := half_of(policies.at(source, node))) is not None:
+        if function is not None and function.name == "call" and operands:
             yield _product(subject, source, node, operands[0], half)
 
 
