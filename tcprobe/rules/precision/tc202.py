@@ -7,9 +7,17 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from tcprobe.rules.base import RuleDoc, Says, Subject
-from tcprobe.rules.precision.policy import GUIDE, HALF_POLICIES, keras_major, policy_of, setters, touched
-from tcprobe.rules.precision.scale import is_wrapper, scales
-from tcprobe.rules.precision.tree import Parents, is_model_class
+from tcprobe.rules.precision.policy import (
+    GUIDE,
+    HALF_POLICIES,
+    is_wrapper,
+    keras_major,
+    policy_of,
+    scales,
+    setters,
+    touched,
+)
+from tcprobe.rules.precision.tree import Tree, is_model_class
 from tcprobe.schema.finding import Finding, Severity
 from tcprobe.schema.finding_kinds import FindingKind
 from tcprobe.schema.statement import Statement, say
@@ -114,7 +122,7 @@ def check(subject: Subject) -> Iterator[Finding]:
             yield from _pure_float16(source, tree)
 
 
-def _loops(tree: Parents) -> Iterator[tuple[ast.AST, ast.expr]]:
+def _loops(tree: Tree) -> Iterator[tuple[ast.AST, ast.expr]]:
     """Yield each function that applies gradients in a file with a tape: the tape or the call, and the optimizer."""
     tapes = tree.called("GradientTape")
     if not tapes or not tree.called("gradient"):
@@ -128,16 +136,16 @@ def _loops(tree: Parents) -> Iterator[tuple[ast.AST, ast.expr]]:
             yield (inside[0] if inside else call), call.func.value
 
 
-def _is_compiled(tree: Parents, node: ast.AST, optimizer: ast.expr) -> bool:
+def _is_compiled(tree: Tree, node: ast.AST, optimizer: ast.expr) -> bool:
     """Say whether an optimizer is that of a model's own train_step, which compile() wraps."""
     own = tree.class_of(node)
     mine = own is not None and is_model_class(own) and ast.unparse(optimizer) == "self.optimizer"
     return mine and "auto_scale_loss" not in tree.words
 
 
-def _own(source: Source, tree: Parents, optimizer: ast.expr, major: int | None, named: bool) -> _Verdict | None:
+def _own(source: Source, tree: Tree, optimizer: ast.expr, major: int | None, named: bool) -> _Verdict | None:
     made = tree.call_behind(optimizer)
-    if made is not None and is_wrapper(source, made):
+    if is_wrapper(source, made):
         return _half_done(major)
     if named:
         return None  # an optimizer is wrapped, but perhaps not this one
@@ -156,7 +164,7 @@ def _half_done(major: int | None) -> _Verdict:
     return say("loss_never_scaled"), "warning"
 
 
-def _pure_float16(source: Source, tree: Parents) -> Iterator[Finding]:
+def _pure_float16(source: Source, tree: Tree) -> Iterator[Finding]:
     """Yield the policy float16 if the file trains with fit: compile wraps only for mixed_float16."""
     if not tree.called("fit"):
         return

@@ -10,15 +10,17 @@ from tcprobe.rules.base import RuleDoc, Says, Subject
 from tcprobe.rules.precision.policy import (
     GUIDE,
     HALF_POLICIES,
+    SMALLEST_SCALE,
+    by_hand,
+    is_wrapper,
     keeps_keras_2,
     keras_major,
-    name_of,
-    number_of,
     policies_of,
+    power_of_two,
     touched,
+    wrappers,
 )
-from tcprobe.rules.precision.scale import SMALLEST_SCALE, by_hand, is_wrapper, power_of_two, wrapped_optimizer, wrappers
-from tcprobe.rules.precision.tree import Parents, keyword
+from tcprobe.rules.precision.tree import Tree, keyword, name_of, number_of
 from tcprobe.schema.finding import Finding, Severity
 from tcprobe.schema.finding_kinds import FindingKind
 from tcprobe.schema.statement import Statement, say
@@ -106,11 +108,16 @@ def _found(source: Source, node: ast.AST, says: Statement[FindingKind], severity
     return Finding(DOC.code, says, source.place(node), severity, dtype="float16")
 
 
-def _doubled(source: Source, tree: Parents, call: ast.Call) -> Iterator[Finding]:
-    inner = wrapped_optimizer(call)
-    made = tree.call_behind(inner) if inner is not None else None
-    if made is not None and made is not call and is_wrapper(source, made):
+def _doubled(source: Source, tree: Tree, call: ast.Call) -> Iterator[Finding]:
+    made = _wrapped(tree, call)
+    if made is not call and is_wrapper(source, made):
         yield _found(source, call, say("wrapped_twice"), "error")
+
+
+def _wrapped(tree: Tree, wrapper: ast.Call) -> ast.Call | None:
+    """Return the call that makes the optimizer in a LossScaleOptimizer; None if it is not seen."""
+    named = keyword(wrapper, "inner_optimizer") or keyword(wrapper, "optimizer")
+    return tree.call_behind(wrapper.args[0] if wrapper.args else named)
 
 
 def _static(source: Source, call: ast.Call, major: int | None) -> Iterator[Finding]:
@@ -139,20 +146,20 @@ def _not_dynamic(source: Source, call: ast.Call, major: int | None) -> Finding:
     return _found(source, call, say("static_scale", keras_2=keeps_keras_2(source)), "warning")
 
 
-def _factors(source: Source, tree: Parents, made: list[ast.Call]) -> Iterator[Finding]:
+def _factors(source: Source, tree: Tree, made: list[ast.Call]) -> Iterator[Finding]:
     """Yield the optimizers with a loss_scale_factor: ignored if they are wrapped, else fixed."""
     if "loss_scale_factor" not in source.text:
         return
-    inner = {id(tree.call_behind(given)) for call in made if (given := wrapped_optimizer(call)) is not None}
-    for node in tree.every_call:
+    inner = [_wrapped(tree, call) for call in made]
+    for node in tree.calls:
         factor = number_of(source, keyword(node, "loss_scale_factor"))
         if factor is None:
             continue
-        kind: FindingKind = "factor_ignored" if id(node) in inner else "factor_fixed"
+        kind: FindingKind = "factor_ignored" if node in inner else "factor_fixed"
         yield _found(source, node, say(kind, factor=factor), "note")
 
 
-def _on_top(source: Source, tree: Parents) -> Iterator[Finding]:
+def _on_top(source: Source, tree: Tree) -> Iterator[Finding]:
     """Yield the losses scaled both by LossScaleOptimizer and by a constant."""
     for call in tree.called("scale_loss", "get_scaled_loss"):
         parent = tree.parents.get(call)
@@ -165,6 +172,6 @@ def _on_top(source: Source, tree: Parents) -> Iterator[Finding]:
                     yield _found(source, product, say("scaled_twice", scale=scale), "warning")
 
 
-def _manual(source: Source, tree: Parents) -> Iterator[Finding]:
-    for found in by_hand(source, tree):
-        yield _found(source, found.node, say("scaled_by_hand", scale=found.scale), "note")
+def _manual(source: Source, tree: Tree) -> Iterator[Finding]:
+    for node, scale in by_hand(source, tree):
+        yield _found(source, node, say("scaled_by_hand", scale=scale), "note")

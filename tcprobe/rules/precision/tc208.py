@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from tcprobe.keras.catalogue import by_path
 from tcprobe.keras.names import KERAS_2, known
 from tcprobe.rules.base import RuleDoc, Says, Subject
-from tcprobe.rules.precision.policy import keeps_keras_2, keras_major, name_of, tree_of
-from tcprobe.rules.precision.tree import Parents, keyword
+from tcprobe.rules.precision.policy import keeps_keras_2, keras_major
+from tcprobe.rules.precision.tree import Tree, keyword, name_of, tree_of
 from tcprobe.schema.finding import Edit, Finding, Fix, Severity
 from tcprobe.schema.finding_kinds import FindingKind
 from tcprobe.schema.statement import Statement, say
@@ -92,14 +92,14 @@ def check(subject: Subject) -> Iterator[Finding]:
         if not _HINT.search(source.text) or keeps_keras_2(source):
             continue
         tree = tree_of(source)
-        for node in tree.every_call:
+        for node in tree.calls:
             said = _named(source, node) or _method(source, tree, node, severity)
             if said is not None and not _asked(tree, node):
                 says, fix = said
                 yield Finding(DOC.code, says, source.place(node), severity, fix=fix)
 
 
-def _asked(tree: Parents, node: ast.AST) -> bool:
+def _asked(tree: Tree, node: ast.AST) -> bool:
     """Say whether the code around a call checks that the API exists: by try, or a test of a version or attribute."""
     for ancestor in tree.ancestors(node):
         if isinstance(ancestor, ast.Try):
@@ -154,7 +154,7 @@ def _rename(source: Source, node: ast.expr, new: str) -> Fix | None:
     return Fix(say("call_renamed", new=new), (edit,), safe=True)
 
 
-def _method(source: Source, tree: Parents, node: ast.Call, severity: Severity) -> _Gone | None:
+def _method(source: Source, tree: Tree, node: ast.Call, severity: Severity) -> _Gone | None:
     """Judge get_scaled_loss and get_unscaled_gradients; code that also has the new name is taken to check by itself."""
     if not isinstance(node.func, ast.Attribute) or "scale_loss" in tree.words:
         return None
@@ -167,7 +167,7 @@ def _method(source: Source, tree: Parents, node: ast.Call, severity: Severity) -
     return None
 
 
-def _unscaled(source: Source, tree: Parents, node: ast.Call) -> Fix | None:
+def _unscaled(source: Source, tree: Tree, node: ast.Call) -> Fix | None:
     """Return the edits that turn both calls in a function into Keras 3's; None unless there is one of each."""
     unit = tree.function_of(node) or tree.root
     both: dict[str, list[ast.Call]] = {"get_scaled_loss": [], "get_unscaled_gradients": []}
