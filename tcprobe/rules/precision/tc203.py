@@ -84,7 +84,6 @@ SAYS: Final[Says] = {
     "scaled_by_hand": ("the loss scale {scale:g} is fixed", _ADAPTS),
 }
 
-_FIXED_CLASS: Final = "FixedLossScale"
 _RAISES: Final = 3  # Keras' major version without dynamic=False
 
 
@@ -124,26 +123,15 @@ def _static(source: Source, call: ast.Call, major: int | None) -> Iterator[Findi
     dynamic = keyword(call, "dynamic")
     known = source.known(dynamic) if dynamic is not None else None
     if known is not None and known.value is False:
-        yield _not_dynamic(source, call, major)
-    fixed = keyword(call, "loss_scale") or (call.args[1] if _is_experimental(source, call) else None)
-    if fixed is not None and _fixed_value(source, fixed):
+        if major is not None and major >= _RAISES:
+            yield _found(source, call, say("static_raises"), "error")
+        else:
+            yield _found(source, call, say("static_scale", keras_2=keeps_keras_2(source)), "warning")
+    second = call.args[1] if ".experimental." in name_of(source, call.func) and len(call.args) > 1 else None
+    fixed = keyword(call, "loss_scale") or second
+    is_class = isinstance(fixed, ast.Call) and ast.unparse(fixed.func).endswith("FixedLossScale")
+    if is_class or number_of(source, fixed) is not None:
         yield _found(source, call, say("fixed_scale"), "warning")
-
-
-def _is_experimental(source: Source, call: ast.Call) -> bool:
-    return ".experimental." in name_of(source, call.func) and len(call.args) > 1
-
-
-def _fixed_value(source: Source, node: ast.expr) -> bool:
-    if number_of(source, node) is not None:
-        return True
-    return isinstance(node, ast.Call) and ast.unparse(node.func).endswith(_FIXED_CLASS)
-
-
-def _not_dynamic(source: Source, call: ast.Call, major: int | None) -> Finding:
-    if major is not None and major >= _RAISES:
-        return _found(source, call, say("static_raises"), "error")
-    return _found(source, call, say("static_scale", keras_2=keeps_keras_2(source)), "warning")
 
 
 def _factors(source: Source, tree: Tree, made: list[ast.Call]) -> Iterator[Finding]:

@@ -134,8 +134,8 @@ def _block_of(tree: Tree, node: ast.AST) -> tuple[list[ast.stmt], int]:
     """Return the body of the function or module around a node, and the index of the statement with the node."""
     inner = node
     for ancestor in tree.ancestors(node):
-        if isinstance(ancestor, FunctionNode | ast.Module):
-            return ancestor.body, next(i for i, statement in enumerate(ancestor.body) if statement is inner)
+        if isinstance(ancestor, FunctionNode | ast.Module) and inner in ancestor.body:
+            return ancestor.body, ancestor.body.index(inner)
         inner = ancestor
     return [], 0
 
