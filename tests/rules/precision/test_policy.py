@@ -45,6 +45,11 @@ def test_a_policy_counts_wherever_the_file_sets_it(text: str) -> None:
     assert len(found("TC202", given)) == 1
 
 
+def test_the_name_of_a_policy_may_stand_behind_its_loss_scale() -> None:
+    text = 'mixed_precision.set_policy(mixed_precision.Policy(loss_scale="dynamic", name="mixed_float16"))\n'
+    assert policy_of(subject(HEAD + text)) == "mixed_float16"
+
+
 @pytest.mark.parametrize(
     ("text", "policies"),
     [
