@@ -76,7 +76,7 @@ def test_a_scale_by_hand_is_a_note_where_it_is_divided_out() -> None:
     assert said("TC203", subject(text.replace("{}", "apply([g / SCALE for g in gradients])"))) == ["10 note"]
     assert said("TC203", subject(text.replace("{}", "apply(gradients)"))) == []
     assert said("TC203", subject(text.replace("{}", "apply([g / 2.0 for g in gradients])"))) == []
-    weights = text.replace("scaled = loss * SCALE", "scaled = loss\n        loss_bound = 0.5 * SCALE")
+    weights = text.replace("scaled = loss * SCALE", "LOSS = 0.5\n        scaled = loss\n        bound = LOSS * SCALE")
     assert said("TC203", subject(weights.replace("{}", "apply([g / SCALE for g in gradients])"))) == []
 
 
