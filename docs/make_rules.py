@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tcprobe.rules.base import RuleDoc
-from tcprobe.rules.registry import DOCS
+from tcprobe.rules.registry import DOCS, RETIRED
 
 HEAD = """<!-- fmt: off -->
 # The rules
@@ -26,7 +26,9 @@ def _row(doc: RuleDoc) -> str:
 
 def _index() -> str:
     rows = "\n".join(_row(doc) for doc in DOCS)
-    return f"| code | name | finds | `--fix` |\n|---|---|---|---|\n{rows}\n"
+    retired = "\n".join(f"- {code}: {why}." for code, why in RETIRED.items())
+    table = f"| code | name | finds | `--fix` |\n|---|---|---|---|\n{rows}\n"
+    return f"{table}\nRetired; their codes are not used again, and what silences them may stay:\n\n{retired}\n"
 
 
 def _section(doc: RuleDoc) -> str:

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
+from tcprobe.rules.registry import RETIRED
 from tcprobe.schema.finding import Finding
 from tcprobe.schema.model import Unseen
 from tcprobe.schema.place import Place
@@ -201,4 +202,4 @@ def _unused(files: Mapping[str, _File]) -> Iterator[tuple[Place, str]]:
 
 
 def _ours(comment: Comment, name: str) -> bool:
-    return comment.own or bool(_OURS.fullmatch(name))
+    return name not in RETIRED and (comment.own or bool(_OURS.fullmatch(name)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tcprobe.errors import UsageError
 from tcprobe.hardware import load_gpus
 from tcprobe.rules.base import RuleDoc
-from tcprobe.rules.registry import DOCS, RULES
+from tcprobe.rules.registry import DOCS, RETIRED, RULES
 
 GPUS = "gpus"
 
@@ -54,4 +54,7 @@ def explanation(what: str | None, format_: str = "text", width: int | None = Non
         return audit_explain.rule_list(DOCS, markdown, width)
     if what.strip().lower() == GPUS:
         return audit_explain.gpu_list(load_gpus(), markdown, width)
+    code = what.strip().upper()
+    if code in RETIRED:
+        return f"{code} is retired: {RETIRED[code]}.\nWhat silences it may stay, and its code is not used again.\n"
     return audit_explain.rule_text(find_rule(what), markdown, width)

@@ -48,13 +48,6 @@ FindingKind = Literal[
     "dtype_without_cores",
     "cores_idle_without_tf32",
     "cores_idle_tf32_off",
-    # TC207
-    "minus_infinite_times_zero",
-    "minus_infinite",
-    "zero_in_half",
-    "subnormal_in_half",
-    "infinite_times_zero",
-    "infinite",
     # TC208
     "policy_graph_rewrite",
     "scaled_loss_gone",
@@ -64,9 +57,6 @@ FindingKind = Literal[
     "api_gone",
     "api_renamed",
     "api_renamed_without_scale",
-    # TC209
-    "reduction_overflows",
-    "reduction_imprecise",
     # TC210
     "needless_api",
     "needless_scale",

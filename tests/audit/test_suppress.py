@@ -136,6 +136,11 @@ def test_what_may_be_meant_for_others_never_is(comment: str) -> None:
     assert judged(f"x = 1  {comment}\n").unused == ()
 
 
+@pytest.mark.parametrize("comment", ["# tcprobe: ignore[TC207]", "# noqa: TC209", "# tcprobe: ignore[TC207, TC209]"])
+def test_what_silences_a_retired_rule_may_stay(comment: str) -> None:
+    assert judged(f"x = 1  {comment}\n").unused == ()
+
+
 def test_of_two_codes_the_idle_one_is_told() -> None:
     ((_, text),) = judged("x = Dense(63)  # noqa: TC101, TC205\n", at(1)).unused
     assert text == "# noqa: TC101, TC205 (TC205) silences nothing"

@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from tcprobe.hardware import load_gpus
-from tcprobe.rules.registry import DOCS
+from tcprobe.rules.registry import DOCS, RETIRED
 from tests import warm
 
 
@@ -69,6 +69,13 @@ def test_gpus_are_tables_in_markdown() -> None:
     text = shown("gpus", "--format", "markdown")
     assert text.startswith("## Pascal, cards and modules\n\n| id | name | CC |")
     assert text.count("| id | name |") == text.count("## ")
+
+
+@pytest.mark.parametrize("code", RETIRED)
+def test_a_retired_rule_says_why_it_is_gone(code: str) -> None:
+    first, second = shown(code.lower()).splitlines()
+    assert first == f"{code} is retired: {RETIRED[code]}."
+    assert second == "What silences it may stay, and its code is not used again."
 
 
 @pytest.mark.parametrize(("word", "near"), [("TC1O1", "TC101"), ("gpu", "gpus"), ("TC999", "TC"), ("qqqq", "lists")])

@@ -205,7 +205,7 @@ ELSEWHERE = {
     "tcprobe/probe/tensorflow/graph/records.py": "likewise",
     "tcprobe/source/frameworks.py": "what other frameworks call their classes",
     "tcprobe/audit/source/outside/given.py": "what a class may extend to be a model",
-    "tcprobe/rules/precision/tree.py": "how people end the names of their own classes (Model, Block, Wrapper)",
+    "tcprobe/rules/precision/tree.py": "how people end the names of their own models",
 }
 _WORD = re.compile(r"[A-Za-z_]\w*")
 

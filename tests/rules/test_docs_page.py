@@ -11,7 +11,7 @@ import pytest
 
 from docs.make_rules import page
 from tcprobe.rules.base import Rule, RuleDoc
-from tcprobe.rules.registry import DOCS, RULES
+from tcprobe.rules.registry import DOCS, RETIRED, RULES
 from tcprobe.rules.run.base import RunRule
 from tcprobe.rules.run.rules import RUN_RULES
 from tests.support import ROOT
@@ -29,6 +29,12 @@ def test_every_module_of_a_rule_is_listed_once_in_order() -> None:
     files = sorted(path.stem.upper() for path in (ROOT / "tcprobe" / "rules").rglob("tc[0-9]*.py"))
     assert [doc.code for doc in DOCS] == files
     assert len({doc.name for doc in DOCS}) == len(DOCS)
+
+
+def test_the_code_of_a_retired_rule_is_not_used_again() -> None:
+    assert set(RETIRED) == {"TC207", "TC209"}
+    assert not set(RETIRED) & {doc.code for doc in DOCS}
+    assert all(f"- {code}: " in page() for code in RETIRED)
 
 
 @pytest.mark.parametrize("doc", DOCS, ids=named)

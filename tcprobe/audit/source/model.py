@@ -20,11 +20,13 @@ from tcprobe.keras.names import layer_class
 from tcprobe.keras.products.layers import records_of
 from tcprobe.keras.products.own import Operand, own_records
 from tcprobe.keras.products.passes import Records
+from tcprobe.rules.precision.policy import setters
 from tcprobe.schema.model import SAMPLES, Layer, Model, Product, Unseen
 from tcprobe.schema.op import Shape, known_size
 from tcprobe.source.source import Source
 
 UNKNOWN_POLICY: Final = "the precision policy is set to what the file does not tell; --dtype says it"
+SEVERAL_POLICIES: Final = "rules that need the one precision policy in force say nothing: the file sets"
 FIT_BATCH: Final = 32
 """Samples of a step where Keras' `fit` gets arrays and no batch (Keras 2 and 3, `Model.fit`: ``batch_size``)."""
 _OF_KERAS: Final = frozenset({"epochs", "validation_data", "validation_split", "initial_epoch", "validation_steps"})
@@ -135,7 +137,11 @@ def _xla(source: Source) -> bool | None:
 
 
 def _policy_notes(state: State) -> tuple[str, ...]:
-    return (UNKNOWN_POLICY,) if state.layers.drafts and state.policy is None else ()
+    if not state.layers.drafts:
+        return ()
+    names = sorted({setter.policy or "one that it does not tell" for setter in setters(state.source)})
+    several = (f"{SEVERAL_POLICIES} {' and '.join(names)}",) if len(names) > 1 else ()
+    return (*((UNKNOWN_POLICY,) if state.policy is None else ()), *several)
 
 
 def _assumes_policy(state: State) -> bool:

@@ -158,10 +158,15 @@ def choose_options(options: AuditOptions, settings: Settings, codes: Iterable[st
     if options.batch_size is not None and known_size(options.batch_size) is None:
         raise UsageError(f"--batch-size: at least 1 and at most {LARGEST_SIZE:,}")
     known = sorted(codes)
-    for code in (*options.select, *options.ignore):
-        check_code(code, known, "--select and --ignore")
-    for code in (*settings.select, *settings.ignore, *(c for i in settings.per_file_ignores.values() for c in i)):
+    by_file = (code for codes in settings.per_file_ignores.values() for code in codes)
+    for code in options.select:
+        check_code(code, known, "--select")
+    for code in options.ignore:
+        check_code(code, known, "--ignore", silences=True)
+    for code in settings.select:
         check_code(code, known, str(settings.file))
+    for code in (*settings.ignore, *by_file):
+        check_code(code, known, str(settings.file), silences=True)
     baseline = settings.baseline if options.baseline is None else _baseline(options.baseline, options.write_baseline)
     if options.write_baseline and baseline is None:
         raise UsageError("--write-baseline needs a file", "--baseline tcprobe-baseline.json --write-baseline")
@@ -197,8 +202,8 @@ def _exclusion(options: AuditOptions, settings: Settings) -> Exclusion:
     return Exclusion(settings.file.parent, settings.exclude, options.force_exclude)
 
 
-def check_code(code: str, known: list[str], where: str) -> None:
-    """Check that a code or prefix belongs to a rule.
+def check_code(code: str, known: list[str], where: str, *, silences: bool = False) -> None:
+    """Check that a code or prefix belongs to a rule, or where it silences, to one that was.
 
     Raises:
         UsageError: it does not; the message names the nearest codes.
@@ -207,6 +212,12 @@ def check_code(code: str, known: list[str], where: str) -> None:
         return
     from difflib import get_close_matches
 
+    from tcprobe.rules.registry import RETIRED
+
+    if code in RETIRED:
+        if silences:
+            return
+        raise UsageError(f"{where}: the rule {code} is retired", f"tcprobe explain {code} says why")
     near = get_close_matches(code, known, n=3)
     hint = f"did you mean {', '.join(near)}?" if near else "tcprobe explain lists the rules"
     raise UsageError(f"{where}: no rule has the code {code}", hint)

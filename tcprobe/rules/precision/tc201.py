@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Final
 from tcprobe.keras.catalogue import class_of
 from tcprobe.keras.row import PREPARES
 from tcprobe.rules.base import RuleDoc, Says, Subject
-from tcprobe.rules.precision.policy import GUIDE, SIXTEEN_BITS, keras_major, name_of, touched
+from tcprobe.rules.precision.policy import GUIDE, SIXTEEN_BITS, keras_major, touched
+from tcprobe.rules.precision.tree import name_of
 from tcprobe.schema.finding import Edit, Finding, Fix, Severity
 from tcprobe.schema.finding_kinds import FindingKind
 from tcprobe.schema.model import Layer

@@ -7,10 +7,17 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from tcprobe.rules.base import RuleDoc, Says, Subject
-from tcprobe.rules.precision.policy import GUIDE, HALF_POLICIES, keras_major, setters, touched
-from tcprobe.rules.precision.reach import Policies
-from tcprobe.rules.precision.scale import is_wrapper, scales, wrappers
-from tcprobe.rules.precision.tree import Parents, is_model_class
+from tcprobe.rules.precision.policy import (
+    GUIDE,
+    HALF_POLICIES,
+    is_wrapper,
+    keras_major,
+    policy_of,
+    scales,
+    setters,
+    touched,
+)
+from tcprobe.rules.precision.tree import Tree, is_model_class
 from tcprobe.schema.finding import Finding, Severity
 from tcprobe.schema.finding_kinds import FindingKind
 from tcprobe.schema.statement import Statement, say
@@ -31,8 +38,8 @@ DOC: Final = RuleDoc(
         "1/32768 of every gradient, and less as the scale doubles every 2,000 steps: SGD stands still, and Adam's "
         "epsilon may outweigh what is left. In Keras 2 apply_gradients divides nothing, and the loop goes unscaled. "
         "Other policies need no scaling: bfloat16 has float32's range.\n\n"
-        "A policy holds in what may run behind the call that sets it: that of one test holds in no other, and that of "
-        "a function which trains, and which nothing in the files calls, holds in it and in what it calls."
+        "A policy counts wherever the files set it, also inside functions. Where they set two different ones it is "
+        "unknown, and nothing is listed."
     ),
     severity=(
         "error where Keras 3 is known to divide gradients that were never multiplied; otherwise warning: how many "
@@ -97,19 +104,17 @@ _Verdict: TypeAlias = tuple[Statement[FindingKind], Severity]
 
 def check(subject: Subject) -> Iterator[Finding]:
     """Yield the loops that apply unscaled gradients; none if any file scales a loss."""
-    policies = Policies(subject)
-    files = list(touched(subject))
+    policy, files = policy_of(subject), list(touched(subject))
     if any(scales(tree.words) for _, tree in files):
         return
-    wraps = any(wrappers(source, tree) for source, tree in files)
     named = any("LossScaleOptimizer" in tree.words for _, tree in files)
     for source, tree in files:
-        for node, optimizer in _loops(tree):
-            policy = policies.at(source, node)
-            if policy not in HALF_POLICIES:
-                continue
+        for node, optimizer in _loops(tree) if policy in HALF_POLICIES else ():
             major = keras_major(subject, source)
-            verdict = _verdict(subject, tree, node, optimizer, major, policy=policy, wraps=wraps, named=named)
+            if _is_compiled(tree, node, optimizer):
+                verdict = _compiled(major) if policy == "mixed_float16" else None
+            else:
+                verdict = _own(source, tree, optimizer, major, named)
             if verdict is not None:
                 says, severity = verdict
                 yield Finding(DOC.code, says, source.place(node), severity, dtype="float16")
@@ -117,7 +122,7 @@ def check(subject: Subject) -> Iterator[Finding]:
             yield from _pure_float16(source, tree)
 
 
-def _loops(tree: Parents) -> Iterator[tuple[ast.AST, ast.expr]]:
+def _loops(tree: Tree) -> Iterator[tuple[ast.AST, ast.expr]]:
     """Yield each function that applies gradients in a file with a tape: the tape or the call, and the optimizer."""
     tapes = tree.called("GradientTape")
     if not tapes or not tree.called("gradient"):
@@ -131,29 +136,20 @@ def _loops(tree: Parents) -> Iterator[tuple[ast.AST, ast.expr]]:
             yield (inside[0] if inside else call), call.func.value
 
 
-def _verdict(
-    subject: Subject,
-    tree: Parents,
-    node: ast.AST,
-    optimizer: ast.expr,
-    major: int | None,
-    *,
-    policy: str,
-    wraps: bool,
-    named: bool,
-) -> _Verdict | None:
-    text = ast.unparse(optimizer)
+def _is_compiled(tree: Tree, node: ast.AST, optimizer: ast.expr) -> bool:
+    """Say whether an optimizer is that of a model's own train_step, which compile() wraps."""
     own = tree.class_of(node)
-    compiled = own is not None and is_model_class(own) and text == "self.optimizer"
-    if compiled and "auto_scale_loss" not in tree.words:
-        return _compiled(major) if policy == "mixed_float16" else None
+    mine = own is not None and is_model_class(own) and ast.unparse(optimizer) == "self.optimizer"
+    return mine and "auto_scale_loss" not in tree.words
+
+
+def _own(source: Source, tree: Tree, optimizer: ast.expr, major: int | None, named: bool) -> _Verdict | None:
     made = tree.call_behind(optimizer)
-    wrapper = made is not None and any(is_wrapper(s, made) for s in subject.sources.values())
-    if wrapper and wraps:
+    if is_wrapper(source, made):
         return _half_done(major)
     if named:
         return None  # an optimizer is wrapped, but perhaps not this one
-    return say("gradients_unscaled", optimizer=text, keras_2=major == 2), "warning"
+    return say("gradients_unscaled", optimizer=ast.unparse(optimizer), keras_2=major == 2), "warning"
 
 
 def _compiled(major: int | None) -> _Verdict:
@@ -168,7 +164,7 @@ def _half_done(major: int | None) -> _Verdict:
     return say("loss_never_scaled"), "warning"
 
 
-def _pure_float16(source: Source, tree: Parents) -> Iterator[Finding]:
+def _pure_float16(source: Source, tree: Tree) -> Iterator[Finding]:
     """Yield the policy float16 if the file trains with fit: compile wraps only for mixed_float16."""
     if not tree.called("fit"):
         return

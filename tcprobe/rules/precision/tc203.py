@@ -10,15 +10,17 @@ from tcprobe.rules.base import RuleDoc, Says, Subject
 from tcprobe.rules.precision.policy import (
     GUIDE,
     HALF_POLICIES,
+    SMALLEST_SCALE,
+    by_hand,
+    is_wrapper,
     keeps_keras_2,
     keras_major,
-    name_of,
-    number_of,
-    policy_of,
+    policies_of,
+    power_of_two,
     touched,
+    wrappers,
 )
-from tcprobe.rules.precision.scale import SMALLEST_SCALE, by_hand, is_wrapper, power_of_two, wrapped_optimizer, wrappers
-from tcprobe.rules.precision.tree import Parents, keyword
+from tcprobe.rules.precision.tree import Tree, keyword, name_of, number_of
 from tcprobe.schema.finding import Finding, Severity
 from tcprobe.schema.finding_kinds import FindingKind
 from tcprobe.schema.statement import Statement, say
@@ -82,13 +84,12 @@ SAYS: Final[Says] = {
     "scaled_by_hand": ("the loss scale {scale:g} is fixed", _ADAPTS),
 }
 
-_FIXED_CLASS: Final = "FixedLossScale"
 _RAISES: Final = 3  # Keras' major version without dynamic=False
 
 
 def check(subject: Subject) -> Iterator[Finding]:
     """Yield doubled scaling and, unless the policy needs no scaling (TC210), fixed or ignored scales."""
-    needed = policy_of(subject) in (None, *HALF_POLICIES)
+    needed = bool(policies_of(subject) & {None, *HALF_POLICIES})
     for source, tree in touched(subject):
         major = keras_major(subject, source)
         made = wrappers(source, tree)
@@ -106,53 +107,47 @@ def _found(source: Source, node: ast.AST, says: Statement[FindingKind], severity
     return Finding(DOC.code, says, source.place(node), severity, dtype="float16")
 
 
-def _doubled(source: Source, tree: Parents, call: ast.Call) -> Iterator[Finding]:
-    inner = wrapped_optimizer(call)
-    made = tree.call_behind(inner) if inner is not None else None
-    if made is not None and made is not call and is_wrapper(source, made):
+def _doubled(source: Source, tree: Tree, call: ast.Call) -> Iterator[Finding]:
+    made = _wrapped(tree, call)
+    if made is not call and is_wrapper(source, made):
         yield _found(source, call, say("wrapped_twice"), "error")
+
+
+def _wrapped(tree: Tree, wrapper: ast.Call) -> ast.Call | None:
+    """Return the call that makes the optimizer in a LossScaleOptimizer; None if it is not seen."""
+    named = keyword(wrapper, "inner_optimizer") or keyword(wrapper, "optimizer")
+    return tree.call_behind(wrapper.args[0] if wrapper.args else named)
 
 
 def _static(source: Source, call: ast.Call, major: int | None) -> Iterator[Finding]:
     dynamic = keyword(call, "dynamic")
     known = source.known(dynamic) if dynamic is not None else None
     if known is not None and known.value is False:
-        yield _not_dynamic(source, call, major)
-    fixed = keyword(call, "loss_scale") or (call.args[1] if _is_experimental(source, call) else None)
-    if fixed is not None and _fixed_value(source, fixed):
+        if major is not None and major >= _RAISES:
+            yield _found(source, call, say("static_raises"), "error")
+        else:
+            yield _found(source, call, say("static_scale", keras_2=keeps_keras_2(source)), "warning")
+    second = call.args[1] if ".experimental." in name_of(source, call.func) and len(call.args) > 1 else None
+    fixed = keyword(call, "loss_scale") or second
+    is_class = isinstance(fixed, ast.Call) and ast.unparse(fixed.func).endswith("FixedLossScale")
+    if is_class or number_of(source, fixed) is not None:
         yield _found(source, call, say("fixed_scale"), "warning")
 
 
-def _is_experimental(source: Source, call: ast.Call) -> bool:
-    return ".experimental." in name_of(source, call.func) and len(call.args) > 1
-
-
-def _fixed_value(source: Source, node: ast.expr) -> bool:
-    if number_of(source, node) is not None:
-        return True
-    return isinstance(node, ast.Call) and ast.unparse(node.func).endswith(_FIXED_CLASS)
-
-
-def _not_dynamic(source: Source, call: ast.Call, major: int | None) -> Finding:
-    if major is not None and major >= _RAISES:
-        return _found(source, call, say("static_raises"), "error")
-    return _found(source, call, say("static_scale", keras_2=keeps_keras_2(source)), "warning")
-
-
-def _factors(source: Source, tree: Parents, made: list[ast.Call]) -> Iterator[Finding]:
+def _factors(source: Source, tree: Tree, made: list[ast.Call]) -> Iterator[Finding]:
     """Yield the optimizers with a loss_scale_factor: ignored if they are wrapped, else fixed."""
     if "loss_scale_factor" not in source.text:
         return
-    inner = {id(tree.call_behind(given)) for call in made if (given := wrapped_optimizer(call)) is not None}
-    for node in tree.every_call:
+    inner = [_wrapped(tree, call) for call in made]
+    for node in tree.calls:
         factor = number_of(source, keyword(node, "loss_scale_factor"))
         if factor is None:
             continue
-        kind: FindingKind = "factor_ignored" if id(node) in inner else "factor_fixed"
+        kind: FindingKind = "factor_ignored" if node in inner else "factor_fixed"
         yield _found(source, node, say(kind, factor=factor), "note")
 
 
-def _on_top(source: Source, tree: Parents) -> Iterator[Finding]:
+def _on_top(source: Source, tree: Tree) -> Iterator[Finding]:
     """Yield the losses scaled both by LossScaleOptimizer and by a constant."""
     for call in tree.called("scale_loss", "get_scaled_loss"):
         parent = tree.parents.get(call)
@@ -165,6 +160,6 @@ def _on_top(source: Source, tree: Parents) -> Iterator[Finding]:
                     yield _found(source, product, say("scaled_twice", scale=scale), "warning")
 
 
-def _manual(source: Source, tree: Parents) -> Iterator[Finding]:
-    for found in by_hand(source, tree):
-        yield _found(source, found.node, say("scaled_by_hand", scale=found.scale), "note")
+def _manual(source: Source, tree: Tree) -> Iterator[Finding]:
+    for node, scale in by_hand(source, tree):
+        yield _found(source, node, say("scaled_by_hand", scale=scale), "note")

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from tcprobe.rules.base import RuleDoc, Says, Subject
-from tcprobe.rules.precision.cost import saved
-from tcprobe.rules.precision.policy import GUIDE, half_of, has_cores_for, name_of, policy_of, touched
-from tcprobe.rules.precision.reach import Policies
-from tcprobe.rules.precision.tree import Parents
+from tcprobe.rules.precision.policy import GUIDE, half_of, has_cores_for, policy_of, saved, touched, with_saving
+from tcprobe.rules.precision.tree import Tree, name_of
 from tcprobe.schema.finding import Edit, Finding, Fix
 from tcprobe.schema.model import Layer
 from tcprobe.schema.place import Place
@@ -58,23 +57,9 @@ SAYS: Final[Says] = {
     "compute_in_policy": "compute {subject} in the policy's dtype",
 }
 
-_PRODUCTS: Final = frozenset(
-    {
-        "tensorflow.matmul",
-        "tensorflow.linalg.matmul",
-        "tensorflow.einsum",
-        "tensorflow.linalg.einsum",
-        "tensorflow.tensordot",
-        "tensorflow.nn.conv1d",
-        "tensorflow.nn.conv2d",
-        "tensorflow.nn.conv3d",
-        "tensorflow.nn.convolution",
-        "keras.ops.matmul",
-        "keras.ops.einsum",
-        "keras.ops.dot",
-        "keras.ops.tensordot",
-        "keras.ops.conv",
-    }
+_PRODUCTS: Final = re.compile(
+    r"tensorflow\.(?:linalg\.)?(?:matmul|einsum)|tensorflow\.(?:tensordot|nn\.conv(?:[123]d|olution))"
+    r"|keras\.ops\.(?:matmul|einsum|dot|tensordot|conv)"
 )
 _CASTS: Final = frozenset({"tensorflow.cast", "keras.ops.cast", "keras.backend.cast"})
 
@@ -89,9 +74,8 @@ def check(subject: Subject) -> Iterator[Finding]:
         inside = layer.is_last is False or (layer.is_last is None and layer.name in consumed)
         if layer.dtype == "float32" and inside and "dtype" in layer.arguments:
             yield from _layer(subject, layer, half)
-    policies = Policies(subject)
     for source, tree in touched(subject):
-        yield from _casts(subject, source, tree, policies)
+        yield from _casts(subject, source, tree, half)
 
 
 def _layer(subject: Subject, layer: Layer, half: str) -> Iterator[Finding]:
@@ -101,7 +85,7 @@ def _layer(subject: Subject, layer: Layer, half: str) -> Iterator[Finding]:
     gain = saved(subject, products, half)
     if gain is not None and gain.ns.high <= 0:
         return
-    yield Finding(
+    finding = Finding(
         code=DOC.code,
         says=say("layer_in_float32", subject=About(layer.class_name, layer.name)),
         place=layer.arguments["dtype"],
@@ -110,13 +94,9 @@ def _layer(subject: Subject, layer: Layer, half: str) -> Iterator[Finding]:
         layer_class=layer.class_name,
         passes=tuple(dict.fromkeys(p.record.pass_ for p in products if p.record.pass_)),
         dtype="float32",
-        saving_ns=gain.ns if gain is not None else None,
-        saving_pct=subject.step.share_pct(gain.ns) if gain is not None else None,
-        why=None if gain is not None else say("sizes_unknown"),
-        basis=gain.basis if gain is not None else None,
-        constants=gain.constants if gain is not None else None,
         fix=_fix(subject, layer),
     )
+    yield with_saving(finding, subject, gain, "sizes_unknown")
 
 
 def _fix(subject: Subject, layer: Layer) -> Fix | None:
@@ -139,16 +119,14 @@ def _fix(subject: Subject, layer: Layer) -> Fix | None:
     return Fix(say("compute_in_policy", subject=About(layer.class_name, layer.name)), (Edit(gap, text, ""),))
 
 
-def _casts(subject: Subject, source: Source, tree: Parents, policies: Policies) -> Iterator[Finding]:
+def _casts(subject: Subject, source: Source, tree: Tree, half: str) -> Iterator[Finding]:
     """Yield the products in a layer's call with an operand cast to float32, in place or through its name."""
-    for node in tree.every_call:
-        if name_of(source, node.func) not in _PRODUCTS:
+    for node in tree.calls:
+        if not _PRODUCTS.fullmatch(name_of(source, node.func)):
             continue
         function = tree.function_of(node)
         operands = [op for op in node.args if _is_float32(source, tree, op)]
-        if function is None or function.name != "call" or not operands:
-            continue
-        if (half := half_of(policies.at(source, node))) is not None:
+        if function is not None and function.name == "call" and operands:
             yield _product(subject, source, node, operands[0], half)
 
 
@@ -158,21 +136,17 @@ def _product(subject: Subject, source: Source, node: ast.Call, operand: ast.expr
         p for p in subject.model.products if p.place and (p.place.file, p.place.line) == (place.file, place.line)
     ]
     gain = saved(subject, products, half)
-    return Finding(
+    finding = Finding(
         code=DOC.code,
         says=say("product_in_float32", function=ast.unparse(node.func)),
         place=source.place(operand),
         severity=None if gain is not None else "note",
         dtype="float32",
-        saving_ns=gain.ns if gain is not None else None,
-        saving_pct=subject.step.share_pct(gain.ns) if gain is not None else None,
-        why=None if gain is not None else say("sizes_unknown"),
-        basis=gain.basis if gain is not None else None,
-        constants=gain.constants if gain is not None else None,
     )
+    return with_saving(finding, subject, gain, "sizes_unknown")
 
 
-def _is_float32(source: Source, tree: Parents, node: ast.expr) -> bool:
+def _is_float32(source: Source, tree: Tree, node: ast.expr) -> bool:
     """Say whether a value is cast to float32 in place or by the only assignment to its name in the function."""
     if isinstance(node, ast.Name):
         function = tree.function_of(node)

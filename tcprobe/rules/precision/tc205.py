@@ -10,9 +10,18 @@ from typing import TYPE_CHECKING, Final
 from tcprobe.keras.catalogue import class_of
 from tcprobe.keras.row import PREPARES, LayerKind
 from tcprobe.rules.base import RuleDoc, Says, Subject
-from tcprobe.rules.precision.cost import Saved, saved
-from tcprobe.rules.precision.policy import GUIDE, MIXED, Setter, half_of, has_cores_for, name_of, setters, tree_of
-from tcprobe.rules.precision.tree import Parents, keyword
+from tcprobe.rules.precision.policy import (
+    GUIDE,
+    MIXED,
+    Saved,
+    Setter,
+    half_of,
+    has_cores_for,
+    saved,
+    setters,
+    with_saving,
+)
+from tcprobe.rules.precision.tree import Tree, keyword, name_of, tree_of
 from tcprobe.schema.finding import ERROR_PCT, Finding
 from tcprobe.schema.model import Layer
 from tcprobe.schema.place import Place
@@ -72,33 +81,29 @@ _SHOWN: Final = 3
 
 def check(subject: Subject) -> Iterator[Finding]:
     """Yield the calls that set a mixed policy too late."""
-    found = False
+    yield from list(_in_order(subject)) or _traced(subject)
+
+
+def _in_order(subject: Subject) -> Iterator[Finding]:
     for source in subject.sources.values():
         calls = [setter for setter in setters(source) if setter.policy in MIXED]
         early = _before(source, tree_of(source), calls[0]) if calls else []
         if early and _confirmed(subject):
-            found = True
             yield _finding(subject, calls[0], [source.place(node) for node in early])
-    if not found:
-        yield from _traced(subject)
 
 
 def _finding(subject: Subject, setter: Setter, places: list[Place]) -> Finding:
     gain = _gain(subject, setter)
     share = subject.step.share_pct(gain.ns) if gain is not None else None
-    return Finding(
+    finding = Finding(
         code=DOC.code,
         says=say("policy_after_layers", policy=setter.policy, layers=len(places)),
         place=setter.place,
         severity=None if share is not None and share.mid >= ERROR_PCT else "warning",
         dtype="float32",
-        saving_ns=gain.ns if gain is not None else None,
-        saving_pct=share,
-        why=None if gain is not None else say("cost_unknown"),
-        basis=gain.basis if gain is not None else None,
-        constants=gain.constants if gain is not None else None,
         related=tuple((place, say("built_before_policy")) for place in places[:_SHOWN]),
     )
+    return with_saving(finding, subject, gain, "cost_unknown")
 
 
 def _gain(subject: Subject, setter: Setter) -> Saved | None:
@@ -110,7 +115,7 @@ def _gain(subject: Subject, setter: Setter) -> Saved | None:
     return saved(subject, (product for product in subject.model.products if product.layer in names), half)
 
 
-def _before(source: Source, tree: Parents, setter: Setter) -> list[ast.Call]:
+def _before(source: Source, tree: Tree, setter: Setter) -> list[ast.Call]:
     """Return the layers that certainly exist when the policy is set and are used afterwards.
 
     If others are built afterwards (a comparison of precisions), only if those take in the early ones.
@@ -118,17 +123,19 @@ def _before(source: Source, tree: Parents, setter: Setter) -> list[ast.Call]:
     block, at = _block_of(tree, setter.node)
     builders = _builders(source, tree)
     early = [call for statement in block[:at] for call in _built(source, statement, builders)]
-    late = [call for statement in block[at + 1 :] for call in _built(source, statement, builders)]
-    names = _names(source, block[:at], builders)
-    return early if early and _used(tree, names, block[at + 1 :], feeds=bool(late)) else []
+    late = any(_built(source, statement, builders) for statement in block[at + 1 :])
+    made = (node for statement in block[:at] for node in _surely(statement) if isinstance(node, ast.Assign))
+    targets = (target for node in made if _built(source, node, builders) for target in node.targets)
+    names = {target.id for target in targets if isinstance(target, ast.Name)}
+    return early if early and _used(tree, names, block[at + 1 :], feeds=late) else []
 
 
-def _block_of(tree: Parents, node: ast.AST) -> tuple[list[ast.stmt], int]:
+def _block_of(tree: Tree, node: ast.AST) -> tuple[list[ast.stmt], int]:
     """Return the body of the function or module around a node, and the index of the statement with the node."""
     inner = node
     for ancestor in tree.ancestors(node):
-        if isinstance(ancestor, FunctionNode | ast.Module):
-            return ancestor.body, next(i for i, statement in enumerate(ancestor.body) if statement is inner)
+        if isinstance(ancestor, FunctionNode | ast.Module) and inner in ancestor.body:
+            return ancestor.body, ancestor.body.index(inner)
         inner = ancestor
     return [], 0
 
@@ -163,7 +170,7 @@ def _surely(statement: ast.AST) -> Iterator[ast.AST]:
         yield from _surely(child)
 
 
-def _builders(source: Source, tree: Parents) -> dict[str, list[ast.Call]]:
+def _builders(source: Source, tree: Tree) -> dict[str, list[ast.Call]]:
     """Return the module's functions that build layers without setting a policy, with those layers."""
     found = {}
     for statement in tree.root.body:
@@ -174,17 +181,7 @@ def _builders(source: Source, tree: Parents) -> dict[str, list[ast.Call]]:
     return found
 
 
-def _names(source: Source, statements: list[ast.stmt], builders: dict[str, list[ast.Call]]) -> set[str]:
-    """Return the names bound to anything that builds layers."""
-    found: set[str] = set()
-    for statement in statements:
-        for node in _surely(statement):
-            if isinstance(node, ast.Assign) and _built(source, node, builders):
-                found |= {target.id for target in node.targets if isinstance(target, ast.Name)}
-    return found
-
-
-def _used(tree: Parents, names: set[str], later: list[ast.stmt], *, feeds: bool) -> bool:
+def _used(tree: Tree, names: set[str], later: list[ast.stmt], *, feeds: bool) -> bool:
     """Say whether later statements use one of the names before rebinding it, or even feed it to a layer."""
     nodes = [node for statement in later for node in ast.walk(statement) if isinstance(node, ast.Name)]
     rebound = {node.id for node in nodes if isinstance(node.ctx, ast.Store)}
@@ -192,7 +189,7 @@ def _used(tree: Parents, names: set[str], later: list[ast.stmt], *, feeds: bool)
     return any(not feeds or _feeds(tree, node) for node in loaded)
 
 
-def _feeds(tree: Parents, node: ast.Name) -> bool:
+def _feeds(tree: Tree, node: ast.Name) -> bool:
     """Say whether a name is an argument of a layer, or in its list of inputs, but not the object of a method."""
     parent = tree.parents.get(node)
     if isinstance(parent, ast.List | ast.Tuple):

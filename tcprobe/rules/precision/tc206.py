@@ -7,7 +7,7 @@ from typing import Final
 
 from tcprobe.hardware import Gpu
 from tcprobe.rules.base import RuleDoc, Says, Subject
-from tcprobe.rules.precision.policy import GUIDE, NEEDED, half_of, has_cores_for, policy_of, setters
+from tcprobe.rules.precision.policy import GUIDE, NEEDED, half_of, has_cores_for, policies_of, setters
 from tcprobe.schema.finding import Finding, Severity
 from tcprobe.schema.finding_kinds import FindingKind
 from tcprobe.schema.place import Place
@@ -83,7 +83,10 @@ def _dtype(subject: Subject) -> str | None:
     """Return the dtype the model computes in: the one asked for, else its policy's, else that of all products."""
     if subject.step.dtype is not None:
         return subject.step.dtype
-    policy = policy_of(subject)
+    policies = policies_of(subject)
+    if len(policies) > 1:
+        return None
+    (policy,) = policies
     if policy is not None:
         return "float8" if policy.startswith("float8") else half_of(policy) or policy
     found = {product.record.dtype for product in subject.model.products}

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from tcprobe.keras.catalogue import by_path
 from tcprobe.keras.names import KERAS_2, known
 from tcprobe.rules.base import RuleDoc, Says, Subject
-from tcprobe.rules.precision.policy import keeps_keras_2, keras_major, name_of, tree_of
-from tcprobe.rules.precision.tree import Parents, keyword
+from tcprobe.rules.precision.policy import keeps_keras_2, keras_major
+from tcprobe.rules.precision.tree import Tree, keyword, name_of, tree_of
 from tcprobe.schema.finding import Edit, Finding, Fix, Severity
 from tcprobe.schema.finding_kinds import FindingKind
 from tcprobe.schema.statement import Statement, say
@@ -92,14 +92,14 @@ def check(subject: Subject) -> Iterator[Finding]:
         if not _HINT.search(source.text) or keeps_keras_2(source):
             continue
         tree = tree_of(source)
-        for node in tree.every_call:
+        for node in tree.calls:
             said = _named(source, node) or _method(source, tree, node, severity)
             if said is not None and not _asked(tree, node):
                 says, fix = said
                 yield Finding(DOC.code, says, source.place(node), severity, fix=fix)
 
 
-def _asked(tree: Parents, node: ast.AST) -> bool:
+def _asked(tree: Tree, node: ast.AST) -> bool:
     """Say whether the code around a call checks that the API exists: by try, or a test of a version or attribute."""
     for ancestor in tree.ancestors(node):
         if isinstance(ancestor, ast.Try):
@@ -154,7 +154,7 @@ def _rename(source: Source, node: ast.expr, new: str) -> Fix | None:
     return Fix(say("call_renamed", new=new), (edit,), safe=True)
 
 
-def _method(source: Source, tree: Parents, node: ast.Call, severity: Severity) -> _Gone | None:
+def _method(source: Source, tree: Tree, node: ast.Call, severity: Severity) -> _Gone | None:
     """Judge get_scaled_loss and get_unscaled_gradients; code that also has the new name is taken to check by itself."""
     if not isinstance(node.func, ast.Attribute) or "scale_loss" in tree.words:
         return None
@@ -167,26 +167,18 @@ def _method(source: Source, tree: Parents, node: ast.Call, severity: Severity) -
     return None
 
 
-def _unscaled(source: Source, tree: Parents, node: ast.Call) -> Fix | None:
+def _unscaled(source: Source, tree: Tree, node: ast.Call) -> Fix | None:
     """Return the edits that turn both calls in a function into Keras 3's; None unless there is one of each."""
-    unit = tree.function_of(node) or tree.root
-    both: dict[str, list[ast.Call]] = {"get_scaled_loss": [], "get_unscaled_gradients": []}
-    for call in ast.walk(unit):
-        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr in both:
-            both[call.func.attr].append(call)
-    scaled = both["get_scaled_loss"]
-    if len(scaled) != 1 or len(both["get_unscaled_gradients"]) != 1 or len(node.args) != 1 or node.keywords:
+    nodes = (n for n in ast.walk(tree.function_of(node) or tree.root) if isinstance(n, ast.Call))
+    methods = [n.func for n in nodes if isinstance(n.func, ast.Attribute)]
+    scaled = [method for method in methods if method.attr == "get_scaled_loss"]
+    alone = sum(method.attr == "get_unscaled_gradients" for method in methods) == 1
+    if len(scaled) != 1 or not alone or len(node.args) != 1 or node.keywords:
         return None
-    edits = [_edit(source, scaled[0].func, "get_scaled_loss", "scale_loss"), _edit(source, node, None, None)]
-    ordered = sorted((e for e in edits if e is not None), key=lambda e: e.place)
-    return Fix(say("scale_as_keras_3"), tuple(ordered), safe=True) if len(ordered) == len(edits) else None
-
-
-def _edit(source: Source, node: ast.expr, old: str | None, new: str | None) -> Edit | None:
-    """Return the edit that replaces a method's name or, without names, the call by its argument."""
-    place = source.place(node)
-    text = source.segment(place)
-    if old is not None and new is not None:
-        return Edit(place, text, text.removesuffix(old) + new) if text.endswith(old) else None
-    argument = node.args[0] if isinstance(node, ast.Call) else None
-    return Edit(place, text, source.segment(source.place(argument))) if argument is not None else None
+    name, call = source.place(scaled[0]), source.place(node)
+    text = source.segment(name)
+    edits = (
+        Edit(name, text, text.removesuffix("get_scaled_loss") + "scale_loss"),
+        Edit(call, source.segment(call), source.segment(source.place(node.args[0]))),
+    )
+    return Fix(say("scale_as_keras_3"), tuple(sorted(edits, key=lambda edit: edit.place)), safe=True)

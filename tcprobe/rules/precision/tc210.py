@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from tcprobe.rules.base import RuleDoc, Says, Subject
-from tcprobe.rules.precision.policy import GUIDE, SIXTEEN_BITS, number_of, policy_of, setters, touched, tree_of
-from tcprobe.rules.precision.scale import by_hand, wrappers
-from tcprobe.rules.precision.tree import Parents, keyword
+from tcprobe.rules.precision.policy import GUIDE, SIXTEEN_BITS, by_hand, policy_of, setters, touched, wrappers
+from tcprobe.rules.precision.tree import Tree, keyword, number_of, tree_of
 from tcprobe.schema.finding import Finding
 from tcprobe.schema.finding_kinds import FindingKind
 from tcprobe.schema.statement import Statement, say
@@ -75,13 +74,12 @@ def _mixes(subject: Subject) -> bool:
     return any(layer.dtype == SIXTEEN_BITS[0] for layer in subject.model.layers)
 
 
-def _scalings(source: Source, tree: Parents) -> Iterator[tuple[ast.expr, str | float]]:
+def _scalings(source: Source, tree: Tree) -> Iterator[tuple[ast.expr, str | float]]:
     """Yield what scales a loss, with the name of the API, or the factor if the user's own code does."""
     for call in wrappers(source, tree):
         yield call, "LossScaleOptimizer"
     if "loss_scale_factor" in source.text:
-        for node in tree.every_call:
+        for node in tree.calls:
             if number_of(source, keyword(node, "loss_scale_factor")) is not None:
                 yield node, "loss_scale_factor"
-    for found in by_hand(source, tree):
-        yield found.node, found.scale
+    yield from by_hand(source, tree)

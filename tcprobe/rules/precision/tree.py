@@ -1,4 +1,4 @@
-"""Find what surrounds a node of a syntax tree: its function, its class, the conditions it depends on."""
+"""A file as the precision rules read it: its calls, what surrounds a node, names and numbers."""
 
 from __future__ import annotations
 
@@ -6,17 +6,21 @@ import ast
 import re
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Final
+from typing import TYPE_CHECKING, Final
+from weakref import WeakKeyDictionary
 
+from tcprobe.source.enclosing import is_main_guard
 from tcprobe.source.scopes import FunctionNode
+
+if TYPE_CHECKING:
+    from tcprobe.source.source import Source
 
 _BRANCHES: Final = (ast.If, ast.IfExp, ast.Try, ast.While, ast.Match, ast.ExceptHandler, ast.BoolOp)
 _MODEL_BASE: Final = re.compile(r"(?:Model|Sequential|Functional)$")
-_LAYER_BASE: Final = re.compile(r"(?:Layer|Model|Wrapper|Block|Cell|Sequential)$|\blayers\.\w+$")
 
 
-class Parents:
-    """A parsed module, with the parent of each node."""
+class Tree:
+    """A parsed module with its calls, and the parent of each node."""
 
     def __init__(self, root: ast.Module) -> None:
         self.root = root
@@ -28,22 +32,13 @@ class Parents:
         return {child: node for node in self.nodes for child in ast.iter_child_nodes(node)}
 
     @cached_property
-    def calls(self) -> dict[str, list[ast.Call]]:
-        """Every call, by the last part of the called name as written; under an empty name if it has none."""
-        found: dict[str, list[ast.Call]] = {}
-        for node in self.nodes:
-            if isinstance(node, ast.Call):
-                found.setdefault(last_name(node.func), []).append(node)
-        return found
-
-    @property
-    def every_call(self) -> Iterator[ast.Call]:
+    def calls(self) -> list[ast.Call]:
         """Every call."""
-        return (node for calls in self.calls.values() for node in calls)
+        return [node for node in self.nodes if isinstance(node, ast.Call)]
 
     def called(self, *names: str) -> list[ast.Call]:
-        """Return the calls of methods or functions whose name ends in one of these."""
-        return [node for name in names for node in self.calls.get(name, ())]
+        """Return the calls of methods or functions whose name as written ends in one of these."""
+        return [call for call in self.calls if _last_name(call.func) in names]
 
     @cached_property
     def words(self) -> frozenset[str]:
@@ -61,32 +56,27 @@ class Parents:
         """Return the innermost function around a node; None at module level."""
         return next((a for a in self.ancestors(node) if isinstance(a, FunctionNode)), None)
 
+    def class_of(self, node: ast.AST) -> ast.ClassDef | None:
+        """Return the innermost class around a node; None if there is none."""
+        return next((a for a in self.ancestors(node) if isinstance(a, ast.ClassDef)), None)
+
     def unit_of(self, node: ast.AST) -> ast.AST:
         """Return the outermost function or class around a node; the module if there is none."""
         around = [a for a in self.ancestors(node) if isinstance(a, FunctionNode | ast.ClassDef)]
         return around[-1] if around else self.root
 
     def statement_of(self, node: ast.AST) -> ast.AST:
-        """Return the innermost statement around a node, or the node itself; the module if there is none."""
-        around = (a for a in (node, *self.ancestors(node)) if isinstance(a, ast.stmt))
-        return next(around, self.root)
-
-    def class_of(self, node: ast.AST) -> ast.ClassDef | None:
-        """Return the innermost class around a node; None if there is none."""
-        return next((a for a in self.ancestors(node) if isinstance(a, ast.ClassDef)), None)
+        """Return the innermost statement around a node; the module if there is none."""
+        return next((a for a in self.ancestors(node) if isinstance(a, ast.stmt)), self.root)
 
     def conditional(self, node: ast.AST) -> bool:
         """Say whether a condition decides if a node runs, within its function or module."""
         for ancestor in self.ancestors(node):
             if isinstance(ancestor, FunctionNode | ast.Lambda):
                 return False
-            if isinstance(ancestor, _BRANCHES) and not _is_main_guard(ancestor):
+            if isinstance(ancestor, _BRANCHES) and not (isinstance(ancestor, ast.If) and is_main_guard(ancestor.test)):
                 return True
         return False
-
-    def functions(self) -> Iterator[FunctionNode]:
-        """Yield every function."""
-        return (node for node in self.nodes if isinstance(node, FunctionNode))
 
     def assigned(self, name: str) -> list[ast.expr]:
         """Return every value that plain assignments give to a name (``x``) or attribute (``self.x``)."""
@@ -94,37 +84,42 @@ class Parents:
 
     @cached_property
     def _assignments(self) -> dict[str, list[ast.expr]]:
-        found: dict[str, list[ast.expr]] = {}
+        values: dict[str, list[ast.expr]] = {}
         for node in self.nodes:
-            if isinstance(node, ast.Assign):
-                for target in node.targets:
+            if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+                for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
                     if isinstance(target, ast.Name | ast.Attribute):
-                        found.setdefault(ast.unparse(target), []).append(node.value)
-            elif isinstance(node, ast.AnnAssign) and node.value is not None:
-                found.setdefault(ast.unparse(node.target), []).append(node.value)
-        return found
+                        values.setdefault(ast.unparse(target), []).append(node.value)
+        return values
 
-    def call_behind(self, node: ast.expr) -> ast.Call | None:
+    def call_behind(self, node: ast.expr | None) -> ast.Call | None:
         """Return the call that a value comes from: the value itself, or the only value ever assigned to its name."""
-        if isinstance(node, ast.Call):
-            return node
-        values = self.assigned(ast.unparse(node)) if isinstance(node, ast.Name | ast.Attribute) else []
+        values = self.assigned(ast.unparse(node)) if isinstance(node, ast.Name | ast.Attribute) else [node]
         return values[0] if len(values) == 1 and isinstance(values[0], ast.Call) else None
 
 
-def is_model_class(node: ast.ClassDef) -> bool:
-    """Say whether a class inherits from a Keras model, judging by the names of its bases."""
-    return any(_MODEL_BASE.search(ast.unparse(base)) for base in node.bases)
+# Per file, and only while the file is in use: an audit of a thousand files keeps no more than it needs.
+_TREES: Final[WeakKeyDictionary[Source, Tree]] = WeakKeyDictionary()
 
 
-def is_layer_class(node: ast.ClassDef) -> bool:
-    """Say whether a class inherits from a Keras layer or model, judging by the names of its bases."""
-    return any(_LAYER_BASE.search(ast.unparse(base)) for base in node.bases)
+def tree_of(source: Source) -> Tree:
+    """Return the tree of a file, built once for all rules."""
+    tree = _TREES.get(source)
+    if tree is None:
+        tree = _TREES[source] = Tree(source.tree)
+    return tree
 
 
-def last_name(node: ast.expr) -> str:
-    """Return the last part of a dotted name as written; empty for anything else."""
-    return node.attr if isinstance(node, ast.Attribute) else (node.id if isinstance(node, ast.Name) else "")
+def name_of(source: Source, node: ast.expr) -> str:
+    """Return the canonical dotted name of an expression; empty if unknown."""
+    return source.name_of(node) or ""
+
+
+def number_of(source: Source, node: ast.expr | None) -> float | None:
+    """Return the number that an expression is known to be; None if it is none or unknown."""
+    known = source.known(node) if node is not None else None
+    value = known.value if known is not None else None
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 def keyword(call: ast.Call, name: str) -> ast.expr | None:
@@ -132,15 +127,18 @@ def keyword(call: ast.Call, name: str) -> ast.expr | None:
     return next((k.value for k in call.keywords if k.arg == name), None)
 
 
-def _is_main_guard(node: ast.AST) -> bool:
-    return isinstance(node, ast.If) and "__main__" in ast.unparse(node.test)
+def is_model_class(node: ast.ClassDef) -> bool:
+    """Say whether a class inherits from a Keras model, judging by the names of its bases."""
+    return any(_MODEL_BASE.search(ast.unparse(base)) for base in node.bases)
+
+
+def _last_name(node: ast.expr) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else (node.id if isinstance(node, ast.Name) else "")
 
 
 def _words(node: ast.AST) -> Iterator[str]:
-    if isinstance(node, ast.Name):
-        yield node.id
-    elif isinstance(node, ast.Attribute):
-        yield node.attr
+    if isinstance(node, ast.Name | ast.Attribute):
+        yield _last_name(node)
     elif isinstance(node, ast.keyword | ast.arg) and node.arg:
         yield node.arg
     elif isinstance(node, ast.alias):

@@ -11,6 +11,7 @@ import pytest
 from tcprobe.audit.settings import Settings
 from tcprobe.errors import UsageError
 from tcprobe.flows.audit.options import AuditOptions, Choice, choose_options
+from tcprobe.rules.registry import RETIRED
 from tcprobe.schema.finding import Finding
 from tcprobe.schema.place import Place
 from tcprobe.schema.statement import say
@@ -77,6 +78,16 @@ def test_a_code_of_no_rule_is_refused_with_the_nearest(code: str, near: str) -> 
     assert near in (caught.value.hint or "")
     with pytest.raises(UsageError, match="pyproject"):
         chosen(Settings(Path("/p/pyproject.toml"), ignore=(code,)))
+
+
+@pytest.mark.parametrize("code", RETIRED)
+def test_the_code_of_a_retired_rule_may_be_ignored_but_not_selected(code: str) -> None:
+    settings = Settings(Path("/p/pyproject.toml"), ignore=(code,), per_file_ignores={"*.py": (code,)})
+    assert wanted(settings, ignore=(code,)) == CODES
+    for given, listed in ((NONE, {"select": (code,)}), (Settings(Path("/p/pyproject.toml"), select=(code,)), {})):
+        with pytest.raises(UsageError, match=f"{code} is retired") as caught:
+            chosen(given, **listed)
+        assert caught.value.hint == f"tcprobe explain {code} says why"
 
 
 @pytest.mark.parametrize(

@@ -53,14 +53,6 @@ def test_what_is_gone(facts: dict[str, Any]) -> None:
         assert facts[name] == "AttributeError"
 
 
-def test_what_float16_holds(facts: dict[str, Any]) -> None:
-    assert facts["epsilon"] == 0.0
-    assert not facts["mask_is_finite"]
-    assert facts["zero_times_mask_is_nan"]
-    assert not facts["sum_is_finite"]
-    assert facts["mean_of_keras"] == 1000.0
-
-
 def test_layers_keep_their_policy_and_losses_are_float32(facts: dict[str, Any]) -> None:
     assert facts["early"] == "float32"
     assert facts["loss_dtype"] == "float32"

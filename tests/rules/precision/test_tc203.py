@@ -40,6 +40,9 @@ def test_a_wrapper_around_a_wrapper_is_an_error_by_name_too() -> None:
     )
     assert said("TC203", subject(FLOAT16 + nested)) == ["5 error"]
     assert said("TC203", subject(FLOAT16 + named)) == ["6 error"]
+    assert said("TC203", subject(FLOAT16 + named.replace("(inner)", "(inner_optimizer=inner)"))) == ["6 error"]
+    given = "def wrapped(optimizer):\n    " + WRAP.format("optimizer") + "    return optimizer\n"
+    assert said("TC203", subject(FLOAT16 + given)) == []
 
 
 def test_a_factor_inside_a_wrapper_is_ignored_and_alone_is_fixed() -> None:
@@ -73,6 +76,8 @@ def test_a_scale_by_hand_is_a_note_where_it_is_divided_out() -> None:
     assert said("TC203", subject(text.replace("{}", "apply([g / SCALE for g in gradients])"))) == ["10 note"]
     assert said("TC203", subject(text.replace("{}", "apply(gradients)"))) == []
     assert said("TC203", subject(text.replace("{}", "apply([g / 2.0 for g in gradients])"))) == []
+    weights = text.replace("scaled = loss * SCALE", "LOSS = 0.5\n        scaled = loss\n        bound = LOSS * SCALE")
+    assert said("TC203", subject(weights.replace("{}", "apply([g / SCALE for g in gradients])"))) == []
 
 
 def test_a_dynamic_wrapper_given_to_compile_is_right() -> None:

@@ -86,6 +86,7 @@ class Attention(layers.Layer):
     "line",
     [
         "return tf.matmul(tf.cast(q, tf.float32), tf.cast(k, tf.float32), transpose_b=True)",
+        "return tf.linalg.matmul(q, tf.cast(k, tf.float32))",
         "q = tf.cast(q, 'float32')\n        return keras.ops.einsum('bqd,bkd->bqk', q, k)",
     ],
 )

@@ -57,6 +57,12 @@ def test_right_or_uncertain_orders_are_silent(text: str) -> None:
     assert said("TC205", subject(HEAD + text)) == []
 
 
+@pytest.mark.parametrize("text", ["@{}def step():\n    pass\n", "def step(policy={}): ...\n"])
+def test_a_policy_set_where_a_function_is_made_stands_before_its_block(text: str) -> None:
+    set_here = text.format(SET if text.startswith("@") else SET.strip())
+    assert said("TC205", subject(HEAD + MODEL + set_here + "model.fit(x)\n")) == ["5 warning"]
+
+
 def test_traced_layers_decide() -> None:
     text = HEAD + MODEL + SET + "model.fit(x)\n"
     half, product = dense("d", 8, 512, dtype="float16", arguments={"units": Place(FILE, 4)})

@@ -87,3 +87,10 @@ def test_both_calls_of_a_loop_change_together() -> None:
     assert "gradients = scaled_gradients\n" in text
     assert said("TC208", subject(text, keras="3.15.1")) == []
     assert all(f.fix is None for f in found("TC208", subject(HEAD + GUIDE_LOOP)))
+
+
+def test_a_loop_that_scales_two_losses_is_not_changed() -> None:
+    scale = "        scaled_loss = optimizer.get_scaled_loss(loss)\n"
+    text = GUIDE_LOOP.replace(scale, scale + scale)
+    assert text != GUIDE_LOOP
+    assert [f.fix for f in found("TC208", subject(HEAD + text, keras="3.15.1"))] == [None] * 3

@@ -15,6 +15,7 @@ WRAP = "optimizer = mixed_precision.LossScaleOptimizer(keras.optimizers.Adam())\
     [
         (WRAP, ["5 note"]),
         (GUIDE_LOOP, ["6 note"]),
+        ('if __name__ == "__main__":\n    ' + WRAP, ["6 note"]),
         (BY_HAND, ["9 note"]),
         ("optimizer = keras.optimizers.SGD(loss_scale_factor=512)\n", ["5 note"]),
     ],

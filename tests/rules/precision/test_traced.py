@@ -81,6 +81,4 @@ def test_a_loop_with_a_mistake_of_every_kind(tmp_path: Path) -> None:
         ("TC201", 13),
         ("TC202", 21),
         ("TC204", 12),
-        ("TC207", 17),
-        ("TC209", 17),
     ]
