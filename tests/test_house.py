@@ -53,7 +53,7 @@ WITHIN = {
         {"args", "base", "below", "environment", "program"},
         {"folder", "signals"},
         {"process"},
-        {"probed"},
+        {"probed", "run_record"},
         {"dlprof", "here", "nsys", "tensorflow"},
     ),
     "flows": ({"conditions", "write"}, {"audit"}),
