@@ -70,8 +70,8 @@ WITHIN = {
     ),
     "readers": (
         {"base", "left", "limits", "one_run", "protobuf", "ranks"},
-        {"arrays", "merge", "rows"},
-        {"borrow", "host_work"},
+        {"arrays", "merge"},
+        {"borrow", "host_work", "rows"},
         {"dlprof", "hlo", "ncu", "nsys", "nsys_stats", "run_folder"},
         {"xspace"},
         {"open"},
