@@ -11,12 +11,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from tcprobe.analysis import Options
-from tcprobe.capture import CAPTURES, environment, folder, process, signals
+from tcprobe.capture import CAPTURES, environment, folder, process, run_record, signals
 from tcprobe.capture.base import Capture, CaptureRequest, Collected, DlprofOptions, Invocation, Launch, NsysOptions
 from tcprobe.capture.nsys.build import INSTALL
 from tcprobe.capture.probed import read_probe, run
 from tcprobe.errors import MeasurementFailed, OutputError, TcprobeError, ToolError, UsageError
-from tcprobe.flows import run_record
 from tcprobe.flows.patterns import checked
 from tcprobe.flows.report import STEPS_AS, make_report
 from tcprobe.flows.second_run import SecondRun

@@ -10,11 +10,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
-from tcprobe.capture import folder, process, tensorflow
+from tcprobe.capture import folder, process, run_record, tensorflow
 from tcprobe.capture.base import CaptureRequest
 from tcprobe.capture.probed import read_probe, run
 from tcprobe.errors import TcprobeError, writing
-from tcprobe.flows import run_record
 from tcprobe.probe.constants import WITH_XSPACE
 from tcprobe.schema.profile import Note
 

@@ -6,8 +6,7 @@ standard library and Python 3.8. `BACKENDS` lists the frameworks; one is importe
 
 from __future__ import annotations
 
-from . import with_jax, with_tensorflow, with_torch
-from .base import Backend
+from .frameworks import Jax, PyTorch, TensorFlow
 
-BACKENDS: tuple[Backend, ...] = (with_tensorflow, with_torch, with_jax)
-"""One module per framework, in the order in which they are tried."""
+BACKENDS = (TensorFlow, PyTorch, Jax)
+"""The frameworks in the order in which they are tried."""

@@ -7,23 +7,21 @@ import csv
 import json
 import os
 import platform
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from tcprobe import __version__
-from tcprobe.capture import environment, folder
+from tcprobe.capture import folder, run_record
+from tcprobe.capture.base import Collected
 from tcprobe.capture.here.graph import StepGraph
+from tcprobe.capture.process import Ended
 from tcprobe.errors import TcprobeError, ToolError, UsageError
 from tcprobe.probe.constants import STEP_MARK
 from tcprobe.probe.core.gaps import Gaps
 
-SCHEMA: Final = 1
 REASON: Final = "as asked"
 
 
@@ -107,6 +105,7 @@ class Recorder:
     _gaps: Gaps
     _graph: StepGraph
     _home: folder.RunFolder | None = None
+    _begun: dict[str, Any] = field(default_factory=dict)
     _starts: list[int] = field(default_factory=list)
     _began: int = 0
     _ended: int = 0
@@ -182,6 +181,11 @@ class Recorder:
         conclude_left()
         if _recording:
             raise ToolError("steps are recorded already in this process", "one recording runs at a time: end it first")
+        values = {
+            "workload": self.label, "command": [self.label], "iter_start": self.window.first,
+            "iter_stop": self.window.count - 1, "profiler": {"name": "tensorflow", "version": self._tf.__version__},
+        }  # fmt: skip
+        self._begun = run_record.new_record(values, {})
         self._home = folder.make_folder(self.output, self.label, self.force)
         _recording.append(self)
         self._graph.install(self._home.path / "probe")
@@ -261,41 +265,24 @@ class Recorder:
             csv.writer(out, lineterminator="\n").writerows([("step", "start_ns", "kind"), *rows])
 
     def _record(self, home: Path, failed: bool) -> dict[str, Any]:
-        versions = {"tensorflow": self._tf.__version__, "keras": getattr(self._tf.keras, "__version__", None)}
+        """Write probe.json, and return run.json."""
         gpus = self._gpus()
         window = None
         if len(self._bounds) == 2:
             first, last = self.window.first, len(self._starts) - 1
             window = {"first_step": first, "last_step": last, "start_ns": self._bounds[0],
                       "stop_ns": self._bounds[1], "reason": REASON}  # fmt: skip
-        record = {
-            "schema": SCHEMA, "tcprobe": __version__, "workload": self.label, "command": [self.label],
-            "cwd": str(Path.cwd()), "profiler": {"name": "tensorflow", "version": self._tf.__version__},
-            "started": datetime.now(UTC).isoformat(timespec="seconds"), "wall_ns": self._ended,
-            "exit_code": 1 if failed else 0, "profiler_exit_code": None, "partial": failed, "interrupted": False,
-            "signals": [],
-            "environment": environment.recorded(os.environ, {}), **environment.host_facts(),
-            "python": platform.python_version(), **versions, "precision": self._precision(), "xla": None,
-            "iter_start": self.window.first, "iter_stop": self.window.count - 1, "gpu_used": bool(gpus), "gpus": gpus,
-            "peak_gpu_memory_bytes": self._peak(gpus), "window": window, "gaps": self._gaps.gaps, "target_gpu": None,
-            "step_range": None, "with_xspace": None, "key_node": None, "notes": self._gaps.notes,
+        steps = {"count": len(self._starts), "period": None, "functions": self._graph.names(), "basis": "marked"}
+        probe = {
+            "schema": run_record.SCHEMA, "gpus": gpus, "gpu_used": bool(gpus), "window": window,
+            "peak_gpu_memory_bytes": self._peak(gpus), "notes": self._gaps.notes, "pid": os.getpid(),
+            "python": platform.python_version(), "tensorflow": self._tf.__version__,
+            "keras": getattr(self._tf.keras, "__version__", None), "finished": not failed, "gaps": self._gaps.gaps,
+            "steps": steps,
         }  # fmt: skip
-        probe = {key: record[key] for key in ("schema", "gpus", "gpu_used", "window", "peak_gpu_memory_bytes", "notes")}
-        probe |= {
-            "pid": os.getpid(),
-            "python": sys.version.split()[0],
-            **versions,
-            "finished": not failed,
-            "gaps": self._gaps.gaps,
-        }
-        probe["steps"] = {
-            "count": len(self._starts),
-            "period": None,
-            "functions": self._graph.names(),
-            "basis": "marked",
-        }
         (home / "probe" / "probe.json").write_text(json.dumps(probe, indent=1) + "\n", encoding="utf-8")
-        return record
+        begun = self._begun | {"precision": self._precision()}
+        return run_record.finish(begun, Ended(int(failed), self._ended), Collected(), probe, wraps=False)
 
     def _gpus(self) -> list[dict[str, Any]]:
         found = []

@@ -13,7 +13,7 @@ from tcprobe.readers.arrays import distinct_rows
 from tcprobe.readers.dlprof.layout import SIMPLE_OP
 from tcprobe.readers.dlprof.report import Report, coalesce
 from tcprobe.readers.dlprof.shapes import dtype_of, first_shape, shapes_of
-from tcprobe.readers.limits import NAMELESS
+from tcprobe.readers.rows import named_kernels
 from tcprobe.schema.columns import FloatArray, IntArray, Names, Table
 from tcprobe.schema.tables import KERNELS, LAUNCH_CONFIGS, LAUNCHES, OP_DETAILS
 
@@ -91,19 +91,13 @@ def read_rows(report: Report) -> Rows:
         launch_ns=report.numbers("api call start ns"),
         which=which,
         device=device,
-        kernel=_named(coalesce(long_name, short_name)),
+        kernel=named_kernels(coalesce(long_name, short_name)),
         op_id=op_id,
         config_id=config_id,
         uses_tc=distinct.flags("uses tc"),
         ops=ops,
         configs=configs,
     )
-
-
-def _named(kernel: Names) -> Names:
-    if (kernel.ids >= 0).all():
-        return kernel
-    return coalesce(kernel, Names(np.zeros(len(kernel), np.int32), [NAMELESS]))
 
 
 def op_labels(name: Names, direction: Names) -> list[str | None]:

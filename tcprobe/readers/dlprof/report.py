@@ -112,7 +112,9 @@ class Report:
         try:
             parsed = [parse_number(text) for text in column.names]
         except ValueError as error:
-            raise self._bad(name, f"'{str(error)[:40]}' where a number of 0 or more was expected") from error
+            wrong = (column.ids if rows is None else column.ids[rows]) == column.names.index(str(error))
+            found = f"{self._row(wrong)} holds '{str(error)[:40]}' where a number of 0 or more was expected"
+            raise self._bad(name, found) from error
         values = np.array([np.nan if v is None else v for v in parsed] + [np.nan], dtype=np.float64)[column.ids]
         return values if rows is None else values[rows]
 
@@ -126,10 +128,9 @@ class Report:
         if isinstance(held, np.ndarray) and held.dtype == np.int64:
             return held.view(np.int64)
         values = self.numbers(name)
-        odd = np.flatnonzero(~(values == np.floor(values)))
-        if len(odd):
-            row = odd[0] if self.first is None else self.first[odd[0]]
-            raise self._bad(name, f"row {int(row) + 1} of the data holds no whole number")
+        odd = values != np.floor(values)
+        if odd.any():
+            raise self._bad(name, f"{self._row(odd)} holds no whole number")
         return values.astype(np.int64)
 
     def flags(self, name: str) -> NDArray[np.int8]:
@@ -138,6 +139,11 @@ class Report:
         codes = [{"yes": 1, "no": 0, "true": 1, "false": 0}.get(text.lower(), -1) for text in column.names]
         values = np.array([*codes, -1], dtype=np.int8)[column.ids]
         return values if rows is None else values[rows]
+
+    def _row(self, wrong: NDArray[np.bool_]) -> str:
+        """Return where the first of these rows stands in the file."""
+        row = int(wrong.argmax())
+        return f"row {(row if self.first is None else int(self.first[row])) + 1} of the data"
 
     def _bad(self, name: str, found: str) -> WrongFormat:
         hint = "the file is damaged or was edited; take DLProf's own output"

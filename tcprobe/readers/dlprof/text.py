@@ -178,7 +178,7 @@ def _json_table(path: Path, held: dict[str, Any]) -> Report:
     title, rows = next(iter(held.items()), ("", None))
     layout = by_title(title)
     if layout is None or not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise WrongFormat(path, f"'{title[:40]}' is no list of rows of a DLProf report", _DAMAGED)
+        raise WrongFormat(path, f"{title[:40]!r} is no list of rows of a DLProf report", _DAMAGED)
     names = list(dict.fromkeys(name for row in rows for name in row))
     columns = [canonical(name) for name in names]
     if rows:

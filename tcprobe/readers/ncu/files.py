@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import gzip
-import zlib
-from io import BytesIO
 from pathlib import Path
 from typing import Final
 
-from tcprobe.foreign import SQLITE, below, encoding_of, head
-from tcprobe.readers.ncu.lines import GZIP, NAMED, SAYS, SAYS_MARKS, header_of
+from tcprobe.foreign import below, head
+from tcprobe.readers.ncu.lines import NAMED, SAYS, SAYS_MARKS, header_of
 from tcprobe.readers.ncu.refusals import REPORT
+from tcprobe.readers.rows import start_of
 
 PEEK: Final = 1 << 16  # a header of 4,000 metrics has 150 KB, and begins with the columns that tell it
 LONG_PEEK: Final = 1 << 24  # of a file that the user names: a program may print much before the first row
@@ -36,19 +34,7 @@ def _is_report(path: Path) -> bool:
 
 
 def _has_header(path: Path, size: int, said: bool = False) -> bool:
-    if head(path, len(SQLITE)) == SQLITE:  # megabytes of a database are not decoded
-        return False
-    start = head(path, size) or b""
-    if start.startswith(GZIP):
-        start = _unpacked(start, size)
-    text = start.decode(encoding_of(start), errors="replace").lstrip("\ufeff")
+    text = start_of(path, size)
     if not any(mark in text for mark in (NAMED, *(SAYS_MARKS if said else ()))):  # 16 MB of others' are not split
         return False
     return any(header_of(line) or (said and SAYS.match(line)) for line in text.splitlines())
-
-
-def _unpacked(start: bytes, size: int) -> bytes:
-    try:
-        return gzip.GzipFile(fileobj=BytesIO(start)).read1(size)
-    except (OSError, EOFError, zlib.error):
-        return b""

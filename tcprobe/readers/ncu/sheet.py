@@ -15,7 +15,7 @@ from tcprobe.errors import WrongFormat
 from tcprobe.readers.arrays import distinct_rows
 from tcprobe.readers.ncu.lines import Header, Lines
 from tcprobe.readers.ncu.units import NS, base_unit
-from tcprobe.readers.rows import columns_of, names_of, numbers_of
+from tcprobe.readers.rows import columns_of, names_of, numbers_of, rows_as_text, triples_of
 from tcprobe.schema.columns import FloatArray, IntArray, Names, merge_names
 
 if TYPE_CHECKING:
@@ -34,7 +34,6 @@ LABELS: Final = {
 }
 """Metrics by what page details calls them, in sections since 2019.5; others keep their label."""
 LEAST_UNSCALED: Final = 1000.0
-MOST_SIZE: Final = 1 << 31  # of a grid or block
 MOST_METRICS: Final = 20_000  # ncu offers a few thousand
 MOST_CELLS: Final = 500_000_000
 _NO_METRIC: Final = frozenset({*WHO, "Process Name", "Host Name", "Kernel Time", "Context", "Stream"})
@@ -81,10 +80,8 @@ class Sheet:
         """Return grids or blocks as x,y,z, from their column or, before 2023, from the metrics of page raw."""
         texts = self.texts(f"{what.title()} Size")
         if (texts.ids >= 0).any():
-            read = [",".join(_SIZE.findall(text)) for text in texts.names]
-            again = Names.of([text if text.count(",") == 2 else None for text in (*read, "")])
-            return again.take(texts.ids)
-        return _rows_as_text([self.metric(f"launch__{what}_dim_{axis}") for axis in "xyz"], ",")
+            return triples_of(texts)
+        return rows_as_text([self.metric(f"launch__{what}_dim_{axis}") for axis in "xyz"], ",")
 
     def devices(self) -> FloatArray:
         """Return CUDA ordinals, NaN where not known."""
@@ -99,16 +96,7 @@ class Sheet:
             again = Names.of([text if _CAPABILITY.fullmatch(text) else None for text in (*texts.names, "")])
             return again.take(texts.ids)
         parts = [self.metric(f"device__attribute_compute_capability_{part}") for part in ("major", "minor")]
-        return _rows_as_text(parts, ".")
-
-
-def _rows_as_text(columns: Sequence[FloatArray], between: str) -> Names:
-    """Join whole numbers row by row; NA where one is missing."""
-    numbers = np.nan_to_num(np.stack(columns, axis=1), nan=-1.0)
-    whole = np.where((numbers >= 0) & (numbers < MOST_SIZE) & (numbers == np.floor(numbers)), numbers, -1).astype(int)
-    first, which = distinct_rows(*whole.T)
-    texts = [between.join(map(str, row)) if min(row) >= 0 else None for row in whole[first].tolist()]
-    return Names.of(texts).take(which)
+        return rows_as_text(parts, ".")
 
 
 def read_sheet(path: Path) -> Sheet:
@@ -121,10 +109,11 @@ def read_sheet(path: Path) -> Sheet:
     """
     lines = Lines(path)
     tables: list[_Wide | _Long] = []
-    for header, rows in lines.batches():
+    for header, numbers, rows in lines.batches():
         if not tables or tables[-1].header is not header:
             tables.append((_Long if header.long else _Wide)(path, header))
         if rows:
+            tables[-1].lines = numbers
             tables[-1].add(rows)
     return _joined([table.sheet() for table in tables], tuple(lines.said))
 
@@ -135,11 +124,7 @@ class _Table:
     def __init__(self, path: Path, header: Header) -> None:
         self.path, self.header = path, header
         self.who: list[dict[str, Names]] = []
-
-    def frame(self, rows: Sequence[str], columns: Sequence[str]) -> dict[str, pd.Series[str]]:
-        """Return columns of rows as texts; of two with one name the first."""
-        found = columns_of(self.path, rows, self.header.names, columns)
-        return {name: texts.fillna("") for name, texts in found.items()}
+        self.lines: list[int] = []  # of the rows that are added
 
     def all_who(self) -> dict[str, Names]:
         """Return the texts of all rows added."""
@@ -161,7 +146,8 @@ class _Table:
     def _check_decimals(self, texts: pd.Series[str]) -> None:
         wrong = texts[texts.str.fullmatch(_DECIMAL_COMMA).to_numpy(np.bool_)]
         if len(wrong):
-            found = f"holds the number '{wrong.iloc[0][:40]}': its decimal sign is a comma"
+            line = self.lines[int(wrong.index[0])]
+            found = f"line {line} holds the number '{wrong.iloc[0][:40]}': its decimal sign is a comma"
             raise WrongFormat(self.path, found, "run ncu with LC_ALL=C before it, which writes 1234.5")
 
 
@@ -177,7 +163,7 @@ class _Wide(_Table):
 
     def add(self, rows: Sequence[str]) -> None:
         """Add launches; the first batch holds the row of units."""
-        frame = self.frame(rows, [*self.known, *self.metrics])
+        frame = columns_of(self.path, rows, self.header.names, [*self.known, *self.metrics])
         if self.units is None:
             has_units = not frame["ID"].iloc[0].strip()
             self.units = {name: frame[name].iloc[0].strip() if has_units else "" for name in self.metrics}
@@ -211,7 +197,7 @@ class _Long(_Table):
 
     def add(self, rows: Sequence[str]) -> None:
         """Add rows."""
-        frame = self.frame(rows, [*self.known, "Metric Value"])
+        frame = columns_of(self.path, rows, self.header.names, [*self.known, "Metric Value"])
         self.who.append({name: names_of(frame[name]) for name in self.known})
         united = frame["Metric Unit"].str.strip() != "" if "Metric Unit" in frame else frame["ID"] != frame["ID"]
         values = np.empty(len(united))

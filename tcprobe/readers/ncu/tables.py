@@ -13,7 +13,7 @@ from tcprobe.readers.arrays import distinct_rows
 from tcprobe.readers.limits import MOST_DEVICES
 from tcprobe.readers.ncu.sheet import DURATION, GPU_NAME, Sheet
 from tcprobe.readers.ncu.units import NS
-from tcprobe.readers.rows import kernels_of
+from tcprobe.readers.rows import named_kernels
 from tcprobe.schema.columns import FloatArray, IntArray, Names, Table, Value, concatenate
 from tcprobe.schema.tables import DEVICES, KERNEL_COUNTERS, KERNELS
 
@@ -60,7 +60,7 @@ class Launched:
         device = np.nan_to_num(sheet.devices(), nan=-1).astype(np.int64)
         device[device >= MOST_DEVICES] = -1
         names = sheet.texts("Kernel Name")
-        kernel = kernels_of(names)
+        kernel = named_kernels(names)
         grid, block = sheet.sizes("grid"), sheet.sizes("block")
         first, config = distinct_rows(device, kernel.ids, grid.ids, block.ids)
         return cls(sheet, device, kernel, grid, block, durations(sheet), first, config)

@@ -9,15 +9,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from tcprobe.readers.rows import TO_NS
+
 NS: Final = "ns"
-_TO_NS: Final = {
-    **dict.fromkeys(("nsecond", "nanosecond", "ns"), 1.0),
-    **dict.fromkeys(("usecond", "microsecond", "us", "µs", "μs"), 1e3),
-    **dict.fromkeys(("msecond", "millisecond", "ms"), 1e6),
-    **dict.fromkeys(("second", "sec", "s"), 1e9),
-    **dict.fromkeys(("minute", "min"), 60e9),
-    **dict.fromkeys(("hour", "h"), 3600e9),
-}
 _PREFIXES: Final = {"K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
 _PREFIXED: Final = re.compile(r"([KMGTPE])((?:byte|bit|[Hh]z|inst|cycle|sector|request|warp|thread|block)s?)")
 
@@ -32,15 +26,15 @@ def base_unit(unit: str) -> tuple[float, str]:
     factor, name = _side(above)
     if not slash:
         return factor, name
-    if below in _TO_NS:
-        return factor * 1e9 / _TO_NS[below], f"{name}/second"
+    if below in TO_NS:
+        return factor * 1e9 / TO_NS[below], f"{name}/second"
     divisor, per = _side(below)
     return factor / divisor, f"{name}/{per}"
 
 
 def _side(unit: str) -> tuple[float, str]:
-    if unit in _TO_NS:
-        return _TO_NS[unit], NS
+    if unit in TO_NS:
+        return TO_NS[unit], NS
     if found := _PREFIXED.fullmatch(unit):
         return _PREFIXES[found[1]], "hz" if found[2] == "Hz" else found[2]
     return 1.0, "hz" if unit == "Hz" else unit

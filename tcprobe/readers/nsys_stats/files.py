@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from tcprobe.foreign import SQLITE, below, encoding_of, head
+from tcprobe.foreign import below, head
 from tcprobe.readers.nsys_stats.layout import header_of, processing_of
+from tcprobe.readers.rows import start_of
 
 PEEK: Final = 1 << 14
 LONG_PEEK: Final = 1 << 20  # of a file that the user names: the program may have printed much before
@@ -57,8 +58,4 @@ def scan(path: Path) -> list[Path]:
 
 
 def _is_report(path: Path, size: int) -> bool:
-    if head(path, len(SQLITE)) == SQLITE:  # megabytes of a database are not decoded
-        return False
-    start = head(path, size) or b""
-    text = start.decode(encoding_of(start), errors="replace")
-    return any(header_of(line) or processing_of(line) for line in text.splitlines())
+    return any(header_of(line) or processing_of(line) for line in start_of(path, size).splitlines())

@@ -23,9 +23,6 @@ _PROCESSING: Final = re.compile(
 _SKIPPED: Final = re.compile(r"SKIPPED: (.*)")
 _BEHIND: Final = "]... "  # of a report that goes to a command, the header stands on the same line
 _SEPARATORS: Final = ",\t;"
-_NS: Final = {"ns": 1.0, "nsec": 1.0, "us": 1e3, "usec": 1e3, "μs": 1e3, "µs": 1e3, "ms": 1e6, "msec": 1e6}
-TO_NS: Final = {**_NS, "s": 1e9, "sec": 1e9}
-"""Units of time by what a header calls them, in ns."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -10,16 +9,14 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from tcprobe.errors import WrongFormat
-from tcprobe.foreign import encoding_of, read
 from tcprobe.readers.nsys_stats.files import named
-from tcprobe.readers.nsys_stats.layout import TO_NS, Header, header_of, processing_of, skipped
-from tcprobe.readers.rows import columns_of, names_of, numbers_of
+from tcprobe.readers.nsys_stats.layout import Header, header_of, processing_of, skipped
+from tcprobe.readers.rows import TO_NS, columns_of, lines_of, names_of, numbers_of, whole_row
 from tcprobe.schema.columns import FloatArray, Names
 
 if TYPE_CHECKING:
     import pandas as pd
 
-MOST: Final = 1 << 30  # of bytes; a trace of a million kernels has 250 MB
 COARSEST_NS: Final = 1000.0  # a digit of times that are rounded more says nothing of kernels
 MOST_DIGITS: Final = 18  # of a float behind its point
 _AGAIN: Final = "run nsys stats again, without --timeunit and with --format csv, and wait until it has ended"
@@ -33,7 +30,7 @@ class Sheet:
     Attributes:
         path: its file.
         header: its columns.
-        rows: its rows as text.
+        lines, rows: its rows, the lines where they begin and their text.
         arguments: of the report: base, mangled, nvtx-name.
         coarse_ns: what the last digit of its coarsest time stands for.
     """
@@ -41,6 +38,7 @@ class Sheet:
     path: Path
     header: Header
     arguments: str
+    lines: list[int] = field(default_factory=list)
     rows: list[str] = field(default_factory=list)
     coarse_ns: float = 1.0
     _texts: dict[str, pd.Series[str]] = field(default_factory=dict)
@@ -51,15 +49,14 @@ class Sheet:
         Raises:
             WrongFormat: a row has more or fewer cells than the header.
         """
-        if self.rows and self.rows[-1].count('"') % 2:
-            raise WrongFormat(self.path, "ends within a quoted cell: it is cut off", _AGAIN)
-        width = len(self.header.names)
-        for row in self.rows:
-            if (cells := _cells(row, self.header.separator)) != width:
-                found = f"holds a row of {cells} cells where its header has {width}: '{row[:60]}'"
-                raise WrongFormat(self.path, found, f"the file is damaged or cut off: {_AGAIN}")
+        lines = zip(self.lines, self.rows, strict=True)
+        cells, separator = range(len(self.header.names), len(self.header.names) + 1), self.header.separator
+        self.lines, self.rows = [], []
+        for number, line in lines:
+            self.lines.append(number)
+            self.rows.append(whole_row(self.path, line, number, lines, cells, _AGAIN, separator))
         wanted = [name for name in names if name in self.header.names]
-        self._texts = columns_of(self.path, self.rows, self.header.names, wanted, self.header.separator)
+        self._texts = columns_of(self.path, self.rows, self.header.names, wanted, separator)
 
     def names(self, name: str) -> Names:
         """Return a column of texts."""
@@ -77,8 +74,9 @@ class Sheet:
         values = numbers_of(texts)
         wrong = np.isnan(values) if needed else np.isnan(values) & ~texts.isin(_NOTHING).to_numpy()
         if wrong.any():
-            text = str(texts.iloc[int(np.flatnonzero(wrong)[0])])[:40]
-            found = f"holds '{text}' where a number is expected (column {name})"
+            row = int(np.flatnonzero(wrong)[0])
+            text = f"line {self.lines[row]} holds '{str(texts.iloc[row])[:40]}'"
+            found = f"{text} where a number is expected (column {name})"
             raise WrongFormat(self.path, found, f"give the file as nsys wrote it: {_AGAIN}")
         return values
 
@@ -128,36 +126,26 @@ def read_printed(path: Path) -> Printed:
     Raises:
         InputError: the file cannot be read, or was saved by another program.
     """
-    data = read(path, MOST)
-    text = data.decode(encoding_of(data[:4]), errors="replace").removeprefix("\ufeff")
     sheets: list[Sheet] = []
     sources, left = dict[str, None](), dict[str, None]()
-    sheet, arguments = None, named(path).arguments
-    for line in text.splitlines():
-        if not line or (sheet is not None and (line[:1].isdigit() or line.startswith('"'))):
-            if line and sheet is not None:
+    sheet, arguments, line = None, named(path).arguments, "\n"
+    with lines_of(path, _AGAIN) as lines:
+        for number, line in lines:
+            if sheet is not None and (line[:1].isdigit() or line.startswith('"')):
+                sheet.lines.append(number)
                 sheet.rows.append(line)
-            continue
-        sheet = None  # what follows a line that is no row belongs to another report
-        if (processing := processing_of(line)) is not None:
-            sources[processing.source], arguments = None, processing.arguments
-        if (header := header_of(line)) is not None:
-            sheet = Sheet(path, _checked(path, header), arguments)
-            sheets.append(sheet)
-        elif (why := skipped(line)) is not None:
-            left[why] = None
-    return Printed(tuple(sheets), tuple(sources), tuple(left), not text or text.endswith("\n"))
-
-
-def _cells(row: str, separator: str) -> int:
-    """Return how many cells a row has; most have one quoted cell at most, the last."""
-    before, quote, rest = row.partition('"')
-    if not quote or rest.find('"') == len(rest) - 1:
-        return before.count(separator) + 1
-    try:
-        return len(next(csv.reader([row], delimiter=separator)))
-    except csv.Error:
-        return 0
+                continue
+            if not line.strip("\r\n"):
+                continue
+            sheet = None  # what follows a line that is no row belongs to another report
+            if (processing := processing_of(line)) is not None:
+                sources[processing.source], arguments = None, processing.arguments
+            if (header := header_of(line)) is not None:
+                sheet = Sheet(path, _checked(path, header), arguments)
+                sheets.append(sheet)
+            elif (why := skipped(line)) is not None:
+                left[why] = None
+    return Printed(tuple(sheets), tuple(sources), tuple(left), line.endswith("\n"))
 
 
 def _checked(path: Path, header: Header) -> Header:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tcprobe.readers.arrays import distinct_rows
 from tcprobe.readers.limits import MOST_DEVICES
 from tcprobe.readers.nsys_stats.sheet import Sheet
-from tcprobe.readers.rows import kernels_of
+from tcprobe.readers.rows import named_kernels, rows_as_text, triples_of
 from tcprobe.schema.columns import FloatArray, IntArray, Names, Table, Value
 from tcprobe.schema.tables import DEVICES, KERNELS, LAUNCH_CONFIGS, LAUNCHES, MEMORY_OPS
 
@@ -28,7 +28,6 @@ _WAYS: Final = {
     **dict.fromkeys(("DtoD", "Device-to-Device"), "MemcpyD2D"),
     **dict.fromkeys(("PtoP", "Peer-to-Peer"), "MemcpyP2P"),
 }
-_NUMBER: Final = re.compile(r"\d{1,10}", re.ASCII)
 
 
 def trace_tables(sheet: Sheet) -> list[Table]:
@@ -47,7 +46,7 @@ def trace_tables(sheet: Sheet) -> list[Table]:
     configs, config_id = _configs(sheet, kernels)
     launches = {
         **{name: values[kernels] for name, values in common.items()},
-        "kernel": kernels_of(names).take(kernels),
+        "kernel": named_kernels(names).take(kernels),
         "op_id": np.full(len(kernels), -1),
         "config_id": config_id,
         "correlation_id": sheet.numbers("corrid")[kernels],
@@ -112,8 +111,8 @@ def _configs(sheet: Sheet, kernels: IntArray) -> tuple[Table, IntArray]:
         "registers": _known(registers),
         "static_shared_bytes": _known(static) if _exact(sheet, "stcsmem") else np.full(len(first), np.nan),
         "dynamic_shared_bytes": _known(dynamic) if _exact(sheet, "dymsmem") else np.full(len(first), np.nan),
-        "grid": _joined(sizes[:3]),
-        "block": _joined(sizes[3:]),
+        "grid": rows_as_text(sizes[:3], ","),
+        "block": rows_as_text(sizes[3:], ","),
     }
     return Table(LAUNCH_CONFIGS, table), which
 
@@ -130,11 +129,6 @@ def _possible(values: FloatArray) -> FloatArray:
 
 def _known(values: FloatArray) -> FloatArray:
     return np.where(values < 0, np.nan, values)
-
-
-def _joined(sizes: list[FloatArray]) -> Names:
-    rows = zip(*(size.astype(np.int64).tolist() for size in sizes), strict=True)
-    return Names.of([None if min(row) < 0 else ",".join(map(str, row)) for row in rows])
 
 
 def _sizes(sheet: Sheet, duration: FloatArray) -> FloatArray:
@@ -159,7 +153,7 @@ def kernels_table(sheet: Sheet) -> Table:
         WrongFormat: a row is damaged.
     """
     sheet.parse(SUM)
-    total, names = sheet.times("total time"), kernels_of(sheet.names("name"))
+    total, names = sheet.times("total time"), named_kernels(sheet.names("name"))
     first, kernel = distinct_rows(names.ids)
     least, most = np.full(len(first), np.inf), np.full(len(first), -np.inf)
     np.minimum.at(least, kernel, sheet.times(_either(sheet, "min", "minimum")))
@@ -188,6 +182,4 @@ def _triples(sheet: Sheet, name: str, rows: IntArray) -> Names:
     """Return sizes such as ``900    1    1`` as x,y,z; NA where the report lacks them."""
     if name not in sheet.header.names:
         return Names(np.full(len(rows), -1), [])
-    texts = sheet.names(name)
-    found = [_NUMBER.findall(text) for text in (*texts.names, "")]
-    return Names.of([",".join(sizes) if len(sizes) == 3 else None for sizes in found]).take(texts.ids[rows])
+    return triples_of(sheet.names(name)).take(rows)

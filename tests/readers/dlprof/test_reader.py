@@ -304,7 +304,11 @@ def test_what_is_not_dlprofs_is_left_alone(content: bytes, tmp_path: Path) -> No
         ("Kernel Report\nKernel Name,Total GPU Time (ns)\nk,5\nk2\n", WrongFormat, "row 2 has 1 of 2 cells"),
         ("Kernel Report\nKernel Name,Total GPU Time (ns)\nk,5,6\n", WrongFormat, "3 cells under 2 headings"),
         ('Kernel Report\nKernel Name,Total GPU Time (ns)\n"k,5\n', WrongFormat, "ends inside a quoted cell"),
-        ("Kernel Report\nKernel Name,Total GPU Time (ns)\nk,-5\n", WrongFormat, "'-5' where a number of 0 or more"),
+        (
+            "Kernel Report\nKernel Name,Total GPU Time (ns)\nk,-5\n",
+            WrongFormat,
+            "row 1 of the data holds '-5' where a number",
+        ),
         ("Kernel Report\nKernel Name,Total GPU Time (ns)\nk,1e300\n", WrongFormat, "'1e300' where a number"),
         ("System Config\n", EmptyInput, "a summary without a figure"),
         ("System Config\nGPU Count,1\nrubbish\n", WrongFormat, "line 3 of the summary is 'rubbish'"),

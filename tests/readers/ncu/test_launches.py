@@ -169,7 +169,12 @@ def test_a_quoted_cell_may_hold_a_line_end(read: Read) -> None:
         (make.FILTERED.encode(), EmptyInput, "ncu says 'No kernels were profiled.'", "--target-processes all"),
         (b"==ERROR== The application crashed.\n", EmptyInput, "ncu says 'The application crashed.'", "record again"),
         (b"NVR\0\2\0", WrongFormat, "only ncu reads", "ncu --import x.csv --csv --page raw > x.csv"),
-        (spent("52,576000", make.raw), WrongFormat, "'52,576000': its decimal sign", "LC_ALL=C"),
+        (
+            spent("52,576000", make.raw),
+            WrongFormat,
+            "line 3 holds the number '52,576000': its decimal sign",
+            "LC_ALL=C",
+        ),
         (spent("1.234,50", make.details), WrongFormat, "'1.234,50'", "LC_ALL=C"),
     ],
     ids=lambda value: "" if isinstance(value, bytes | type) else str(value)[:30],

@@ -144,11 +144,11 @@ def test_times_in_other_units(tmp_path: Path) -> None:
     ("text", "said"),
     [
         (make.kernels().replace(",", ";"), "separates its cells by ';'"),
-        (make.kernels().replace("9000,3", '"9000,5",3'), "holds '9000,5' where a number is expected"),
+        (make.kernels().replace("9000,3", '"9000,5",3'), "line 2 holds '9000,5' where a number is expected"),
         (make.kernels().replace("Time (ns)", "Time (fortnights)"), "no unit of time"),
         (make.kernels().replace("9000,3", "-9000,3"), "no clock shows"),
         (make.trace()[:-80], "cells where its header has 21"),
-        (make.trace().replace(",7,ampere", ",7,x,ampere"), "of 22 cells where its header has 21"),
+        (make.trace().replace(",7,ampere", ",7,x,ampere"), "row in line 3 has 22 cells where its header has 21"),
         (make.kernels()[:-20], "ends within a quoted cell"),
     ],
 )

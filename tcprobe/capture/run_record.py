@@ -20,7 +20,7 @@ FROM_PROBE: Final = ("gpu_used", "gpus", "peak_gpu_memory_bytes", "window", "gap
 
 
 def begin(request: CaptureRequest, launch: Launch, asked: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the record of a run about to start: complete except for its end, and marked as partial.
+    """Return the record of a command about to start; see `new_record`.
 
     Args:
         request: what to capture.
@@ -30,35 +30,44 @@ def begin(request: CaptureRequest, launch: Launch, asked: Mapping[str, Any]) -> 
     """
     holds = environment.ask_interpreter(request.python, request.launcher)
     module = ("-m",) if request.target.kind == "module" else ()
-    return {
-        "schema": SCHEMA,
-        "tcprobe": __version__,
-        "workload": asked["workload"],
+    values = {
+        **asked,
         "command": [*module, request.target.name, *request.target.args],
-        "cwd": str(Path.cwd()),
         "profiler": {"name": asked["profiler"], "version": launch.profiler_version},
-        "started": datetime.now(UTC).isoformat(timespec="seconds"),
-        "wall_ns": None,
-        "exit_code": None,
-        "profiler_exit_code": None,
-        "partial": True,
-        "interrupted": False,
-        "signals": [],
-        "environment": environment.recorded(os.environ, launch.environment),
-        **environment.host_facts(),
         "python": holds.python,
         "tensorflow": holds.tensorflow,
         "keras": holds.keras,
-        "precision": asked["precision"],
-        "xla": asked["xla"],
         "iter_start": request.iter_start,
         "iter_stop": request.iter_stop,
-        **dict.fromkeys(FROM_PROBE),
-        "target_gpu": asked["target_gpu"],
-        "step_range": asked["step_range"],
-        "with_xspace": None,
-        "key_node": asked["key_node"],
+    }
+    return new_record(values, launch.environment)
+
+
+def new_record(values: Mapping[str, Any], chosen: Mapping[str, str]) -> dict[str, Any]:
+    """Return the record of a run that begins now: complete except for its end, and marked as partial.
+
+    Args:
+        values: by key what only the caller knows; what is not among them is null.
+        chosen: variables that are set for the workload besides those of this process.
+    """
+    return {
+        "schema": SCHEMA,
+        "tcprobe": __version__,
+        "workload": None,
+        "command": None,
+        "cwd": str(Path.cwd()),
+        "profiler": None,
+        "started": datetime.now(UTC).isoformat(timespec="seconds"),
+        **dict.fromkeys(("wall_ns", "exit_code", "profiler_exit_code")),
+        "partial": True,
+        "interrupted": False,
+        "signals": [],
+        "environment": environment.recorded(os.environ, chosen),
+        **environment.host_facts(),
+        **dict.fromkeys(("python", "tensorflow", "keras", "precision", "xla", "iter_start", "iter_stop")),
+        **dict.fromkeys((*FROM_PROBE, "target_gpu", "step_range", "with_xspace", "key_node")),
         "notes": [],
+        **values,
     }
 
 
@@ -68,7 +77,7 @@ def finish(
     """Return the record with how the run ended, what the probe saw and what the capture found.
 
     Args:
-        record: what `begin` returned.
+        record: what `begin` or `new_record` returned.
         ended: how the command ended.
         collected: what the profiler wrote.
         probe: probe.json; empty if there is none.

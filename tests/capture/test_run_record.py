@@ -6,7 +6,7 @@ import pytest
 
 from tcprobe.capture.base import Collected
 from tcprobe.capture.process import Ended
-from tcprobe.flows.run_record import finish
+from tcprobe.capture.run_record import finish
 
 
 @pytest.mark.parametrize(
