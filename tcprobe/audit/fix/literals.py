@@ -142,8 +142,12 @@ class Numbers:
 
     @cached_property
     def _elsewhere(self) -> list[tuple[ast.expr, set[int]]]:
-        """The numbers that stand, or come about, anywhere but in the arguments of layers."""
-        own = {argument.node for argument in self._arguments.values() if _is_plain(argument.node)}
+        """The numbers that stand, or come about, anywhere but in the arguments of layers and the names for these."""
+        own: set[ast.AST] = {argument.node for argument in self._arguments.values() if _is_plain(argument.node)}
+        for name, uses in self._names.items():
+            loads = [use for use in uses if isinstance(use.ctx, ast.Load)]
+            if loads and own.issuperset(loads) and isinstance(value := self._assigned(name), ast.Constant):
+                own.update((value, *uses))
         layers = {call.node for call in self._layers}
         found, todo = list[tuple[ast.expr, set[int]]](), [*ast.iter_child_nodes(self._source.tree)]
         for node in todo:

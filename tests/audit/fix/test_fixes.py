@@ -88,6 +88,14 @@ def test_findings_of_one_literal_share_a_fix() -> None:
     }
 
 
+def test_a_name_that_only_sizes_have_is_nothing_else_that_its_number_stands_for() -> None:
+    text = sequential("Dense(UNITS)", "Dense(63)", "Dense(64)").replace("m =", "UNITS = 63\nm =")
+    mended = whole(text).mended
+    assert "UNITS = 64" in mended and "63" not in mended
+    other = whole(f"{text}print(UNITS)\n").mended
+    assert "UNITS = 63" in other and "Dense(63)" in other  # whether that one is the same size nobody can tell
+
+
 def test_one_literal_cannot_become_two_numbers_and_nobody_changes_what_was_not_asked_for() -> None:
     source = parse_source("N = 63\n" + sequential("Dense(N)", "Dense(N)", "Dense(16)"), "/model.py")
     (model,) = read_model(source, 4096)
