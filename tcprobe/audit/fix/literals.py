@@ -83,7 +83,7 @@ class Numbers:
         """
         numbers = {want: self.number(want) for want in wants}
         places, known = {want.place for want in numbers}, {size for size in sizes if size > 1}
-        for name in {number.name for number in numbers.values() if number.name is not None}:
+        for name in dict.fromkeys(number.name for number in numbers.values() if number.name is not None):
             uses = (self._source.place(use) for use in self._names[name] if isinstance(use.ctx, ast.Load))
             if not places.issuperset(uses):
                 raise NotCertain(say("used_otherwise", number=name))

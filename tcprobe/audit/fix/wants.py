@@ -50,7 +50,7 @@ class Want(NamedTuple):
 class Wants(NamedTuple):
     """Arguments that must change together, and every size that does, also those of what layers take."""
 
-    arguments: frozenset[Want]
+    arguments: tuple[Want, ...]
     sizes: frozenset[int]
 
 
@@ -89,7 +89,7 @@ def wants_of(finding: Finding, step: Step, steps: Sequence[Step]) -> Wants:
                 todo.append((other, replace(own, layer=x.name)))
     if not wanted:
         raise NotCertain(say("set_elsewhere"))
-    return Wants(frozenset(wanted), frozenset(sizes))
+    return Wants(tuple(wanted), frozenset(sizes))
 
 
 def output_of(layer: Layer) -> str | None:
@@ -102,7 +102,7 @@ def _linked(step: Step, change: LinkedChange) -> tuple[LinkedChange, ...]:
     linked = step.link(change.layer, change.dimension, change.old, change.new)
     if linked.reason is not None:
         raise NotCertain(linked.reason)
-    outputs = {c.layer for c in linked.changes if c.dimension in OUTPUTS and c.layer in step.sizes.layers}
+    outputs = [c.layer for c in linked.changes if c.dimension in OUTPUTS and c.layer in step.sizes.layers]
     fed = {c.layer for c in linked.changes if c.dimension in INPUTS}
     _check_products(step, _check_between(step, outputs, fed), {c.old for c in linked.changes})
     return linked.changes

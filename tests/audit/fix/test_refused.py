@@ -316,6 +316,34 @@ def test_what_follows_is_the_reason(name: str) -> None:
     assert {r.kind for r in reasons if isinstance(r, Statement)} == {"linked_unknown"}
 
 
+@pytest.mark.parametrize(
+    ("text", "first"),
+    [
+        (
+            "a = [layers.Conv1D(60 + 3, 1)(s), layers.Dense(60 + 3)(s)]\n"
+            "a += [layers.Embedding(9, 60 + 3)(keras.Input((10,)))]\ny = layers.Dense(64)(layers.Add()(a))\n",
+            {"filters", "units", "output_dim"},
+        ),
+        (
+            "".join(f"N{i} = 63\nprint(N{i})\n" for i in range(6))
+            + f"a = [{', '.join(f'layers.Dense(N{i})(v)' for i in range(6))}]\ny = layers.Dense(64)(layers.Add()(a))\n",
+            {"N0"},
+        ),
+        (
+            "a = [layers.Dense(63)(v) for _ in range(6)]\ny = [layers.Dense(64)(layers.Add()(a)), *a]\n",
+            {f"dense_{i}" if i else "dense" for i in range(6)},
+        ),
+    ],
+)
+def test_the_reason_is_the_same_each_time(text: str, first: set[str]) -> None:
+    """It is the finding's own where several changes cannot be made, else the first."""
+    findings = [f for f in whole(HEAD + INPUTS + text + END).findings if f.size == 63 and f.why is not None]
+    reasons = [f.why.get("reason") for f in findings if f.why is not None]
+    values = [value for reason in reasons if isinstance(reason, Statement) for _, value in reason.fields]
+    assert set(values) == first
+    assert len(first) == 1 or values == [v for f in findings for v in (f.dimension, f.layer) if v in first]
+
+
 @pytest.mark.parametrize("name", UNFIXED)
 def test_no_fix_of_what_is_neither_a_number_in_the_call_nor_a_name(name: str) -> None:
     audited = whole((FOLDER / f"{name}.before").read_text(encoding="utf-8"))
