@@ -21,7 +21,7 @@ from tcprobe.source.doubts import Doubts
 from tcprobe.source.imports import MOST_BYTES, file_of
 from tcprobe.source.names import DottedNames
 from tcprobe.source.reexports import LONGEST_SOURCE, Reexports
-from tcprobe.source.values import Known, Literal_, LiteralUse, same
+from tcprobe.source.values import Known, same
 from tcprobe.source.walk import Walk
 
 if TYPE_CHECKING:
@@ -193,7 +193,7 @@ class Source:
         return found.at(node) if found else None
 
     def alternatives(self, node: ast.expr) -> tuple[Known, ...]:
-        """Return every value that the file shows an expression to have, each with the literals that it rests on.
+        """Return every value that the file shows an expression to have.
 
         One per iteration of a loop over constants, per call of the function around it, per branch, per entry of a
         dictionary whose key is not known. There may be others where `why_open` says so. At most 64; none beyond.
@@ -206,11 +206,6 @@ class Source:
         As ``units comes from a function argument``.
         """
         return self.readings.why_open(node)
-
-    def literal(self, node: ast.Constant) -> Known:
-        """Return a number, a text or None that stands in the file."""
-        place = self.place(node)
-        return Known(node.value, (LiteralUse(Literal_(place, self.segment(place), node.value), "value"),), node)
 
     def calls(self) -> tuple[Call, ...]:
         """Return every call with a canonical name, in the order of their places."""

@@ -1,4 +1,4 @@
-"""Constants with their provenance: a value, and the literals of the source that it rests on."""
+"""Constants: a value, and why it may be another one."""
 
 from __future__ import annotations
 
@@ -6,42 +6,15 @@ import ast
 import operator
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal, TypeAlias
-
-from tcprobe.schema.place import Place
+from typing import Any, Final, TypeAlias
 
 Choices: TypeAlias = frozenset[tuple[int, int]]
 """Which way was taken at each of several points, by their numbers."""
-Role = Literal["value", "factor", "element", "other"]
 
 LARGEST_NUMBER: Final = 2**63  # a size past it is no size, and arithmetic on such numbers may never end
 LONGEST_TEXT: Final = 100_000  # characters that formatting makes
 LONGEST_RESULT: Final = 1_024  # elements of a tuple, characters of a string that arithmetic makes
 MOST_LEAVES: Final = 10_000  # constants in a tuple; `x = (x, x)` in 60 lines has more than there are atoms on Earth
-MOST_LITERALS: Final = 64  # that arithmetic rests on; a chain of thousands of sums is no size
-
-
-@dataclass(frozen=True, slots=True)
-class Literal_:  # noqa: N801  (`Literal` is typing's)
-    """One literal of the source: where it stands, its text, its value."""
-
-    place: Place
-    text: str
-    value: Any
-
-
-@dataclass(frozen=True, slots=True)
-class LiteralUse:
-    """A literal and what it is to a value that rests on it.
-
-    Attributes:
-        literal: the literal.
-        role: ``value`` where it is the value itself, ``factor`` where the value is a product and it is one factor,
-            ``element`` where the value is a tuple and it is in it, ``other`` of any other arithmetic.
-    """
-
-    literal: Literal_
-    role: Role
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,22 +39,22 @@ class Known:
 
     Attributes:
         value: int, float, str, bool, None, or a tuple of these (a list counts as a tuple).
-        literals: the literals that it rests on, each with its role; empty where it rests on none (``len`` of a list).
         expression: the expression that was asked for.
-        elements: of a tuple, each with its own provenance; empty otherwise.
+        elements: of a tuple; empty otherwise.
         doubts: why it may be another value.
         options: all that it may be, itself among them, each under the choices that lead to it; empty where nobody
             can tell, or it is this one.
         leaves: how many constants are in it, those of tuples within tuples counted as often as they stand there.
+        abroad: whether it rests on a constant of another file.
     """
 
     value: Any
-    literals: tuple[LiteralUse, ...]
     expression: ast.expr
     elements: tuple[Known, ...] = ()
     doubts: tuple[Doubt, ...] = ()
     options: tuple[tuple[Known, Choices], ...] = ()
     leaves: int = 1
+    abroad: bool = False
 
     def at(self, expression: ast.expr) -> Known:
         """Return the same value as that of another expression."""
@@ -101,24 +74,22 @@ def _doubts(parts: Iterable[Known]) -> tuple[Doubt, ...]:
     return tuple(dict.fromkeys(doubt for part in parts for doubt in part.doubts))
 
 
-def as_role(uses: Iterable[LiteralUse], role: Role) -> tuple[LiteralUse, ...]:
-    """Return the uses under another role, each literal once."""
-    return tuple(dict.fromkeys(use if use.role == role else replace(use, role=role) for use in uses))
+def _abroad(parts: Iterable[Known]) -> bool:
+    return any(part.abroad for part in parts)
 
 
 def tuple_of(items: Iterable[Known], expression: ast.expr) -> Known:
     """Return the tuple of known values."""
     elements = tuple(items)
-    uses = as_role((use for item in elements for use in item.literals), "element")
     whole = tuple(item.value for item in elements)
-    return Known(whole, uses, expression, elements, _doubts(elements), leaves=sum(item.leaves for item in elements))
+    leaves = sum(item.leaves for item in elements)
+    return Known(whole, expression, elements, _doubts(elements), leaves=leaves, abroad=_abroad(elements))
 
 
 def derived(value: Any, parts: Iterable[Known], expression: ast.expr) -> Known:
     """Return a value that some arithmetic made of others."""
     whole = tuple(parts)
-    uses = as_role((use for part in whole for use in part.literals), "other")
-    return Known(value, uses, expression, (), _doubts(whole))
+    return Known(value, expression, (), _doubts(whole), abroad=_abroad(whole))
 
 
 _BINARY: Final[dict[type[ast.operator], Callable[[Any, Any], Any]]] = {
@@ -161,14 +132,10 @@ def binary(op: ast.operator, left: Known, right: Known, expression: ast.expr) ->
     if not _small(op, a, b):
         return None
     value = _apply(_BINARY.get(type(op)), a, b)
-    if value is _FAILED or len(left.literals) + len(right.literals) > (
-        LONGEST_RESULT if isinstance(value, tuple) else MOST_LITERALS
-    ):
+    if value is _FAILED:
         return None
     if isinstance(value, tuple):
         return _joined(op, left, right, expression)
-    if isinstance(op, ast.Mult) and not isinstance(value, str):
-        return Known(value, (*_factors(left), *_factors(right)), expression, (), _doubts((left, right)))
     return derived(value, (left, right), expression)
 
 
@@ -198,15 +165,14 @@ def item(of: Known, index: Known | int | slice, expression: ast.expr) -> Known |
 
 
 def same(values: list[Known], expression: ast.expr) -> Known | None:
-    """Return the one value that all are, resting on the literals of all; None where they differ or are none."""
+    """Return the one value that all are, with the doubts about each; None where they differ or are none."""
     if not values or any(not identical(v.value, values[0].value) for v in values):
         return None
     if len(values) == 1:
         return values[0]
-    uses = tuple(dict.fromkeys(use for v in values for use in v.literals))
     rows = zip(*(v.elements for v in values), strict=False)
     elements = tuple(e for row in rows if (e := same(list(row), expression)) is not None)
-    return Known(values[0].value, uses, expression, elements, _doubts(values))
+    return Known(values[0].value, expression, elements, _doubts(values), abroad=_abroad(values))
 
 
 def identical(a: Any, b: Any) -> bool:
@@ -251,7 +217,3 @@ def _joined(op: ast.operator, left: Known, right: Known, expression: ast.expr) -
         return tuple_of((*left.elements, *right.elements), expression)
     of, times = (left, right) if isinstance(left.value, tuple) else (right, left)
     return tuple_of(of.elements * times.value, expression) if isinstance(times.value, int) else None
-
-
-def _factors(of: Known) -> tuple[LiteralUse, ...]:
-    return tuple(replace(use, role="factor") if use.role in ("value", "factor") else use for use in of.literals)

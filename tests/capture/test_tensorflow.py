@@ -44,7 +44,7 @@ def test_the_probe_gets_its_orders(request_: CaptureRequest) -> None:
     source, config = (Path(word) for word in launch.argv[1:])
     assert launch.argv[0] == sys.executable
     assert (source / "__main__.py").is_file()
-    assert not list(source.rglob("__pycache__"))
+    assert not list(source.rglob("*.pyc"))
     orders = json.loads(config.read_text())
     assert orders["target"] == ["script", "train.py"]
     assert orders["argv"] == ["--epochs", "3"]

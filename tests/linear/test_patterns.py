@@ -26,6 +26,7 @@ ONLY_WHEN_RUN = {
     "tcprobe.probe.core.lines: generated": "the probe's own orders",
     "tcprobe.probe.core.metrics: text": "what a user asks for: it runs on lines of 4,096 characters at most",
     "tcprobe.report.run.headline: f'^{name}\\\\b'": "names of frameworks",
+    "tcprobe.audit.fix.literals: f'\\\\b{re.escape(name)}\\\\b'": "a name, escaped",
     "tcprobe.source.reexports: f'^(?:async def|def|class) {re.escape(name)}\\\\b'": "a name, escaped",
 }
 """Calls whose pattern is not known before they run: where it comes from."""

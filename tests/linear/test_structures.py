@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import cProfile
+import pstats
 from pathlib import Path
 from random import Random
 
@@ -21,6 +23,7 @@ from tcprobe.readers.protobuf import DamagedError
 from tcprobe.readers.run_folder.phases import MOST_PHASES, read_phases
 from tcprobe.schema.tables import KERNELS, OPS
 from tests.analysis import builders as b
+from tests.audit.fix.fixes.whole import whole
 
 
 def module(dots: int) -> Module:
@@ -79,3 +82,13 @@ def test_says_which_names_were_cut() -> None:
         "1 name(s) of kernels are longer than any known: their class is told from the beginning",
         "1 path(s) of ops are deeper than 200 scopes: their layers are told from the outer ones",
     ]
+
+
+def test_fixes_of_four_times_the_layers_take_four_times_the_calls() -> None:
+    calls = []
+    for count in (2, 60, 240):
+        text = f"import keras\nm = keras.Sequential([keras.Input((64,)), {'keras.layers.Dense(63), ' * count}])\n"
+        with cProfile.Profile() as profile:
+            whole(text)
+        calls.append(pstats.Stats(profile).total_calls)  # type: ignore[attr-defined]
+    assert calls[2] < 4.5 * calls[1]

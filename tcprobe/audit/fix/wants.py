@@ -164,15 +164,23 @@ def _takes_state(layer: Layer) -> bool:
 
 def _check_products(step: Step, changed: AbstractSet[str], sizes: set[int]) -> None:
     """See that no product of the user's own works on what changes: its other operand would have to fit."""
-    for product in step.model.products:
-        layer = step.sizes.layers.get(product.layer or "")
-        known = {size for shape in product.record.input_shapes for size in shape or ()}
-        works = sizes & known or not changed.isdisjoint(product.inputs_from)
-        if works and (layer is None or class_of(layer.class_name).products == "none"):
-            raise NotCertain(say("linked_unknown", layer=product.op))
+    for op, known, taken in _own_products(step):
+        if not sizes.isdisjoint(known) or not changed.isdisjoint(taken):
+            raise NotCertain(say("linked_unknown", layer=op))
     for unknown in step.model.not_judged:
         if unknown.kind == "product":
             raise NotCertain(say("linked_unknown", layer=unknown.name))
+
+
+@lru_cache(maxsize=16)
+def _own_products(step: Step) -> list[tuple[str, set[int | None], tuple[str, ...]]]:
+    """Return the op, the sizes and the layers before it of each product that is no layer's own arithmetic."""
+    layers = step.sizes.layers
+    return [
+        (product.op, {size for shape in product.record.input_shapes for size in shape or ()}, product.inputs_from)
+        for product in step.model.products
+        if (layer := layers.get(product.layer or "")) is None or class_of(layer.class_name).products == "none"
+    ]
 
 
 @lru_cache(maxsize=16)

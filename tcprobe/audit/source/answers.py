@@ -85,8 +85,7 @@ class Answers:
     def _doubts(self, known: Known, value: SourceValue, node: ast.expr) -> list[Doubt]:
         """Return the doubts about a constant; about a list as well what the syntax tells against the whole."""
         own = None if isinstance(value, Known) else self.state.source.doubts.of_part(node)
-        path = self.state.source.path
-        abroad = [_ABROAD] if any(use.literal.place.file != path for use in known.literals) else []
+        abroad = [_ABROAD] if known.abroad else []
         return [*known.doubts, *([own] if own is not None else []), *abroad]
 
     def _why_none(self, value: SourceValue, node: ast.expr) -> str:

@@ -80,7 +80,9 @@ class Expressions:
         told = node.value is None or isinstance(node.value, int | float | str)
         if isinstance(node.value, int) and node.value > LARGEST_NUMBER:
             return Unknown("is a number that is too large for a size")
-        return self._state.here.literal(node) if told else Unknown("is no number or text")
+        if not told:
+            return Unknown("is no number or text")
+        return Known(node.value, node, abroad=self._state.here is not self._state.source)
 
     def _name(self, node: ast.Name) -> SourceValue:
         found = self._state.env.find(node.id)
@@ -252,7 +254,7 @@ class Expressions:
                 return Unknown("is a formatted text")
             parts.append(str(found.value))
         text = "".join(parts)
-        return Known(text, (), node, (), (_TEXT,)) if len(text) <= LONGEST_TEXT else Unknown("is a formatted text")
+        return Known(text, node, (), (_TEXT,)) if len(text) <= LONGEST_TEXT else Unknown("is a formatted text")
 
 
 _KINDS: Final[dict[type[ast.expr], Callable[[Expressions, Any], SourceValue]]] = {

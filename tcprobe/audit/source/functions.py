@@ -8,6 +8,7 @@ from typing import Final
 
 from tcprobe.audit.source.state import Interpreter, State
 from tcprobe.audit.source.values.kinds import (
+    NOTHING,
     Arguments,
     Entries,
     Env,
@@ -23,7 +24,7 @@ from tcprobe.audit.source.values.parts import marked
 from tcprobe.audit.source.values.several import doubted, one_of
 from tcprobe.source.enclosing import all_parameters
 from tcprobe.source.names import PASSED
-from tcprobe.source.values import Doubt, Known
+from tcprobe.source.values import Doubt
 
 MOST_DEEP: Final = 24
 
@@ -60,7 +61,7 @@ class Functions:
                 returned.append(self._interpreter.value(routine.node.body))
             else:
                 self._interpreter.run(routine.node.body)
-        return one_of(returned) if returned else Known(None, (), ast.Constant(None))
+        return one_of(returned) if returned else NOTHING
 
     def _handed(self, routine: Routine, given: Arguments) -> dict[str, SourceValue]:
         """Return a function's parameters by name, as a call binds them."""

@@ -245,37 +245,6 @@ def test_alternatives(text: str, values: list[Any]) -> None:
     assert [known.value for known in source.alternatives(node)] == values
 
 
-def roles(text: str) -> list[tuple[str, str]]:
-    source, node = asked(text)
-    known = source.known(node)
-    assert known is not None
-    return [(use.literal.text, use.role) for use in known.literals]
-
-
-def test_the_roles_of_literals() -> None:
-    assert roles("N = 63\nf(N)") == [("63", "value")]
-    assert roles("N = 63\nf(7 * 7 * N)") == [("7", "factor"), ("7", "factor"), ("63", "factor")]
-    assert roles("N = 63\nf(N + 1)") == [("63", "other"), ("1", "other")]
-    assert roles("N = 63\nf(2 * (N + 1))") == [("2", "factor"), ("63", "other"), ("1", "other")]
-    assert roles("f((7, 0x3F))") == [("7", "element"), ("0x3F", "element")]
-    assert roles("f(int(63))") == [("63", "value")]
-    assert roles("f(len((1, 2)))") == [("1", "other"), ("2", "other")]
-
-
-def test_elements_keep_their_own_literals() -> None:
-    source, node = asked("N = 63\nf((7, 7, N))")
-    known = source.known(node)
-    assert known is not None
-    assert [[use.literal.text for use in e.literals] for e in known.elements] == [["7"], ["7"], ["63"]]
-    assert known.elements[2].literals[0].role == "value"
-
-
-def test_each_alternative_has_its_own_literals() -> None:
-    source, node = asked("S = {'good': 64, 'bad': 63}\nf(49 * S[x])")
-    found = {k.value: [u.literal.text for u in k.literals] for k in source.alternatives(node)}
-    assert found == {3136: ["49", "64"], 3087: ["49", "63"]}
-
-
 numbers = st.one_of(st.integers(-100, 100), st.floats(-100, 100, allow_nan=False).map(lambda x: round(x, 3)))
 
 

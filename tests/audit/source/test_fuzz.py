@@ -35,9 +35,6 @@ def read_all(text: str) -> None:
     for call in (source.call_of(node) for node in ast.walk(source.tree) if isinstance(node, ast.Call)):
         for argument in call.arguments.values():
             assert argument.known is None or source.why_open(argument.node) is None
-            for known in source.alternatives(argument.node):
-                for use in known.literals:
-                    assert source.segment(use.literal.place) == use.literal.text
     read_model(source)
 
 

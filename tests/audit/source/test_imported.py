@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 
 import pytest
@@ -251,3 +252,14 @@ def test_a_shape_is_given_to_inputs_that_another_file_makes(tmp_path: Path) -> N
     (model,) = read_model(read_source(folder / "train.py", None, shapes))
     assert model.layers[0].input_shapes == ((None, 784),)
     assert model.answered == ("net",)
+
+
+def test_what_rests_on_a_constant_of_another_file_is_not_decided_by_this_one(tmp_path: Path) -> None:
+    resting = ["N", "-N", "2 * N", "(3, N)", "[3, N][1]", "max(7, N)", "63 if x else N", "range(N)[7]", "SIZES[1]"]
+    train = "from config import N, SIZES\n" + "\n".join(f"f({text})" for text in (*resting, "63"))
+    folder = tree(tmp_path, train=train, config="N = 63\nSIZES = [7, 9 * 7]\n")
+    source = read_source(folder / "train.py", str(folder))
+    nodes = [node.args[0] for node in ast.walk(source.tree) if isinstance(node, ast.Call) and node.func.id == "f"]
+    assert all(source.alternatives(node) for node in nodes)
+    assert [source.why_open(node) for node in nodes] == [*["comes from another file"] * len(resting), None]
+    assert [known is not None and known.value for known in map(source.known, nodes)] == [*[False] * len(resting), 63]

@@ -73,5 +73,5 @@ def applied(name: str, parts: tuple[Known, ...], node: ast.Call) -> Known | None
         return None
     if isinstance(value, tuple):
         whole = derived(value, parts, node)
-        return tuple_of([Known(v, whole.literals, node, (), whole.doubts) for v in value], node)
+        return tuple_of([Known(v, node, (), whole.doubts, abroad=whole.abroad) for v in value], node)
     return derived(value, parts, node) if isinstance(value, int | float) and abs(value) < 2.0**63 else None

@@ -115,7 +115,7 @@ class Entries:
     Attributes:
         entries: its values by their keys.
         open: why it may hold something else.
-        keys: the keys that the file writes, with the literals that they rest on.
+        keys: the keys that the file writes, with the doubts about them.
         guess: what it may be instead; None where it is this one.
     """
 
@@ -360,11 +360,11 @@ SourceValue: TypeAlias = (
 Keywords: TypeAlias = dict[str, SourceValue]
 Option: TypeAlias = tuple[SourceValue, Choices]
 NO_CHOICE: Final[Choices] = frozenset()
-NOTHING = Known(None, (), ast.Constant(None))
+NOTHING = Known(None, ast.Constant(None))
 BATCH: Final = Unknown("is the batch, which is not known")
 """The dimension of a tensor that is the batch: itself, not what is computed with it."""
 
 
 def known_constant(value: Any, node: ast.expr | None = None) -> Known:
-    """Return a constant that rests on no literal."""
-    return Known(value, (), node or ast.Constant(value))
+    """Return a constant that stands in no file."""
+    return Known(value, node or ast.Constant(value))

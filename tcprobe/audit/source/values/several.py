@@ -241,5 +241,5 @@ def shaken(value: SourceValue, reason: str) -> None:
 
 
 def differ(a: Known, b: Known) -> bool:
-    """Return whether two constants are different, or rest on different literals."""
-    return not identical(a.value, b.value) or a.literals != b.literals or a.doubts != b.doubts or a.options != b.options
+    """Return whether two constants are different, or not as sure."""
+    return not identical(a.value, b.value) or a.abroad is not b.abroad or a.doubts != b.doubts or a.options != b.options
