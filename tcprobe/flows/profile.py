@@ -192,7 +192,7 @@ def profile(
             outcome = ProfileOutcome(final, code, ended.interrupted, cut=ended.cut)
             outcome = _measured(_report(final, options, outcome), collected)
         finally:
-            folder.set_modes(final, home.rights)
+            folder.set_modes(final / "tables", home.rights)  # all else has them since it was sealed
             if outcome is None:
                 say(f"run folder kept: {final}")
     return replace(outcome, failure=full or outcome.failure)
