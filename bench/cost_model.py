@@ -22,8 +22,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bench import public
 from bench.public import DEFAULT, Measured, Predicted, Sets, accuracy, samples
-from tcprobe.cost.dtype import compute_units_of
 from tcprobe.cost.predict import Target, op_cost, padding
+from tcprobe.cost.tiles import compute_units_of
 from tcprobe.cost.works import task_of
 from tcprobe.hardware import find_gpu
 

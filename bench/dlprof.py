@@ -48,8 +48,8 @@ READERS: Final = {
     "pandas": PANDAS.replace("{hidden}", HIDDEN),
     **({"pandas, pyarrow": PANDAS.replace("{hidden}", "")} if find_spec("pyarrow") else {}),
     "tcprobe": TIMED.format(
-        imports="import pandas\nfrom tcprobe.readers.dlprof import csv, profile",
-        read="profile = csv.read(csv.finds(path))",
+        imports="import pandas, tcprobe.readers.dlprof.profile\nfrom tcprobe.readers.dlprof.reader import CSV",
+        read="profile = CSV.read(CSV.finds(path))",
     ),
 }
 

@@ -2,7 +2,7 @@
 
     python bench/fit.py kernels [SAMPLES] > tcprobe/cost/rates.json      # of serving stacks and benchmarks
     python bench/fit.py framework FOLDER > tcprobe/cost/rates.json       # of a framework, beside those
-    python bench/fit.py winograd FOLDER                                  # entries of tcprobe/cost/winograd.py
+    python bench/fit.py winograd FOLDER                                  # entries of tcprobe/cost/spread.py
 
 `public.py` says what lies in the folders, and which sizes are fitted: seeded shares. Each exits 2 without its samples.
 
@@ -29,27 +29,28 @@ import re
 import sys
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, replace
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from msgspec.structs import replace
+
+from tcprobe.schema.records import as_dict
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bench import public
 from bench.public import SEED, Predicted, in_train
-from tcprobe.calibration.store import KEY
+from tcprobe.calibration.files import KEY
 from tcprobe.cost.alignment import product_level
 from tcprobe.cost.constants import FORMAT, VERSION, Constants, Rate, RateFamily
-from tcprobe.cost.dtype import compute_units_of
-from tcprobe.cost.fit import FEWEST_FOR_ALL, START, Sample, fit, fit_limits, fit_rate, launch_told_apart
+from tcprobe.cost.fit import FEW, FEWEST_FOR_ALL, Sample, by_family, fit, fit_family, fit_rate, launch_told_apart
 from tcprobe.cost.measured import Measurement
 from tcprobe.cost.plan import plan_of
 from tcprobe.cost.predict import Target, op_cost
-from tcprobe.cost.shipped import inferred_rate
-from tcprobe.cost.tiles import Chip, Work
-from tcprobe.cost.winograd import logs_of
+from tcprobe.cost.shipped import inferred
+from tcprobe.cost.spread import logs_of
+from tcprobe.cost.tiles import Work, chip_of, compute_units_of
 from tcprobe.cost.works import task_of
 from tcprobe.gemm.conv import convolution_of
 from tcprobe.hardware import Gpu, find_gpu
@@ -67,6 +68,17 @@ MOVED = ("t0_ns", "emax", "bwf", "fill_k")
 MOVED_IN_TF32 = ("emax", "bwf", "fill_k")  # hardly a product of it is short enough to show a launch
 ROUNDS = 30  # of reweighting, after which least squares have become least absolute errors
 
+START = Rate(
+    0.86, 0.75, 3000.0, 2000.0, 200.0, 2.0, 0.3, 0.7, 5.0,
+    (
+        (256, 128, 1.0), (128, 256, 1.0), (128, 128, 0.95), (256, 64, 0.85), (64, 256, 0.85), (128, 64, 0.75),
+        (64, 128, 0.75), (64, 64, 0.6), (128, 32, 0.45), (32, 128, 0.45), (64, 32, 0.35), (32, 64, 0.35),
+        (16, 64, 0.18),
+    ),
+    (1.0, 1.0, 1.0),
+)  # fmt: skip
+"""Start of a fit without a better one: the tiles of CUTLASS' profiler, less efficient the smaller they are."""
+
 
 def text_of(gpus: list[dict[str, object]]) -> str:
     """Return the text of tcprobe/cost/rates.json, with one innermost list per line."""
@@ -76,7 +88,7 @@ def text_of(gpus: list[dict[str, object]]) -> str:
 
 def body_of(constants: Constants, rows: int) -> dict[str, object]:
     """Return constants as an entry of tcprobe/cost/rates.json: a calibration file, and the number of fitted rows."""
-    return {"format": FORMAT, "version": VERSION, **asdict(constants), KEY: {"rows": rows}}
+    return {"format": FORMAT, "version": VERSION, **as_dict(constants), KEY: {"rows": rows}}
 
 
 def shipped_entries(*kinds: StackKind) -> list[dict[str, object]]:
@@ -144,6 +156,20 @@ def fitted_kernels(rows: list[Measurement], gpu: str, fitted: dict[str, Constant
     return fit(rows, find_gpu(gpu), public.SOURCES[origin], "predicted", start=START, stack=STACKS[origin])
 
 
+def fit_limits(rows: list[Measurement], gpu: Gpu, source: str, of: Constants) -> Constants:
+    """Return the constants of another GPU, `of`, with one factor per limit fitted: compute, memory and launch.
+
+    Args:
+        rows: products measured on `gpu`, aligned GEMMs of the families that `of` has; others are ignored.
+        gpu: the GPU.
+        source: description of the measurements, stored in the constants.
+        of: the other GPU's constants, of the same kind of stack; what was not measured is left out.
+    """
+    measured = by_family(rows, gpu, True)
+    found = {family: fit_family(measured[family], gpu, rate, FEW) for family, rate in of.rates.items()}
+    return Constants(gpu.id, source, "predicted", {f: chip.rate for f, chip in found.items() if chip}, stack=of.stack)
+
+
 class Aligned(NamedTuple):
     """An aligned product of one dtype family."""
 
@@ -187,7 +213,7 @@ def aligned(found: Sequence[Measurement], gpu: Gpu) -> list[Aligned]:
 
 def fitted_framework(train: Sequence[Aligned], gpu: Gpu) -> Constants:
     """Return the constants of a GPU, its launch told apart from its kernels."""
-    half = moved(train, gpu, "tc16", inferred_rate(gpu, "tc16", through="serving"), MOVED)
+    half = moved(train, gpu, "tc16", inferred(gpu, "tc16", through="serving")[0], MOVED)
     assert half is not None, "the set has hundreds of them"
     tf32 = moved(train, gpu, "tf32", half, MOVED_IN_TF32)
     rates: dict[RateFamily, Rate] = {"tc16": launch_told_apart(half)}
@@ -201,18 +227,18 @@ def moved(train: Sequence[Aligned], gpu: Gpu, family: RateFamily, start: Rate, n
     own = [a for a in train if a.family == family]
     if len(own) < FEWEST_FOR_ALL:
         return None
-    chip = Chip(start, own[0].flop_per_s / 1e9, gpu.bandwidth_bytes_per_s / 1e9, gpu.sm, gpu.l2_bytes)
+    chip = chip_of(gpu, start, own[0].flop_per_s)
     return fit_rate(Sample.of([a.work for a in own], [a.row.time_ns for a in own]), chip, names=names)
 
 
 def report(gpu: Gpu, tested: Sequence[Aligned], own: Constants) -> Iterator[str]:
     """Yield a line per dtype family and kind of constants: errors of all and above 0.1 ms, bias, share in the range."""
     for family in own.rates:
-        inferred = replace(own, rates={family: inferred_rate(gpu, family)})
+        as_inferred = replace(own, rates={family: inferred(gpu, family)[0]})
         for kind, target in (
             ("fitted", Target(gpu, constants=own)),
             ("serving", Target(gpu, through="serving")),
-            ("inferred", Target(gpu, constants=inferred)),
+            ("inferred", Target(gpu, constants=as_inferred)),
         ):
             found = []
             for one in (one for one in tested if one.family == family):
@@ -237,8 +263,8 @@ def winograd(folder: Path) -> int:
         found = solved(logs[fits], ratios[fits])
         left = ratios - np.column_stack([np.ones(len(logs)), logs]) @ found
         low, _, high = np.quantile(left[fits], (0.1, 0.5, 0.9))
-        figures = ", ".join(f"{value:.3f}" for value in (np.exp(found[0]), *found[1:]))
-        print(f'    "{gpu}": _Fit({figures}, ({np.exp(low):.2f}, {np.exp(high):.2f})),')
+        level, exponents = f"{np.exp(found[0]):.3f}", ", ".join(f"{value:.3f}" for value in found[1:])
+        print(f'    "{gpu}": _Fit({level}, ({exponents}), ({np.exp(low):.2f}, {np.exp(high):.2f})),')
         test = left[~fits]
         inside = 100 * np.mean((test >= low) & (test <= high))
         error = 100 * np.mean(np.abs(np.exp(-test) - 1))

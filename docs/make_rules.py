@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tcprobe.rules.base import RuleDoc
-from tcprobe.rules.registry import DOCS, RETIRED
+from tcprobe.rules.docs import DOCS
+from tcprobe.rules.docs.base import RuleDoc
+from tcprobe.rules.registry import RETIRED
 
 HEAD = """<!-- fmt: off -->
 # The rules

@@ -53,7 +53,7 @@ def main() -> int:
 
 
 def _run() -> int:
-    from tcprobe.cli.ending.failure import say_failure
+    from tcprobe.cli.ending import say_failure
     from tcprobe.errors import Interrupted, TcprobeError, not_ours
     from tcprobe.visible import say
 
@@ -69,7 +69,7 @@ def _run() -> int:
     except Exception as error:
         if (known := not_ours(error)) is not None:
             return say_failure(known)
-        from tcprobe.cli.ending.crash import report_bug
+        from tcprobe.cli.ending import report_bug
 
         return report_bug(error)
     return 0

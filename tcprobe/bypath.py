@@ -11,30 +11,23 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec import Struct
 
 from tcprobe.errors import ToolError, writing
 
 LONGEST_LINE: Final = 300
 
 
-@dataclass(frozen=True, slots=True)
-class StandalonePackage:
-    """A package that runs on its own: ``python FOLDER orders.json``, where FOLDER is a copy of or link to it.
+class StandalonePackage(Struct, frozen=True):
+    """A package that runs on its own: ``python FOLDER orders.json``, where FOLDER is a copy of or link to it."""
 
-    Attributes:
-        source: its folder in this installation.
-        name: name of FOLDER; it must not shadow a package of the user.
-        title: what messages call it.
-        beside: files of this installation that it reads from FOLDER's parent.
-    """
-
-    source: Path
-    name: str
-    title: str
-    beside: tuple[Path, ...] = ()
+    source: Path  # its folder in this installation
+    name: str  # name of FOLDER; it must not shadow a package of the user
+    title: str  # what messages call it
+    beside: tuple[Path, ...] = ()  # files of this installation that it reads from FOLDER's parent
 
     def command(
         self, python: str, folder: Path, orders: Mapping[str, Any], written: Path, *, link: bool

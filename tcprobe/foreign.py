@@ -15,10 +15,11 @@ import stat
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, BinaryIO, Final, TypeAlias
+
+from msgspec import Struct
 
 from tcprobe.errors import WHAT_HELPS, MissingInput, UnreadableInput, UsageError, WrongFormat, writing
 
@@ -264,17 +265,11 @@ def leads_out(path: Path | str, home: Path | str) -> bool:
     return os.path.commonpath((real, root)) != root
 
 
-@dataclass(frozen=True, slots=True)
-class Below:
-    """What a search found.
+class Below(Struct, frozen=True):
+    """What a search found."""
 
-    Attributes:
-        files: regular files, by path.
-        left: what was left out, and why.
-    """
-
-    files: tuple[Path, ...]
-    left: dict[str, str]
+    files: tuple[Path, ...]  # regular files, by path
+    left: dict[str, str]  # what was left out, and why
 
 
 def below(folder: Path, wanted: Callable[[str], bool]) -> Below:

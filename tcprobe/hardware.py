@@ -12,10 +12,12 @@ from __future__ import annotations
 import csv
 import pkgutil
 import re
-from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import lru_cache
 from typing import Final, Literal, cast
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tcprobe.errors import UsageError
 
@@ -45,54 +47,35 @@ _PEAK_COLUMNS: Final = {
 }
 
 
-@dataclass(frozen=True)
-class Gpu:
-    """One GPU model.
+class Gpu(Struct, frozen=True, dict=True):
+    """One GPU model."""
 
-    Attributes:
-        id: short name, for `--target-gpu` (``a100-sxm-40``).
-        name: marketing name.
-        aliases: other names that drivers report, without the brand.
-        arch: generation in lower case (turing).
-        chip: name of the die (TU104).
-        board: what carries the chip: an SXM module, a PCIe card, one of two cards that NVLink bridges (nvl), a module
-            with a Grace CPU (superchip), a laptop's mainboard (mobile), or the chip of the CPU itself (soc);
-            None where several fit.
-        compute_capability: major, minor.
-        tensor_cores: whether it has any.
-        sm: number of streaming multiprocessors.
-        boost_mhz: boost clock, to which the peaks belong.
-        clocks_mhz: lowest and highest clock that drivers give as the highest, over all that is sold under the name:
-            a laptop's power limit and a Jetson's power mode change it.
-        l2_bytes: size of the second-level cache.
-        memory_bytes: nominal device memory.
-        memory_variants: all nominal sizes that this model was sold with, in bytes.
-        bandwidth_bytes_per_s: peak memory bandwidth.
-        bandwidth_variants: all peak bandwidths that this model was sold with.
-        peaks: dtype -> dense peak in FLOP/s (OP/s for int8), if known.
-        evidence: how the figures were checked.
-        source: where the figures come from.
-    """
-
-    id: str
-    name: str
-    aliases: tuple[str, ...]
-    arch: str
-    chip: str
+    id: str  # short name, for `--target-gpu` (``a100-sxm-40``)
+    name: str  # marketing name
+    aliases: tuple[str, ...]  # other names that drivers report, without the brand
+    arch: str  # generation in lower case (turing)
+    chip: str  # name of the die (TU104)
+    # what carries the chip: an SXM module, a PCIe card, one of two cards that NVLink bridges (nvl), a module with a
+    # Grace CPU (superchip), a laptop's mainboard (mobile), or the chip of the CPU itself (soc); None where several fit
     board: Board | None
-    compute_capability: Capability
-    tensor_cores: bool
-    sm: int
-    boost_mhz: int
+    compute_capability: Capability  # major, minor
+    tensor_cores: bool  # whether it has any
+    sm: int  # number of streaming multiprocessors
+    boost_mhz: int  # boost clock, to which the peaks belong
+    # lowest and highest clock that drivers give as the highest, over all that is sold under the name: a laptop's power
+    # limit and a Jetson's power mode change it
     clocks_mhz: tuple[int, int]
-    l2_bytes: int
-    memory_bytes: int
-    memory_variants: tuple[int, ...]
-    bandwidth_bytes_per_s: float
-    bandwidth_variants: tuple[float, ...]
-    peaks: dict[str, float] = field(hash=False)
-    evidence: str
-    source: str
+    l2_bytes: int  # size of the second-level cache
+    memory_bytes: int  # nominal device memory
+    memory_variants: tuple[int, ...]  # all nominal sizes that this model was sold with, in bytes
+    bandwidth_bytes_per_s: float  # peak memory bandwidth
+    bandwidth_variants: tuple[float, ...]  # all peak bandwidths that this model was sold with
+    peaks: dict[str, float]  # dtype -> dense peak in FLOP/s (OP/s for int8), if known
+    evidence: str  # how the figures were checked
+    source: str  # where the figures come from
+
+    def __hash__(self) -> int:
+        return hash(self.id)
 
     def peak_flop_per_s(self, dtype: str) -> float | None:
         """Return the dense peak for operands of `dtype`; None if the file has no figure.
@@ -231,21 +214,13 @@ SMS_OF_A_SLICE: Final = {"GA100": 14}
 _MEMORY_SLICES: Final = 8  # of an A100 or H100; an A30's four are two each
 
 
-@dataclass(frozen=True, slots=True)
-class Partition:
-    """A part of a GPU, as a name describes it.
+class Partition(Struct, frozen=True):
+    """A part of a GPU, as a name describes it."""
 
-    Attributes:
-        whole: the GPU that is divided.
-        label: what the name says of the part, ``MIG 3g.40gb``; empty if all SMs are shared in time.
-        slices: compute slices of a MIG instance; None if all SMs are shared in time.
-        memory_bytes: its memory.
-    """
-
-    whole: Gpu
-    label: str
-    slices: int | None
-    memory_bytes: int
+    whole: Gpu  # the GPU that is divided
+    label: str  # what the name says of the part, ``MIG 3g.40gb``; empty if all SMs are shared in time
+    slices: int | None  # compute slices of a MIG instance; None if all SMs are shared in time
+    memory_bytes: int  # its memory
 
     def cut(self, sm_count: int | None) -> Gpu | None:
         """Return the part as a GPU of its own, with its share of peaks, bandwidth and cache.

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Final, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tcprobe.hardware import (
     FIRST_WITH_TENSOR_CORES,
@@ -45,43 +47,26 @@ BANDWIDTH_UNTRUE: Final = ("soc",)
 CLOCK_VARIES: Final = ("mobile", "soc")
 
 
-@dataclass(frozen=True, slots=True)
-class Identification:
-    """Which GPU a profile ran on.
+class Identification(Struct, frozen=True):
+    """Which GPU a profile ran on."""
 
-    Attributes:
-        gpu: its row, with the clock that was reported where the clock varies; the part of it that was used; what
-            several rows share if they differ in name and board alone. None if none fits or several differ.
-        name: the reported name, else the row's; None if neither is known.
-        basis: reported (by name), inferred (from its figures), or None.
-        tensor_cores: whether it has Tensor Cores.
-        reason: what decided, or why it is unknown.
-    """
-
+    # its row, with the clock that was reported where the clock varies; the part of it that was used; what several rows
+    # share if they differ in name and board alone. None if none fits or several differ.
     gpu: Gpu | None
-    name: str | None
-    basis: Literal["reported", "inferred"] | None
-    tensor_cores: HasTensorCores
-    reason: str
+    name: str | None  # the reported name, else the row's; None if neither is known
+    basis: Literal["reported", "inferred"] | None  # reported (by name), inferred (from its figures), or None
+    tensor_cores: HasTensorCores  # whether it has Tensor Cores
+    reason: str  # what decided, or why it is unknown
 
 
-@dataclass(frozen=True, slots=True)
-class Figures:
-    """What a source says of a GPU; None where it does not.
+class Figures(Struct, frozen=True):
+    """What a source says of a GPU; None where it does not."""
 
-    Attributes:
-        compute_capability: major, minor.
-        sm: number of streaming multiprocessors.
-        bandwidth: theoretical peak memory bandwidth in bytes/s.
-        memory: memory in bytes as the driver reports it, a little less than the nominal size.
-        clock_mhz: highest clock.
-    """
-
-    compute_capability: Capability | None
-    sm: int | None
-    bandwidth: float | None
-    memory: float | None
-    clock_mhz: float | None
+    compute_capability: Capability | None  # major, minor
+    sm: int | None  # number of streaming multiprocessors
+    bandwidth: float | None  # theoretical peak memory bandwidth in bytes/s
+    memory: float | None  # memory in bytes as the driver reports it, a little less than the nominal size
+    clock_mhz: float | None  # highest clock
 
     def fit(self, gpu: Gpu) -> bool:
         """Say whether a GPU has these figures, as far as they are known."""

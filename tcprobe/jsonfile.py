@@ -5,8 +5,12 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final, TypeAlias, TypeVar
+
+from msgspec import Meta, Struct, convert
+from msgspec.structs import fields
 
 from tcprobe.errors import InputError
 from tcprobe.foreign import read
@@ -18,6 +22,11 @@ DIGITS: Final = len(str(LARGEST))
 _FIGURES: Final = str.maketrans("123456789E", "000000000e")
 _ODD: Final = ("0" * (DIGITS - 1), "0e000", "0e+000")
 """What numbers beyond 64 bits or beyond what is finite hold, read so: 18 digits in a row, or an exponent of three."""
+
+Text: TypeAlias = Annotated[str, Meta(min_length=1)]
+Count: TypeAlias = Annotated[int, Meta(ge=0, lt=2**53)]  # what a float64 holds exactly
+Number: TypeAlias = Annotated[int, Meta(ge=-(2**53), le=2**53)] | Annotated[float, Meta(ge=-(2**53), le=2**53)]
+_Record = TypeVar("_Record", bound=Struct)
 
 
 def parse(text: str, odd: Callable[[str], Any] = lambda _: None) -> Any:
@@ -54,6 +63,39 @@ def read_object(path: Path, within: Path | None = None) -> dict[str, Any]:
     except (InputError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}
+
+
+def record(kind: type[_Record], given: Any) -> _Record | None:
+    """Return a JSON object as a record, each value that is not of its field's type as if it were missing.
+
+    None of what is no object, or lacks a field that has no default.
+    """
+    if not isinstance(given, dict):
+        return None
+    try:
+        return convert(given, kind)
+    except ValueError:  # a wrong value, or half a character
+        pass
+    values = {}
+    for name, key, type_ in _fields(kind):
+        try:
+            values[name] = convert(given[key], type_)
+        except (KeyError, ValueError):
+            continue
+    try:
+        return kind(**values)
+    except TypeError:
+        return None
+
+
+def records(kind: type[_Record], given: Any) -> list[_Record]:
+    """Return the records in a JSON list, without what is none."""
+    return [one for value in given if (one := record(kind, value))] if isinstance(given, list) else []
+
+
+@cache
+def _fields(kind: type[Struct]) -> list[tuple[str, str, Any]]:
+    return [(one.name, one.encode_name, one.type) for one in fields(kind)]
 
 
 def whole(text: str) -> int | None:

@@ -9,17 +9,19 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
+from msgspec.structs import replace
 
 from tcprobe.audit.source.read import parse_source, read_model, read_source
 from tcprobe.audit.trace.traced import TraceRequest, trace
 from tcprobe.cost.predict import Target, op_cost
 from tcprobe.gemm.ops import gemms_of
 from tcprobe.hardware import find_gpu
+from tcprobe.rules.model.sizes import LinkedChange
 from tcprobe.rules.model.step import Step
 from tcprobe.schema.model import Model
 from tests import warm
@@ -273,7 +275,9 @@ def test_a_step_is_the_sum_of_its_products_and_a_saving_what_they_lose(
     # both layers of 4090 made 4096: the same model written with 4096 from the start
     good = [op_cost(p.record, target, dtype, xla) for p in guide(units=4096).products]
     after = sum(cost.ns for cost in good if cost is not None)
-    changes = [c for layer in ("dense_1", "dense_2") for c in step.linked(layer, "units", 4090, 4096)]
+    changes = [
+        c for layer in ("dense_1", "dense_2") for c in step.link(LinkedChange(layer, "units", 4090, 4096)).changes
+    ]
     saved = step.saving(changes)
     assert saved is not None and saved.low <= saved.mid <= saved.high <= step.ns.high
     assert saved.mid == pytest.approx(step.ns.mid - launches - after, abs=1e-6 * step.ns.mid)

@@ -13,6 +13,7 @@ import typer.main
 
 from docs import make_reliability
 from tcprobe.cli.app import application
+from tcprobe.readers import READERS
 from tests.support import ROOT
 
 PAGES = sorted(p.name for p in ROOT.glob("*.md"))
@@ -51,6 +52,13 @@ def test_every_page_is_in_the_source_distribution() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     assert set(PAGES) <= set(project["tool"]["hatch"]["build"]["targets"]["sdist"]["include"])
     assert "(SECURITY.md)" in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_formats_are_listed_as_their_readers_name_them() -> None:
+    *most, last = dict.fromkeys(reader.WHAT for reader in READERS)
+    command = COMMAND.commands["report"].help or ""  # type: ignore[attr-defined]
+    for page in ((ROOT / "README.md").read_text(encoding="utf-8"), DOCS["formats.md"], command):
+        assert f"{', '.join(most)} and {last}." in " ".join(page.replace("`", "").split())
 
 
 def imports() -> list[str]:

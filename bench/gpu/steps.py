@@ -15,8 +15,7 @@ from typing import Any, Final, NamedTuple
 from bench.gpu.cases import Case, batches, plan
 from bench.gpu.machine import Failed, Machine, last_line, run
 from tcprobe.errors import InputError
-from tcprobe.readers.ncu.launches import read_launches
-from tcprobe.readers.ncu.sheet import DURATION
+from tcprobe.readers.ncu.sheet import DURATION, read_sheet
 from workloads.train_gan import SIZES
 
 DRY_BATCH: Final = 4
@@ -148,17 +147,21 @@ def keep_launches(folder: Path) -> None:
     """Write launches.csv: each launch that was counted, with case, kernel and counters; Failed where none was."""
     counted = folder / "ncu.csv"
     try:
-        launches = read_launches(counted)
+        sheet = read_sheet(counted)
     except InputError as error:
         with (folder / "log.txt").open("ab") as log:
             log.write(counted.read_bytes() if counted.exists() else b"")
         raise Failed(f"nothing was counted: {last_line(folder / 'log.txt')}") from error
-    metrics = sorted({name for launch in launches for name in launch.metrics if name.startswith("sm__")})
+    metrics = sorted(name for name in sheet.metrics if name.startswith("sm__"))
+    figures = [(name, sheet.metric(name).tolist()) for name in metrics]
+    spent = sheet.metric(DURATION).tolist()
+    texts = (sheet.texts("Kernel Name"), sheet.sizes("grid"), sheet.sizes("block"))
+    who = zip(ranges(counted, sheet.rows), *(column.tolist() for column in texts), strict=True)
     rows: Iterable[dict[str, Any]] = (
-        {"case": case, "kernel": one.kernel, "grid": one.grid, "block": one.block}
-        | {name: f"{one.metrics[name][0]:.15g}" for name in metrics if name in one.metrics}
-        | {"duration_ns": one.metrics[DURATION][0] if DURATION in one.metrics else ""}
-        for one, case in zip(launches, ranges(counted, len(launches)), strict=True)
+        {"case": case, "kernel": kernel or "", "grid": grid or "", "block": block or ""}
+        | {name: f"{values[row]:.15g}" for name, values in figures if values[row] == values[row]}
+        | {"duration_ns": spent[row] if spent[row] == spent[row] else ""}
+        for row, (case, kernel, grid, block) in enumerate(who)
     )
     write(folder / "launches.csv", (*LAUNCHES, *metrics), rows)
 

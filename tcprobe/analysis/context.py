@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
-from tcprobe.analysis.grouping import distinct_numbers
 from tcprobe.analysis.options import DEFAULT_TARGET, Options
+from tcprobe.grouping import distinct_numbers
 from tcprobe.hardware import Capability, Gpu, HasTensorCores, find_gpu
 from tcprobe.identify import Identification, identify
 from tcprobe.schema.columns import Table, Value
@@ -13,31 +13,19 @@ from tcprobe.schema.profile import Profile
 from tcprobe.schema.tables import DEVICES
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
-    """The GPU that the run used, or would use.
+class Context(Struct, frozen=True):
+    """The GPU that the run used, or would use."""
 
-    Attributes:
-        measured: whether a GPU ran; False judges against the target GPU.
-        gpu: its row in gpus.csv, None where it is not known or several models ran.
-        name: what to call it.
-        compute_capability: of it, None where unknown.
-        tensor_cores: whether it has any; ``unknown`` where several models disagree.
-        nvidia: whether it is NVIDIA's.
-        tf32_allowed: whether float32 may run as TF32; None leaves it to the framework's default.
-        gpu_used: False where the run is known to have used no GPU, None where nobody knows.
-        judged: the GPU that savings are predicted for: the run's own; the target where none ran, or where nothing
-            tells which ran and somebody chose the target; else None.
-    """
-
-    measured: bool
-    gpu: Gpu | None
-    name: str | None
-    compute_capability: Capability | None
-    tensor_cores: HasTensorCores
-    nvidia: bool
-    tf32_allowed: bool | None
-    gpu_used: bool | None = True
+    measured: bool  # whether a GPU ran; False judges against the target GPU
+    gpu: Gpu | None  # its row in gpus.csv, None where it is not known or several models ran
+    name: str | None  # what to call it
+    compute_capability: Capability | None  # of it, None where unknown
+    tensor_cores: HasTensorCores  # whether it has any; ``unknown`` where several models disagree
+    nvidia: bool  # whether it is NVIDIA's
+    tf32_allowed: bool | None  # whether float32 may run as TF32; None leaves it to the framework's default
+    gpu_used: bool | None = True  # False where the run is known to have used no GPU, None where nobody knows
+    # the GPU that savings are predicted for: the run's own; the target where none ran, or where nothing tells which ran
+    # and somebody chose the target; else None
     judged: Gpu | None = None
 
 

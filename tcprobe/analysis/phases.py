@@ -1,8 +1,9 @@
-"""Tell the phases of a run apart: which one the window lies in, what its step multiplies, and what others do."""
+"""Tell the phases of a run apart: which holds the window, what its step multiplies, and which steps end epochs."""
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import Final
 
 import numpy as np
@@ -12,8 +13,13 @@ from tcprobe.probe.constants import SKIPPED_STEPS
 from tcprobe.schema.columns import FloatArray, IntArray, Table
 from tcprobe.schema.op import Part
 from tcprobe.schema.profile import Profile
+from tcprobe.schema.tables import STEP_KINDS
 
 FEWEST: Final = 2  # phases; of a run of one all figures are, and nothing is said of it
+FEWEST_LENGTHS: Final = 5  # known lengths of steps, below which none is typical
+LONG: Final = 3.0  # times the median; at equal distances: a stall of the input is as long, and comes when it likes
+PAUSE: Final = 10.0  # times the median: no step of training varies so much, wherever it stands
+RARE: Final = 0.1  # share of the steps; what is commoner is the run's own way to train, unless at equal distances
 
 
 def phase_rows(phases: Table, steps: IntArray | FloatArray) -> IntArray:
@@ -33,19 +39,17 @@ def steps_by_phase(profile: Profile) -> list[NDArray[np.bool_]]:
     """
     steps, phases = profile.require("steps"), profile.require("phases")
     numbers, warm = steps.numbers("step"), steps.names("kind").among("warm-up")
-    if len(phases) < FEWEST:
-        return [_settled(np.ones(len(steps), np.bool_), warm, numbers)]
-    row = phase_rows(phases, numbers)
-    found = []
-    for each, (first, last) in enumerate(zip(phases.values("first_step"), phases.values("last_step"), strict=True)):
-        mine = (row == each) & (numbers >= int(first or 0) + SKIPPED_STEPS * (each > 0))
-        mine &= (numbers < int(last or 0)) | (each == len(phases) - 1)
-        found.append(_settled(mine, warm, numbers))
-    return found
-
-
-def _settled(mine: NDArray[np.bool_], warm: NDArray[np.bool_], numbers: FloatArray) -> NDArray[np.bool_]:
-    return mine & ~warm if (mine & ~warm).any() else mine & (numbers >= SKIPPED_STEPS)
+    parts = [np.ones(len(steps), np.bool_)]
+    if len(phases) >= FEWEST:
+        row, last = phase_rows(phases, numbers), len(phases) - 1
+        first_steps, last_steps = (phases.numbers(name) for name in ("first_step", "last_step"))
+        parts = [
+            (row == each)
+            & (numbers >= first_steps[each] + SKIPPED_STEPS * (each > 0))
+            & ((numbers < last_steps[each]) | (each == last))
+            for each in range(len(phases))
+        ]
+    return [mine & ~warm if (mine & ~warm).any() else mine & (numbers >= SKIPPED_STEPS) for mine in parts]
 
 
 def in_phase(profile: Profile, steps: IntArray | FloatArray) -> NDArray[np.bool_]:
@@ -60,10 +64,8 @@ def in_phase(profile: Profile, steps: IntArray | FloatArray) -> NDArray[np.bool_
 def window_phase(profile: Profile) -> int | None:
     """Return the row of `phases` that the figures are of; None where the run has but one phase, or none is known."""
     phases = profile.require("phases")
-    if len(phases) < FEWEST:
-        return None
-    known = np.flatnonzero(phases.numbers("in_window") == 1)
-    return int(known[0]) if len(known) else None
+    marked = np.flatnonzero(phases.numbers("in_window") == 1)
+    return int(marked[0]) if len(phases) >= FEWEST and len(marked) else None
 
 
 def with_window_phase(profile: Profile, numbered: bool) -> Profile:
@@ -74,30 +76,25 @@ def with_window_phase(profile: Profile, numbered: bool) -> Profile:
         numbered: whether the iterations have the numbers of the probe's steps; else the window that the probe chose
             tells, and without one nobody knows which phases a profile holds.
     """
-    phases = profile.require("phases")
+    phases, window = profile.require("phases"), profile.metadata.window
     if not len(phases):
         return profile
     first, last = phases.numbers("first_step"), phases.numbers("last_step")
-    low, high = _window(profile, numbered)
+    opened, closed = profiled_steps(profile) or (0, -1)
+    low, high = opened, closed
+    if numbered and window.first is not None and window.last is not None:
+        low, high = window.first, window.last
     held = np.minimum(last, high) - np.maximum(first, low) + 1
     mine = len(phases) - 1 if held.max() <= 0 else int(np.flatnonzero(held == held.max())[-1])
-    opened, closed = _profiled(profile)
     profiled = (np.minimum(last, closed) >= np.maximum(first, opened)).astype(np.float64)
     if closed < opened and len(profile.require("launches")):
         profiled[:] = np.nan
     return profile.with_tables(phases.with_columns(in_window=np.arange(len(phases)) == mine, profiled=profiled))
 
 
-def _window(profile: Profile, numbered: bool) -> tuple[int, int]:
-    window = profile.metadata.window
-    if numbered and window.first is not None and window.last is not None:
-        return window.first, window.last
-    return _profiled(profile)
-
-
-def _profiled(profile: Profile) -> tuple[int, int]:
-    """Return the first and last step that the probe profiled; 0 and -1 where it profiled none."""
-    return _first_and_last(profile.metadata.run.get("window")) or (0, -1)
+def profiled_steps(profile: Profile) -> tuple[int, int] | None:
+    """Return the first and last step that the probe profiled; None where it does not say."""
+    return _first_and_last(profile.metadata.run.get("window"))
 
 
 def session_steps(profile: Profile) -> tuple[int, int] | None:
@@ -107,13 +104,11 @@ def session_steps(profile: Profile) -> tuple[int, int] | None:
 
 
 def _first_and_last(given: object) -> tuple[int, int] | None:
-    bounds = (given.get("first_step"), given.get("last_step")) if isinstance(given, dict) else (None, None)
-    return (bounds[0], bounds[1]) if isinstance(bounds[0], int) and isinstance(bounds[1], int) else None
+    first, last = (given.get("first_step"), given.get("last_step")) if isinstance(given, dict) else (None, None)
+    return (first, last) if isinstance(first, int) and isinstance(last, int) else None
 
 
-def calls_in(phases: Table, row: int) -> dict[int, float | None]:
-    """Return how often a step of a phase calls each part of training, by the number of the part; None if unknown."""
-    return {part.key: part.calls_per_step for part in Part.all_of(phases.values("parts")[row])}
+# --- the graph of a step --------------------------------------------------------------------------------------
 
 
 def graph_of(graph: Table, phases: Table, row: int) -> Table:
@@ -122,16 +117,21 @@ def graph_of(graph: Table, phases: Table, row: int) -> Table:
     An op of no known part counts as recorded. What all make together is at least what is known, where of one nobody
     knows how often it runs.
     """
-    everywhere = {part for each in range(len(phases)) for part in calls_in(phases, each)}
-    mine = calls_in(phases, row)
+    each_phase = [{part.key: part.calls_per_step for part in Part.all_of(text)} for text in phases.values("parts")]
+    everywhere = {key for parts in each_phase for key in parts}
     calls, repeats = graph.numbers("calls_per_step").copy(), graph.numbers("repeats")
-    for op, (part, told) in enumerate(zip(graph.values("part"), graph.values("calls_in_phases"), strict=True)):
-        if len(each := _counts(told)) == len(phases):
+    for op, (part, counts) in enumerate(zip(graph.values("part"), graph.values("calls_in_phases"), strict=True)):
+        if len(each := _counts(counts)) == len(phases):
             calls[op] = _executions(each[row], float(repeats[op]), float(calls[op]))
         elif isinstance(part, int) and part in everywhere:
-            calls[op] = _executions(mine.get(part, 0.0), float(repeats[op]), float(calls[op]))
+            calls[op] = _executions(each_phase[row].get(part, 0.0), float(repeats[op]), float(calls[op]))
     unsure = np.where(np.isnan(calls), 1.0, graph.numbers("at_least"))
     return of_a_step(graph.with_columns(calls_per_step=calls, at_least=unsure))
+
+
+def of_a_step(graph: Table) -> Table:
+    """Return the ops that a step runs: without those of parts of training that it does not call."""
+    return graph.take(~(graph.numbers("calls_per_step") == 0))
 
 
 def is_recorded(phases: Table, row: int) -> bool:
@@ -158,6 +158,66 @@ def _executions(calls: float | None, repeats: float, recorded: float) -> float:
     return calls * repeats
 
 
-def of_a_step(graph: Table) -> Table:
-    """Return the ops that a step runs: without those of parts of training that it does not call."""
-    return graph.take(~(graph.numbers("calls_per_step") == 0))
+# --- epochs ---------------------------------------------------------------------------------------------------
+
+
+def steps_with_ends(profile: Profile) -> NDArray[np.bool_]:
+    """Return which rows of `steps` hold an epoch's end, each compared with its phase and kind.
+
+    The kinds differ, for a profiler slows the steps that it records. Warm-up holds none that anybody could tell.
+    """
+    steps = profile.require("steps")
+    numbers, kinds = steps.numbers("step"), steps.names("kind")
+    ends = np.zeros(len(steps), np.bool_)
+    for mine in steps_by_phase(profile):
+        lengths = np.where(mine, steps.numbers("duration_ns"), np.nan)
+        usual = _median(lengths)
+        for kind in STEP_KINDS:
+            alike = mine & kinds.among(kind)
+            enough = np.count_nonzero(~np.isnan(lengths[alike])) >= FEWEST_LENGTHS
+            lengths[alike] /= _median(lengths[alike]) if enough else usual
+        ends |= epoch_ends(numbers, lengths)
+    return ends
+
+
+def epoch_ends(numbers: IntArray, lengths: FloatArray) -> NDArray[np.bool_]:
+    """Return which steps hold an epoch's end, by their lengths alone; never one of steps that take about as long.
+
+    Steps of 10 times the median or more are, where they are rare; and steps of 3 times the median or more, where they
+    lie at equal distances: no step at these places is shorter, and few elsewhere are as long. A step right after a
+    far longer one is slow for its sake (caches, an input that starts anew): it is no pause of its own.
+
+    Args:
+        numbers: of the steps, ascending.
+        lengths: of each; NaN where unknown.
+    """
+    ends = np.zeros(len(numbers), np.bool_)
+    count, usual = np.count_nonzero(~np.isnan(lengths)), _median(lengths)
+    if count < FEWEST_LENGTHS or np.isnan(usual):
+        return ends
+    with np.errstate(invalid="ignore"):
+        long, pause = lengths > LONG * usual, lengths > PAUSE * usual
+        after = np.append(False, long[:-1] & (LONG * lengths[1:] < lengths[:-1]))
+    long, slow, pause = long & ~after, after & pause, pause & ~after
+    if pause.sum() <= max(1.0, RARE * count):
+        ends |= pause
+    if long.sum() > 1:
+        period = _commonest(np.diff(numbers[long]))
+        there = (numbers % period == _commonest(numbers[long] % period)) & ~np.isnan(lengths)
+        enough = (there & long).sum() >= 3 or (there & pause).sum() >= 2
+        if enough and long[there].all() and 2 * there.sum() > long.sum():
+            ends |= there
+    ends[1:] |= slow[1:] & ends[:-1]
+    return ends
+
+
+def _commonest(values: IntArray) -> int:
+    """Return the value that occurs most often, the largest of several."""
+    counts: Counter[int] = Counter(values.tolist())
+    return max(counts, key=lambda value: (counts[value], value))
+
+
+def _median(lengths: FloatArray) -> float:
+    """Return the median of the known lengths; NaN where there is none above 0."""
+    known = lengths[~np.isnan(lengths)]
+    return float(np.median(known)) if len(known) and np.median(known) > 0 else np.nan

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Final
 
 import numpy as np
+from msgspec.structs import replace
 
 from tcprobe.analysis.kernels.rule import is_cut
 from tcprobe.analysis.ops.gemms import uncounted
-from tcprobe.analysis.ops.stacks import MOST_SCOPES
+from tcprobe.analysis.ops.paths import MOST_SCOPES
 from tcprobe.analysis.summary.reported import Reported
 from tcprobe.errors import MeasurementFailed
 from tcprobe.gemm.ops import family_of, gemms_of
@@ -28,7 +28,6 @@ NO_LAUNCHES: Final = "the source records no kernels"
 NOT_USED: Final = "the run used no GPU"
 _UNUSUAL: Final = re.compile(r'-|\b0|[.e"]|true|[0-9]{13}')  # in a list of sizes: 2**40 has 13 digits
 _OF_A_GPU: Final = ("launches", "launch_configs", "op_details", "memory_ops", "kernels", "devices")
-_GPU_FORMATS: Final = ("dlprof", "nsys")
 _HIDES: Final = {"nvidia": "CUDA_VISIBLE_DEVICES", "amd": "ROCR_VISIBLE_DEVICES"}
 """Vendor -> variable that hides the other GPUs; AMD's by the ROCm documentation, GPU isolation techniques (Linux)."""
 
@@ -68,10 +67,8 @@ def without_gpu(profile: Profile) -> Profile:
 
 
 def _used(profile: Profile) -> bool:
-    if profile.metadata.gpu_used is not None:
-        return profile.metadata.gpu_used
-    named = profile.metadata.format.startswith(_GPU_FORMATS)
-    return named or len(profile.require("devices")) > 0
+    used = profile.metadata.gpu_used
+    return len(profile.require("devices")) > 0 if used is None else used
 
 
 def long_name_notes(profile: Profile) -> Iterator[Note]:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import pairwise
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tcprobe.analysis.epochs import FEWEST, LONG, steps_with_ends
 from tcprobe.analysis.iterations import Iterations, is_probed, whole_capture
 from tcprobe.analysis.options import Options
-from tcprobe.analysis.phases import phase_rows
+from tcprobe.analysis.phases import FEWEST_LENGTHS, LONG, phase_rows, profiled_steps, steps_with_ends
 from tcprobe.errors import UsageError
 from tcprobe.probe.constants import SKIPPED_STEPS
-from tcprobe.schema.columns import IntArray
 from tcprobe.schema.kinds import WindowBasis
 from tcprobe.schema.profile import Note, Profile, Window
 
@@ -22,14 +21,13 @@ FEWEST_TO_DETECT: Final = 4  # below, no half of the run is left to compare the 
 LAUNCHES_OFF: Final = 0.10  # autotuning and half-recorded steps change the number of kernels by far more
 TIME_OFF: Final = 0.50  # DLProf's own warning of uneven iterations fires on a tail of 2.5 times the rest
 ENOUGH: Final = 10  # steps in a window
-TUNED: Final = (
-    "autotuning-left-out",
-    "the window leaves out what is before or after autotuning, in iteration {}",
+TUNED: Final = "the window leaves out what is before or after autotuning, in iteration {}"
+STOPPED: Final = "the workload stood still in iteration {}: the window is the longest stretch without"
+EPOCH_END: Final = (
+    "an epoch's end (validation, a checkpoint): the window is the longest stretch of the profiled ones without"
 )
-STOPPED: Final = (
-    "stop-left-out",
-    "the workload stood still in iteration {}: the window is the longest stretch without",
-)
+_Bounds = tuple[int, int]
+"""First and last row of `Iterations`, both included."""
 
 
 def choose_window(
@@ -53,18 +51,40 @@ def choose_window(
         UsageError: a bound lies outside the iterations of the profile.
     """
     _check(found, options)
-    if len(found.numbers) <= 1 and options.iter_start is None and options.iter_stop is None:
+    if options.iter_start is not None or options.iter_stop is not None:
+        bounds = _given(profile, found, options)
+        return _window(profile, found, bounds, "given"), _mixed(profile, found, bounds)
+    if len(found.numbers) <= 1:
         return whole_capture(profile, found), _without_window(profile, found)
-    if options.iter_start is None and options.iter_stop is None:
-        first, last, basis, notes = _chosen(profile, found, tuned)
-        notes += _few(profile, found, first, last)
-    else:
-        first, last = _given(profile, found, options)
-        basis, notes = "given", _mixed(profile, found, first, last)
-    return _window(profile, found, first, last, basis), notes
+    probed = _probed(profile, found)
+    if probed is not None:
+        bounds, notes = _settled(profile, found, probed, tuned)
+        notes += _few(profile, found, bounds, probed)
+        return _window(profile, found, bounds, "profiled by the probe"), notes
+    detected = _detected(profile, found)
+    bounds, notes = _without(detected, tuned), _tuning_left_out(found, detected, tuned)
+    basis: WindowBasis = "detected" if len(found.numbers) >= FEWEST_TO_DETECT else "all steps"
+    return _window(profile, found, bounds, basis), notes + _few(profile, found, bounds, None)
 
 
-def _given(profile: Profile, found: Iterations, options: Options) -> tuple[int, int]:
+def _check(found: Iterations, options: Options) -> None:
+    start, stop = options.iter_start, options.iter_stop
+    for name, value in (("--iter-start", start), ("--iter-stop", stop)):
+        if value is None:
+            continue
+        if not len(found.numbers):
+            raise UsageError(f"{name} {value}: this profile has no iterations to choose from", f"leave {name} out")
+        low, high = int(found.numbers[0]), int(found.last_steps[-1])
+        if not low <= value <= high:
+            raise UsageError(
+                f"{name} {value} is outside the iterations of this profile, {low} to {high}",
+                f"give a number from {low} to {high}",
+            )
+    if start is not None and stop is not None and start > stop:
+        raise UsageError(f"--iter-start {start} comes after --iter-stop {stop}", "swap the two")
+
+
+def _given(profile: Profile, found: Iterations, options: Options) -> _Bounds:
     """Return the iterations asked for; an end that is not given is where the profiled or settled ones end."""
     first, last = _probed(profile, found) or _detected(profile, found)
     stop = int(found.last_steps[last]) if options.iter_stop is None else options.iter_stop
@@ -72,44 +92,110 @@ def _given(profile: Profile, found: Iterations, options: Options) -> tuple[int, 
     stop = max(start, stop)
     inside = np.flatnonzero((found.last_steps >= start) & (found.numbers <= stop))
     if not len(inside):
-        raise UsageError(f"no iteration was recorded from {start} to {stop}", f"recorded: {_listed(found)}")
+        listed = ", ".join(map(str, found.numbers[:10])) + (", ..." if len(found.numbers) > 10 else "")
+        raise UsageError(f"no iteration was recorded from {start} to {stop}", f"recorded: {listed}")
     return int(inside[0]), int(inside[-1])
 
 
-def _chosen(
-    profile: Profile, found: Iterations, tuned: frozenset[int]
-) -> tuple[int, int, WindowBasis, tuple[Note, ...]]:
-    """Return the first and last iteration that count where nobody asks for others, and what was left out."""
-    probed = _probed(profile, found)
-    if probed is None:
-        first, last = _detected(profile, found)
-        basis: WindowBasis = "detected" if len(found.numbers) >= FEWEST_TO_DETECT else "all steps"
-        return *_without(first, last, tuned), basis, _left_out(found, (first, last), tuned, *TUNED)
-    first, last, notes = _of_one_phase(profile, found, probed)
-    kept = _complete(found, first, last)
-    notes += _cut(found, kept, last)
+def _mixed(profile: Profile, found: Iterations, bounds: _Bounds) -> tuple[Note, ...]:
+    """Warn of a window, asked for, that holds several phases: its kernels are of different steps."""
+    phases = profile.require("phases")
+    if not is_probed(profile) or not len(phases):
+        return ()
+    held = sorted(set(phase_rows(phases, found.numbers[bounds[0] : bounds[1] + 1]).tolist()) - {-1})
+    if len(held) < 2:
+        return ()
+    begins = int(phases.numbers("first_step")[held[1]])
+    message = f"the counted iterations are of {len(held)} phases of the run, whose steps differ"
+    return (Note("several-phases", message, f"count one: --iter-stop {begins - 1}, or --iter-start {begins}"),)
+
+
+def _without_window(profile: Profile, found: Iterations) -> tuple[Note, ...]:
+    if profile.table("launches") is None:
+        return ()
+    held = "one step" if len(found.numbers) else "no step"
+    message = f"the profile marks {held}, so there is no window: warm-up may be inside"
+    return (Note("one-step-only", message, "record several steps (tcprobe profile does) and compare"),)
+
+
+def _probed(profile: Profile, found: Iterations) -> _Bounds | None:
+    """Return the probe's own window, as far as its marks are in the profile."""
+    steps = profiled_steps(profile)
+    if steps is None or not is_probed(profile):
+        return None
+    inside = np.flatnonzero((found.numbers >= steps[0]) & (found.numbers <= steps[1]))
+    return (int(inside[0]), int(inside[-1])) if len(inside) else None
+
+
+def _settled(
+    profile: Profile, found: Iterations, bounds: _Bounds, tuned: frozenset[int]
+) -> tuple[_Bounds, tuple[Note, ...]]:
+    """Return what counts of the probe's window, and what was left out of it."""
+    bounds, notes = _of_one_phase(profile, found, bounds)
+    whole = _complete(found, bounds)
+    notes += _cut(found, whole[1], bounds[1])
     stops = _stops(profile, found)
-    ends = _epoch_ends(profile, found, first, kept) - stops
-    return (
-        *_without(first, kept, tuned | ends | stops),
-        "profiled by the probe",
-        (
-            *notes,
-            *_left_out(found, (first, kept), tuned, *TUNED),
-            *_ends_left_out(profile, found, (first, kept), ends),
-            *_left_out(found, (first, kept), stops, *STOPPED),
-        ),
-    )
+    ends = _epoch_ends(profile, found, whole) - stops
+    lasting = [_lasting(profile, found, row) for row in _held(whole, ends)]
+    holds = "iteration {} holds" if len(lasting) == 1 else "iterations {} hold"
+    notes += _tuning_left_out(found, whole, tuned)
+    notes += _left_out("epoch-end-left-out", f"{holds} {EPOCH_END}", lasting)
+    notes += _left_out("stop-left-out", STOPPED, found.numbers[_held(whole, stops)])
+    return _without(whole, tuned | ends | stops), notes
 
 
-def _complete(found: Iterations, first: int, last: int) -> int:
-    """Return the last iteration that has about as many kernels as those before it; at least two stay."""
-    while last - first >= 2:
-        usual = float(np.median(found.launches[first:last]))
-        if not found.launches[last] < (1.0 - LAUNCHES_OFF) * usual:
-            break
+def _of_one_phase(profile: Profile, found: Iterations, bounds: _Bounds) -> tuple[_Bounds, tuple[Note, ...]]:
+    """Return the longest part of a window in one phase of the run, the last of equal ones."""
+    phases = profile.require("phases")
+    parts = _stretches(phase_rows(phases, found.numbers), bounds) if len(phases) else [bounds]
+    if len(parts) == 1:
+        return bounds, ()
+    begins = ", ".join(str(found.numbers[start]) for start, _ in parts[1:])
+    message = f"the window is of one phase of the run: another begins at iteration {begins}"
+    return _longest(parts), (Note("phase-left-out", message, level="note"),)
+
+
+def _stretches(values: NDArray[Any], bounds: _Bounds) -> list[_Bounds]:
+    """Return the parts of a window in which all iterations have one value."""
+    first, last = bounds
+    changes = np.flatnonzero(np.diff(values[first : last + 1])) + first + 1
+    return [(start, stop - 1) for start, stop in pairwise([first, *changes.tolist(), last + 1])]
+
+
+def _longest(parts: Iterable[_Bounds]) -> _Bounds:
+    """Return the longest of some windows, the last of equal ones."""
+    return max(parts, key=lambda part: (part[1] - part[0], part[0]))
+
+
+def _without(bounds: _Bounds, rows: frozenset[int]) -> _Bounds:
+    """Return the longest part of a window without these iterations; all of it if none is left."""
+    held = np.isin(np.arange(bounds[1] + 1), list(rows))
+    parts = [part for part in _stretches(held, bounds) if not held[part[0]]]
+    return _longest(parts or [bounds])
+
+
+def _held(bounds: _Bounds, rows: frozenset[int]) -> list[int]:
+    """Return which of these iterations a window held and leaves out; none where no other would be left."""
+    held = sorted(row for row in rows if bounds[0] <= row <= bounds[1])
+    return held if len(held) <= bounds[1] - bounds[0] else []
+
+
+def _left_out(code: str, message: str, left: Iterable[object]) -> tuple[Note, ...]:
+    """Say which iterations the window leaves out; the message has a place for them."""
+    listed = ", ".join(map(str, left))
+    return (Note(code, message.format(listed), level="note"),) if listed else ()
+
+
+def _tuning_left_out(found: Iterations, bounds: _Bounds, tuned: frozenset[int]) -> tuple[Note, ...]:
+    return _left_out("autotuning-left-out", TUNED, found.numbers[_held(bounds, tuned)])
+
+
+def _complete(found: Iterations, bounds: _Bounds) -> _Bounds:
+    """Return a window without the last iterations that have fewer kernels than those before; at least two stay."""
+    first, last = bounds
+    while last - first >= 2 and found.launches[last] < (1.0 - LAUNCHES_OFF) * np.median(found.launches[first:last]):
         last -= 1
-    return last
+    return first, last
 
 
 def _cut(found: Iterations, kept: int, last: int) -> tuple[Note, ...]:
@@ -120,64 +206,7 @@ def _cut(found: Iterations, kept: int, last: int) -> tuple[Note, ...]:
     return (Note("incomplete-steps", message, "profile fewer steps"),)
 
 
-def _held(bounds: tuple[int, int], rows: frozenset[int]) -> list[int]:
-    """Return which of these iterations a window held and leaves out; none where no other would be left."""
-    held = sorted(row for row in rows if bounds[0] <= row <= bounds[1])
-    return held if len(held) <= bounds[1] - bounds[0] else []
-
-
-def _left_out(
-    found: Iterations, bounds: tuple[int, int], rows: frozenset[int], code: str, said: str
-) -> tuple[Note, ...]:
-    """Say which of these iterations the window leaves out; `said` has a place for their numbers."""
-    held = _held(bounds, rows)
-    listed = ", ".join(str(found.numbers[row]) for row in held)
-    return (Note(code, said.format(listed), level="note"),) if held else ()
-
-
-def _ends_left_out(
-    profile: Profile, found: Iterations, bounds: tuple[int, int], ends: frozenset[int]
-) -> tuple[Note, ...]:
-    rows = _held(bounds, ends)
-    if not rows:
-        return ()
-    listed = ", ".join(_lasting(profile, found, row) for row in rows)
-    holds = "iteration {} holds" if len(rows) == 1 else "iterations {} hold"
-    held = f"{holds.format(listed)} an epoch's end (validation, a checkpoint)"
-    message = f"{held}: the window is the longest stretch of the profiled ones without"
-    return (Note("epoch-end-left-out", message, level="note"),)
-
-
-def _of_one_phase(profile: Profile, found: Iterations, bounds: tuple[int, int]) -> tuple[int, int, tuple[Note, ...]]:
-    """Return the longest part of a window in one phase of the run, the last of equal ones."""
-    phases = profile.require("phases")
-    if not len(phases):
-        return *bounds, ()
-    parts = _alike(phase_rows(phases, found.numbers), bounds)
-    if len(parts) == 1:
-        return *bounds, ()
-    first, last = max(parts, key=lambda part: (part[1] - part[0], part[0]))
-    begins = ", ".join(str(found.numbers[start]) for start, _ in parts[1:])
-    message = f"the window is of one phase of the run: another begins at iteration {begins}"
-    return first, last, (Note("phase-left-out", message, level="note"),)
-
-
-def _alike(phases: IntArray, bounds: tuple[int, int]) -> list[tuple[int, int]]:
-    """Return the parts of a window in which all iterations are of one phase."""
-    first, last = bounds
-    begins = [first, *(row for row in range(first + 1, last + 1) if phases[row] != phases[row - 1]), last + 1]
-    return [(start, stop - 1) for start, stop in pairwise(begins)]
-
-
-def _without(first: int, last: int, rows: frozenset[int]) -> tuple[int, int]:
-    """Return the longest part of a window, the last of equal ones, without these iterations; all if none is left."""
-    ends = [first - 1, *sorted(row for row in rows if first <= row <= last), last + 1]
-    parts = [(start + 1, stop - 1) for start, stop in pairwise(ends)]
-    best = max(parts, key=lambda part: (part[1] - part[0], part[0]))
-    return (first, last) if best[1] < best[0] else best
-
-
-def _epoch_ends(profile: Profile, found: Iterations, first: int, last: int) -> frozenset[int]:
+def _epoch_ends(profile: Profile, found: Iterations, bounds: _Bounds) -> frozenset[int]:
     """Return the iterations that hold an epoch's end: by the lengths of all steps of the run, or by what ran in them.
 
     An iteration of the probe's is a whole step, so one that is far longer than the others and launches more kernels
@@ -185,10 +214,10 @@ def _epoch_ends(profile: Profile, found: Iterations, first: int, last: int) -> f
     """
     ends = np.isin(found.numbers, profile.require("steps").numbers("step")[steps_with_ends(profile)])
     each, kernels = found.duration_ns / found.steps, found.launches / found.steps
-    known = np.flatnonzero(~np.isnan(each[first : last + 1])) + first
-    if len(known) >= FEWEST:
-        long, more = LONG * np.median(each[known]), (1.0 + LAUNCHES_OFF) * np.median(kernels[known])
-        ends[known] |= (each[known] > long) & (kernels[known] > more)
+    timed = np.flatnonzero(~np.isnan(each[bounds[0] : bounds[1] + 1])) + bounds[0]
+    if len(timed) >= FEWEST_LENGTHS:
+        long, more = LONG * np.median(each[timed]), (1.0 + LAUNCHES_OFF) * np.median(kernels[timed])
+        ends[timed] |= (each[timed] > long) & (kernels[timed] > more)
     return frozenset(np.flatnonzero(ends).tolist())
 
 
@@ -205,80 +234,32 @@ def _lasting(profile: Profile, found: Iterations, row: int) -> str:
     """Return the number of an iteration, with its length where the workload's own clock tells."""
     steps, number = profile.require("steps"), int(found.numbers[row])
     lengths = steps.numbers("duration_ns")[steps.numbers("step") == number]
-    each = " a step" if found.steps[row] > 1 else ""
     if not (len(lengths) and lengths[0] >= 0):
         return str(number)
     took = f"{lengths[0] / 1e9:.2g} s" if lengths[0] >= 1e8 else f"{lengths[0] / 1e6:.2g} ms"
-    return f"{number} ({took}{each})"
+    return f"{number} ({took}{' a step' if found.steps[row] > 1 else ''})"
 
 
-def _mixed(profile: Profile, found: Iterations, first: int, last: int) -> tuple[Note, ...]:
-    """Warn of a window, asked for, that holds several phases: its kernels are of different steps."""
-    phases = profile.require("phases")
-    if not is_probed(profile) or not len(phases):
-        return ()
-    held = sorted(set(phase_rows(phases, found.numbers[first : last + 1]).tolist()) - {-1})
-    if len(held) < 2:
-        return ()
-    begins = int(phases.numbers("first_step")[held[1]])
-    message = f"the counted iterations are of {len(held)} phases of the run, whose steps differ"
-    return (Note("several-phases", message, f"count one: --iter-stop {begins - 1}, or --iter-start {begins}"),)
-
-
-def _check(found: Iterations, options: Options) -> None:
-    for name, value in (("--iter-start", options.iter_start), ("--iter-stop", options.iter_stop)):
-        if value is None:
-            continue
-        if not len(found.numbers):
-            raise UsageError(f"{name} {value}: this profile has no iterations to choose from", f"leave {name} out")
-        low, high = int(found.numbers[0]), int(found.last_steps[-1])
-        if not low <= value <= high:
-            raise UsageError(
-                f"{name} {value} is outside the iterations of this profile, {low} to {high}",
-                f"give a number from {low} to {high}",
-            )
-    start, stop = options.iter_start, options.iter_stop
-    if start is not None and stop is not None and start > stop:
-        raise UsageError(f"--iter-start {start} comes after --iter-stop {stop}", "swap the two")
-
-
-def _listed(found: Iterations) -> str:
-    return ", ".join(str(n) for n in found.numbers[:10]) + (", ..." if len(found.numbers) > 10 else "")
-
-
-def _without_window(profile: Profile, found: Iterations) -> tuple[Note, ...]:
-    if profile.table("launches") is None:
-        return ()
-    held = "one step" if len(found.numbers) else "no step"
-    return (
-        Note(
-            "one-step-only",
-            f"the profile marks {held}, so there is no window: warm-up may be inside",
-            "record several steps (tcprobe profile does) and compare",
-        ),
-    )
-
-
-def _few(profile: Profile, found: Iterations, first: int, last: int) -> tuple[Note, ...]:
+def _few(profile: Profile, found: Iterations, bounds: _Bounds, probed: _Bounds | None) -> tuple[Note, ...]:
     """Warn of a window of few iterations: why it has no more, and what would give more in such a run."""
+    first, last = bounds
     kept, recorded = last - first + 1, len(found.numbers)
     if kept >= FEWEST_TO_DETECT - 1 or found.steps[first : last + 1].sum() >= ENOUGH:
         return ()
-    said, run = f"the window holds {kept} of {recorded} iterations", profile.metadata.run
-    chosen = _probed(profile, found)
-    if chosen is None:
-        why = "too few to tell warm-up from the rest" if kept == recorded else "the others deviate"
-        more = (
-            "record at least 10 steps after warm-up" if recorded < ENOUGH else "choose with --iter-start, --iter-stop"
-        )
-        return (Note("few-steps", f"{said}: {why}", more),)
-    if chosen != (first, last):
-        return (Note("few-steps", f"{said}: the others are left out"),)
-    if run.get("iter_stop") is not None:
+    message, more = f"the window holds {kept} of {recorded} iterations", None
+    if probed is None:
+        message += ": too few to tell warm-up from the rest" if kept == recorded else ": the others deviate"
+        few = recorded < ENOUGH
+        more = "record at least 10 steps after warm-up" if few else "choose with --iter-start, --iter-stop"
+    elif probed != bounds:
+        message += ": the others are left out"
+    elif profile.metadata.run.get("iter_stop") is not None:
         return ()  # so few were asked for
-    reason = run["window"].get("reason")
-    why = f": {reason}" if isinstance(reason, str) and reason else ""
-    return (Note("few-steps", f"{said}{why}", _for_more(profile, int(found.numbers[first]))),)
+    else:
+        reason = profile.metadata.run["window"].get("reason")
+        message += f": {reason}" if isinstance(reason, str) and reason else ""
+        more = _for_more(profile, int(found.numbers[first]))
+    return (Note("few-steps", message, more),)
 
 
 def _for_more(profile: Profile, step: int) -> str:
@@ -293,30 +274,17 @@ def _for_more(profile: Profile, step: int) -> str:
     return f"profile with --iter-start {begin} --iter-stop {begin + ENOUGH - 1}"
 
 
-def _probed(profile: Profile, found: Iterations) -> tuple[int, int] | None:
-    """Return the probe's own window, as far as its marks are in the profile."""
-    chosen = profile.metadata.run.get("window")
-    if not isinstance(chosen, dict) or not is_probed(profile):
-        return None
-    first, last = chosen.get("first_step"), chosen.get("last_step")
-    if not isinstance(first, int) or not isinstance(last, int):
-        return None
-    inside = np.flatnonzero((found.numbers >= first) & (found.numbers <= last))
-    return (int(inside[0]), int(inside[-1])) if len(inside) else None
-
-
-def _detected(profile: Profile, found: Iterations) -> tuple[int, int]:
+def _detected(profile: Profile, found: Iterations) -> _Bounds:
     """Return the first and last iteration between warm-up and a cut-off tail; all of few."""
-    count = len(found.numbers)
-    if count < FEWEST_TO_DETECT:
-        return 0, count - 1
+    last = len(found.numbers) - 1
+    if last + 1 < FEWEST_TO_DETECT:
+        return 0, last
     deviates = _deviating(found)
     deviates[-1] |= profile.is_unprofiled  # nobody saw it end
-    if profile.metadata.format.startswith("dlprof"):
-        deviates[0] |= found.numbers[0] == 0  # DLProf counts the start-up of the process into iteration 0
+    if "key_node" in profile.traits:
+        deviates[0] |= found.numbers[0] == 0  # that of the start-up
     first = int(np.argmin(deviates[:-1])) if not deviates[:-1].all() else 0
-    last = count - 2 if deviates[-1] and first <= count - 2 else count - 1
-    return first, last
+    return first, last - int(deviates[-1])
 
 
 def _deviating(found: Iterations) -> NDArray[np.bool_]:
@@ -332,9 +300,10 @@ def _deviating(found: Iterations) -> NDArray[np.bool_]:
     return result
 
 
-def _window(profile: Profile, found: Iterations, first: int, last: int, basis: WindowBasis) -> Window:
+def _window(profile: Profile, found: Iterations, bounds: _Bounds, basis: WindowBasis) -> Window:
     """Return the window: from the first iteration to the one after the last, or to the end of the last kernel."""
-    start, numbers = found.start_ns[first], found.numbers
+    (first, last), numbers = bounds, found.numbers
+    start = found.start_ns[first]
     if last + 1 < len(numbers):
         end = found.start_ns[last + 1]
     else:
@@ -342,6 +311,5 @@ def _window(profile: Profile, found: Iterations, first: int, last: int, basis: W
         mine = found.of_launch == last
         ends = launches.numbers("start_ns")[mine] + launches.numbers("duration_ns")[mine]
         end = np.fmax(found.end_ns[last], ends.max() if len(ends) else np.nan)
-    known = start == start and end == end and end > start
-    low, high = (int(start), int(end)) if known else (None, None)
+    low, high = (int(start), int(end)) if end > start else (None, None)
     return Window(int(numbers[first]), int(numbers[last]), low, high, basis)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from tcprobe.errors import UsageError
 
@@ -18,32 +19,23 @@ SAVED = "model.keras"
 LOADS = "import keras\n\nmodel = keras.saving.load_model({path!r}, compile=True)\n"
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One finding of an audit.
+class Finding(Struct, frozen=True):
+    """One finding of an audit."""
 
-    Attributes:
-        code: rule that says it (TC101); ``tcprobe explain CODE`` has more.
-        severity: error, warning or note.
-        message: what it is and how bad it is.
-        layer: path of the layer; None where the finding is about no layer.
-        dimension, size, suggested: dimension of the layer, its size and a better one, where it is about one.
-        file, line: where the layer is made; None of a model object, whose lines are not known.
-        saving_ms: least, likely and most that the suggestion saves a step, in ms; None where it is not predicted.
-        saving_pct: the likely saving over the step's predicted products; None likewise.
-    """
-
-    code: str
-    severity: str
-    message: str
-    layer: str | None = None
+    code: str  # rule that says it (TC101); ``tcprobe explain CODE`` has more
+    severity: str  # error, warning or note
+    message: str  # what it is and how bad it is
+    layer: str | None = None  # path of the layer; None where the finding is about no layer
+    # dimension, size, suggested: dimension of the layer, its size and a better one, where it is about one.
     dimension: str | None = None
     size: int | None = None
     suggested: int | None = None
+    # file, line: where the layer is made; None of a model object, whose lines are not known.
     file: str | None = None
     line: int | None = None
+    # least, likely and most that the suggestion saves a step, in ms; None where it is not predicted
     saving_ms: tuple[float, float, float] | None = None
-    saving_pct: float | None = None
+    saving_pct: float | None = None  # the likely saving over the step's predicted products; None likewise
 
     def __str__(self) -> str:
         place = f"{self.file}:{self.line}: " if self.file is not None else ""

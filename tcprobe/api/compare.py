@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from dataclasses import asdict
 from typing import TYPE_CHECKING, TypeAlias
 
 from tcprobe.api.profile import Profile
+from tcprobe.api.shown import Shown
+from tcprobe.schema.records import as_dict
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,7 +37,7 @@ def compare(first: Run, *others: Run) -> Comparison:
     return Comparison(compare_all([one.analysed() if isinstance(one, Profile) else one for one in given], paths))
 
 
-class Comparison:
+class Comparison(Shown):
     """Runs side by side: their figures, layers, ops and kernels as DataFrames, and the report.
 
     ``figures`` has a row for each figure and run; ``layers``, ``ops`` and ``kernels`` one for each name and run, with
@@ -49,16 +50,10 @@ class Comparison:
     def __repr__(self) -> str:
         return f"<tcprobe.Comparison: {self.answer}>"
 
-    def _repr_html_(self) -> str:
-        from tcprobe.api.shown import rendered
-
-        return rendered(self._document(), "html")
-
     @property
     def answer(self) -> str:
         """Whether the others take shorter steps than the first (A), by how much, and whether noise explains it."""
-        from tcprobe.report.compare.spec import letters
-        from tcprobe.report.compare.words import answer
+        from tcprobe.report.compare.words import answer, letters
 
         return " ".join(answer(self._compared, letters(len(self.names))))
 
@@ -105,36 +100,27 @@ class Comparison:
     @property
     def notes(self) -> Sequence[dict[str, object]]:
         """What limits the comparison."""
-        return [asdict(note) for note in self._compared.notes]
+        return [as_dict(note) for note in self._compared.notes]
 
     def to_text(self, width: int | None = None) -> str:
         """Return the comparison as `tcprobe compare` prints it."""
-        return self._as("text", width)
+        return self._as("text", width=width)
 
     def to_markdown(self) -> str:
         """Return the comparison as Markdown for a pull request."""
         return self._as("markdown")
 
-    def to_json(self) -> str:
-        """Return everything as JSON."""
-        return self._as("json")
-
-    def _as(self, name: str, width: int | None = None) -> str:
-        from tcprobe.api.shown import rendered
-
-        return rendered(self._document(), name, width)
-
-    def _document(self) -> CompareDocument:
+    def _document(self, top: int | None = None) -> CompareDocument:
         from tcprobe.report.compare.document import CompareDocument
-        from tcprobe.report.compare.spec import CompareSpec
+        from tcprobe.report.document import ReportSpec
 
-        return CompareDocument(self._compared, CompareSpec())
+        return CompareDocument(self._compared, ReportSpec(top))
 
     def _frame(self, name: str) -> pd.DataFrame:
         import pandas as pd
 
-        from tcprobe.report.compare.spec import CompareSpec
-        from tcprobe.report.compare.tables import single
+        from tcprobe.report.compare.document import single
+        from tcprobe.report.document import ReportSpec
 
-        table = single(self._compared, CompareSpec(by=(name,)))
+        table = single(self._compared, ReportSpec(by=(name,)))
         return pd.DataFrame(list(table.rows()), columns=list(table.columns)).convert_dtypes()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import weakref
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tcprobe.api.profile import Profile
@@ -41,14 +42,23 @@ def profile(
         Exception: what the function raises; the folder then stays, marked as partial.
     """
     from tcprobe.analysis import Options
-    from tcprobe.capture.here.recorder import Window
-    from tcprobe.flows.here import profile_function
+    from tcprobe.capture.here.recorder import Recorder, Window
+    from tcprobe.flows.report import make_report
     from tcprobe.foreign import output_path
 
     path = None if output is None else output_path(output)
-    window = Window(warmup, timed, steps)
-    folder, found = profile_function(function, window, path, force, Options(target_gpu=target_gpu))
-    return Profile(found, folder)
+    recorder = Recorder.make(Window(warmup, timed, steps), getattr(function, "__name__", "function"), path, force)
+    folder: Path | None = None
+    complete = False
+    try:
+        while not recorder.is_over:
+            with recorder.step():
+                function()
+        complete = True
+    finally:
+        folder = recorder.finish(failed=not complete)
+    assert folder is not None  # a window has a step
+    return Profile(make_report(folder, Options(target_gpu=target_gpu)), folder)
 
 
 def KerasCallback(  # noqa: N802 - a class to its users, made when Keras is there

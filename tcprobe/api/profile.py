@@ -8,6 +8,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tcprobe.api.shown import Shown
 from tcprobe.errors import TcprobeError
 from tcprobe.schema.tables import TABLES
 
@@ -54,7 +55,7 @@ def read(
     return Profile(make_report(given, options), given)
 
 
-class Profile:
+class Profile(Shown):
     """An analysed profile: its tables as DataFrames, its figures, and its report.
 
     Each table of docs/tables.md is an attribute (``profile.kernels``, ``profile.ops``): a DataFrame with nullable
@@ -63,6 +64,8 @@ class Profile:
     Attributes:
         path: where it was read, or written.
     """
+
+    _rows_in_html = 5
 
     def __init__(self, analysed: Analysed, path: Path) -> None:
         self._analysed = analysed
@@ -81,11 +84,6 @@ class Profile:
         share = self.figure("tc_kernel_time_pct")["value"]
         told = "no Tensor Core figure" if share is None else f"{share:.1f} % of kernel time on Tensor Cores"
         return f"<tcprobe.Profile {self.path}: {told}>"
-
-    def _repr_html_(self) -> str:
-        from tcprobe.api.shown import rendered
-
-        return rendered(self._document(5), "html")
 
     def table(self, name: str) -> pd.DataFrame:
         """Return a table as a DataFrame.
@@ -143,29 +141,20 @@ class Profile:
         """Return the report as Markdown."""
         return self._as("markdown", top)
 
-    def to_json(self) -> str:
-        """Return everything as JSON."""
-        return self._as("json", None)
-
     def save(self, folder: str | os.PathLike[str], force: bool = False) -> list[Path]:
         """Write every table as CSV to a folder and return the files.
 
         Raises:
             OutputError: a file exists and `force` is false, or the system refused; then none is written.
         """
-        from tcprobe.flows.write.document import write_tables
+        from tcprobe.flows.write import write_tables
         from tcprobe.foreign import output_path
 
-        return write_tables(self._document(None), output_path(folder), force)
+        return write_tables(self._document(), output_path(folder), force)
 
-    def _as(self, name: str, top: int | None, width: int | None = None) -> str:
-        from tcprobe.api.shown import rendered
-
-        return rendered(self._document(top), name, width)
-
-    def _document(self, top: int | None) -> RunDocument:
+    def _document(self, top: int | None = None) -> RunDocument:
+        from tcprobe.report.document import ReportSpec
         from tcprobe.report.run.document import RunDocument
-        from tcprobe.report.run.spec import ReportSpec
 
         return RunDocument(self._analysed, ReportSpec(top))
 

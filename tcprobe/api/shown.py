@@ -1,22 +1,34 @@
-"""Render a document to a string, as text, Markdown, JSON or HTML."""
+"""What can be shown: in a notebook, as text, as Markdown and as JSON."""
 
 from __future__ import annotations
 
 import io
 from typing import TYPE_CHECKING
 
-from tcprobe.report import RENDERERS
-from tcprobe.report.base import Renderer, RenderSpec
-
 if TYPE_CHECKING:
     from tcprobe.report.document import Document
 
-HTML = Renderer("html", (".html",))
 
+class Shown:
+    """An object of the API that has a document: the report of its verb."""
 
-def rendered(document: Document, name: str, width: int | None = None) -> str:
-    """Return a document in the format of this name; `width` limits text, None does not."""
-    renderer = HTML if name == "html" else next(one for one in RENDERERS if one.name == name)
-    out = io.StringIO()
-    renderer.render(document, RenderSpec(width), out)
-    return out.getvalue()
+    _rows_in_html: int | None = None  # of each table in a notebook; None as everywhere
+
+    def _document(self, top: int | None = None) -> Document:
+        raise NotImplementedError
+
+    def _repr_html_(self) -> str:
+        return self._as("html", self._rows_in_html)
+
+    def to_json(self) -> str:
+        """Return everything as JSON."""
+        return self._as("json")
+
+    def _as(self, name: str, top: int | None = None, width: int | None = None) -> str:
+        from tcprobe.report import RENDERERS
+        from tcprobe.report.base import Renderer, RenderSpec
+
+        out = io.StringIO()
+        renderer = next((one for one in RENDERERS if one.name == name), Renderer(name, ()))
+        renderer.render(self._document(top), RenderSpec(width), out)
+        return out.getvalue()

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from tcprobe.errors import UsageError, WrongFormat
 from tcprobe.foreign import is_folder, is_there, read, real_path
@@ -22,21 +23,11 @@ LIBRARIES: Final = ("cublas10", "cublas11", "cublas12")
 FAIL_ON: Final = ("error", "warning", "note", "never")
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """What a pyproject.toml says; None and empty where it says nothing.
+class Settings(Struct, frozen=True):
+    """What a pyproject.toml says; None and empty where it says nothing."""
 
-    Attributes:
-        file: the pyproject.toml; None where there is none with a table for tcprobe.
-        target_gpu, dtype, library, xla, batch_size, input_shapes, mode, fail_on: as the options of the same names.
-        fail_over: percent of the step, 0-100.
-        select, ignore: codes or prefixes of codes.
-        per_file_ignores: codes or prefixes to ignore by pattern of path, relative to the folder of `file`.
-        exclude: patterns of files to leave out, relative to the same folder.
-        baseline: absolute path of the file of known findings.
-    """
-
-    file: Path | None = None
+    file: Path | None = None  # the pyproject.toml; None where there is none with a table for tcprobe
+    # target_gpu, dtype, library, xla, batch_size, input_shapes, mode, fail_on: as the options of the same names.
     target_gpu: str | None = None
     dtype: str | None = None
     library: str | None = None
@@ -45,12 +36,14 @@ class Settings:
     input_shapes: tuple[InputShape, ...] = ()
     mode: str | None = None
     fail_on: str | None = None
-    fail_over: float | None = None
+    fail_over: float | None = None  # percent of the step, 0-100
+    # select, ignore: codes or prefixes of codes.
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
+    # codes or prefixes to ignore by pattern of path, relative to the folder of `file`
     per_file_ignores: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    exclude: tuple[str, ...] = ()
-    baseline: Path | None = None
+    exclude: tuple[str, ...] = ()  # patterns of files to leave out, relative to the same folder
+    baseline: Path | None = None  # absolute path of the file of known findings
 
 
 def find_settings(path: Path) -> Settings:

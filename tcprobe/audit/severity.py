@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
+from msgspec.structs import replace
+
+from tcprobe.rules.model.step import Step
 from tcprobe.schema.finding import ERROR_PCT, WARNING_PCT, Finding, Range, Severity
 from tcprobe.schema.kinds import Evidence
 from tcprobe.schema.place import Place
@@ -14,19 +16,7 @@ _Edit: TypeAlias = tuple[str, Place | None, str | None, int | None, int | None]
 """Rule, place, dimension, size and suggestion: one change of the source mends all findings that agree in these."""
 
 
-class Shares(Protocol):
-    """What is needed of a step (`tcprobe.rules.model.step.Step`)."""
-
-    @property
-    def is_mostly_known(self) -> bool:
-        """Whether half of its products or more have a time."""
-        ...
-
-    def share_pct(self, saved: Range) -> Range | None:
-        """Return a saving over the step's time, in percent; None where that time is unknown."""
-
-
-def grade(finding: Finding, step: Shares) -> Finding:
+def grade(finding: Finding, step: Step) -> Finding:
     """Return the finding with its severity, and with its share of the step where that follows from its saving.
 
     A severity that the rule gave stays. Else it is an error where the likely saving is `ERROR_PCT` of the step or
@@ -41,7 +31,7 @@ def grade(finding: Finding, step: Shares) -> Finding:
     return replace(finding, saving_pct=pct, severity=finding.severity or _of(step, pct, finding.evidence))
 
 
-def grade_all(findings: Iterable[Finding], step: Shares) -> list[Finding]:
+def grade_all(findings: Iterable[Finding], step: Step) -> list[Finding]:
     """Return the findings, each decided; what one edit mends is judged by what it saves in all layers together.
 
     A layer made in a loop is one line of the source: its findings agree in rule, place, size and suggestion.
@@ -62,12 +52,12 @@ def _edit(finding: Finding) -> _Edit:
     return finding.code, finding.place, finding.dimension, finding.size, finding.suggested
 
 
-def _joined(step: Shares, finding: Finding, parts: list[Range]) -> Finding:
+def _joined(step: Step, finding: Finding, parts: list[Range]) -> Finding:
     total = Range(sum(p.low for p in parts), sum(p.mid for p in parts), sum(p.high for p in parts))
     return replace(finding, severity=_of(step, total, finding.evidence))
 
 
-def _of(step: Shares, pct: Range | None, evidence: Evidence | None) -> Severity:
+def _of(step: Step, pct: Range | None, evidence: Evidence | None) -> Severity:
     severity = severity_of(pct, evidence)
     return severity if step.is_mostly_known or severity != "error" else "warning"
 

@@ -11,13 +11,15 @@ import io
 import re
 import tokenize
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Final
+
+from msgspec import Struct, field
 
 from tcprobe.rules.registry import RETIRED
 from tcprobe.schema.finding import Finding
 from tcprobe.schema.model import Unseen
 from tcprobe.schema.place import Place
+from tcprobe.source.source import Source
 
 # After flake8's own pattern (PyCQA/flake8, src/flake8/defaults.py): codes may stand without a space behind the
 # colon, separated by commas or spaces; what is no code ends the list.
@@ -32,55 +34,30 @@ _HINT: Final = re.compile(r"#\s*(?:noqa|tcprobe:)", re.IGNORECASE)
 _OURS: Final = re.compile(r"TC[1-9][0-9]*")
 
 
-class Parsed(Protocol):
-    """What is needed of a parsed source file (`tcprobe.source.source.Source`)."""
+class Comment(Struct, frozen=True):
+    """One suppressing comment."""
 
-    @property
-    def text(self) -> str:
-        """The file's text."""
-
-    @property
-    def tree(self) -> ast.Module:
-        """Its syntax tree."""
-
-
-@dataclass(frozen=True, slots=True)
-class Comment:
-    """One suppressing comment.
-
-    Attributes:
-        place: of the comment itself.
-        text: the comment itself, without what else stands in the same comment.
-        codes: codes or prefixes that it names, in upper case; None where it names none, so that it silences all.
-        own: whether it speaks to tcprobe alone.
-    """
-
-    place: Place
-    text: str
+    place: Place  # of the comment itself
+    text: str  # the comment itself, without what else stands in the same comment
+    # codes or prefixes that it names, in upper case; None where it names none, so that it silences all
     codes: tuple[str, ...] | None
-    own: bool
+    own: bool  # whether it speaks to tcprobe alone
 
     def silences(self, code: str) -> bool:
         """Say whether it names this code, a prefix of it, or none at all."""
         return self.codes is None or code.startswith(self.codes)
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
-    """What comments leave of the findings.
+class Judged(Struct, frozen=True):
+    """What comments leave of the findings."""
 
-    Attributes:
-        kept, suppressed: the findings, each in one of the two.
-        unused: comments that silence nothing, with what of them is for nothing.
-    """
-
+    # kept, suppressed: the findings, each in one of the two.
     kept: tuple[Finding, ...]
     suppressed: tuple[Finding, ...]
-    unused: tuple[tuple[Place, str], ...]
+    unused: tuple[tuple[Place, str], ...]  # comments that silence nothing, with what of them is for nothing
 
 
-@dataclass(slots=True)
-class _File:
+class _File(Struct):
     """Comments of one file, and what lies on its lines."""
 
     comments: list[Comment]
@@ -112,7 +89,7 @@ def _comments(text: str, path: str, line: int, column: int) -> Iterator[Comment]
         yield Comment(place, match[0], codes, own)
 
 
-def judge(findings: Sequence[Finding], sources: Mapping[str, Parsed], unseen: Iterable[Unseen] = ()) -> Judged:
+def judge(findings: Sequence[Finding], sources: Mapping[str, Source], unseen: Iterable[Unseen] = ()) -> Judged:
     """Split findings by the comments of their files.
 
     Args:
@@ -131,7 +108,7 @@ def judge(findings: Sequence[Finding], sources: Mapping[str, Parsed], unseen: It
     return Judged(tuple(kept), tuple(suppressed), tuple(_unused(files)))
 
 
-def _file(source: Parsed, path: str) -> _File:
+def _file(source: Source, path: str) -> _File:
     comments = comments_of(source.text, path)
     if not comments:
         return _File([], [], [])

@@ -6,14 +6,15 @@ import math
 import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from tcprobe.cost.alignment import product_level
 from tcprobe.cost.constants import Constants
-from tcprobe.cost.dtype import compute_units_of
 from tcprobe.cost.measured import Measurement
 from tcprobe.cost.predict import Target, op_cost
+from tcprobe.cost.tiles import compute_units_of
 from tcprobe.cost.works import task_of
 from tcprobe.hardware import Gpu
 
@@ -22,21 +23,13 @@ HELD_OUT: Final = 4  # one row in this many is not fitted
 FASTER: Final = 1.25  # clocks exceed the boost clock behind a peak by 8 % on an H100, more on boards of other makers
 
 
-@dataclass(frozen=True, slots=True)
-class Score:
-    """The error of constants for one kind of product.
+class Score(Struct, frozen=True):
+    """The error of constants for one kind of product."""
 
-    Attributes:
-        kind: ``aligned GEMMs`` and the like, or ``all``.
-        rows: number of predicted products.
-        error_pct: mean absolute error of the calibrated constants, in percent of the measured time.
-        shipped_pct: the same for the shipped constants.
-    """
-
-    kind: str
-    rows: int
-    error_pct: float
-    shipped_pct: float
+    kind: str  # ``aligned GEMMs`` and the like, or ``all``
+    rows: int  # number of predicted products
+    error_pct: float  # mean absolute error of the calibrated constants, in percent of the measured time
+    shipped_pct: float  # the same for the shipped constants
 
 
 def split_rows(rows: Iterable[Measurement]) -> tuple[list[Measurement], list[Measurement]]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from msgspec import Struct
+
 from tcprobe.bypath import StandalonePackage, ending, last_line, run_to_end, scratch_folder
+from tcprobe.calibration.measure import BACKENDS
 from tcprobe.calibration.plan import CPU, Case
 from tcprobe.cost.alignment import Library
 from tcprobe.cost.measured import MEASUREMENT_COLUMNS, Measurement
@@ -18,7 +20,8 @@ from tcprobe.jsonfile import read_object
 from tcprobe.schema.provenance import Stack
 
 PROGRAM: Final = StandalonePackage(Path(__file__).parent / "measure", "tcprobe_measure", "the measuring program")
-FRAMEWORKS: Final = {"tensorflow": "TensorFlow", "torch": "PyTorch", "jax": "JAX"}
+FRAMEWORKS: Final = {backend.NAME: backend.TITLE for backend in BACKENDS}
+"""Names of frameworks, as imported -> as called, in the order in which they are tried."""
 ABOUT_S: Final = 180.0  # importing a framework from a cold, remote disk can take a minute
 GRACE_S: Final = 120.0  # beyond the budget; after that the program counts as hanging
 QUIET: Final = {"TF_CPP_MIN_LOG_LEVEL": "2", "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
@@ -28,26 +31,16 @@ CPU_ONLY: Final = {"CUDA_VISIBLE_DEVICES": "-1", "JAX_PLATFORMS": "cpu"}
 WARM_S: Final = 1.0  # an idle GPU takes much of a second to raise its clocks
 
 
-@dataclass(frozen=True, slots=True)
-class Device:
-    """What a framework reports about itself and the device; None if it does not say.
+class Device(Struct, frozen=True):
+    """What a framework reports about itself and the device; None if it does not say."""
 
-    Attributes:
-        framework: its name, as imported.
-        title: name with version.
-        gpu: name of the GPU; None on a CPU.
-        compute_capability: major, minor.
-        sm: streaming multiprocessors.
-        memory_bytes: device memory.
-        cuda, cudnn: versions that the framework was built for.
-    """
-
-    framework: str
-    title: str
-    gpu: str | None = None
-    compute_capability: tuple[int, int] | None = None
-    sm: int | None = None
-    memory_bytes: int | None = None
+    framework: str  # its name, as imported
+    title: str  # name with version
+    gpu: str | None = None  # name of the GPU; None on a CPU
+    compute_capability: tuple[int, int] | None = None  # major, minor
+    sm: int | None = None  # streaming multiprocessors
+    memory_bytes: int | None = None  # device memory
+    # cuda, cudnn: versions that the framework was built for.
     cuda: str | None = None
     cudnn: str | None = None
 
@@ -66,21 +59,13 @@ class Device:
         return "cublas12" if int(major) >= 12 else "cublas11" if int(major) == 11 else "cublas10"
 
 
-@dataclass(frozen=True, slots=True)
-class MeasureResult:
-    """How far measuring a plan got.
+class MeasureResult(Struct, frozen=True):
+    """How far measuring a plan got."""
 
-    Attributes:
-        measured: rows written.
-        left: cases not reached in time.
-        failed: reason -> number of cases that could not be computed.
-        broken: cases not begun, as the device had failed in one before them.
-    """
-
-    measured: int
-    left: int
-    failed: Mapping[str, int]
-    broken: int = 0
+    measured: int  # rows written
+    left: int  # cases not reached in time
+    failed: Mapping[str, int]  # reason -> number of cases that could not be computed
+    broken: int = 0  # cases not begun, as the device had failed in one before them
 
 
 def stack_of(rows: Iterable[Measurement]) -> Stack:

@@ -7,148 +7,92 @@ wrote. Starting, waiting, signals and the run folder are the same for all (`proc
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
+
+from msgspec import Struct, field
 
 from tcprobe.schema.profile import Note
 
 
-@dataclass(frozen=True, slots=True)
-class Invocation:
-    """The workload to run: a script or module and its arguments.
+class Invocation(Struct, frozen=True):
+    """The workload to run: a script or module and its arguments."""
 
-    Attributes:
-        kind: ``script`` (`name` is a path) or ``module`` (as after ``python -m``).
-        name: path of the script, or dotted name of the module.
-        args: its own arguments, unchanged.
-        label: short name for folders and headings (``train_gan``).
-    """
-
-    kind: str
-    name: str
-    args: tuple[str, ...] = ()
-    label: str = "workload"
+    kind: str  # ``script`` (`name` is a path) or ``module`` (as after ``python -m``)
+    name: str  # path of the script, or dotted name of the module
+    args: tuple[str, ...] = ()  # its own arguments, unchanged
+    label: str = "workload"  # short name for folders and headings (``train_gan``)
 
 
-@dataclass(frozen=True, slots=True)
-class DlprofOptions:
-    """What was asked for that only DLProf knows; None and nothing leave it to DLProf.
+class DlprofOptions(Struct, frozen=True):
+    """What was asked for that only DLProf knows; None and nothing leave it to DLProf."""
 
-    Attributes:
-        key_node: Op ID or Op Name of an op that runs once in each step.
-        mode: auto, or one of DLProf's modes.
-        delay_s: seconds before it begins to record.
-        duration_s: seconds that it records; 0 is the whole run.
-        args: further words for its command line, unchanged.
-    """
-
-    key_node: str | None = None
-    mode: str | None = None
-    delay_s: float | None = None
-    duration_s: float | None = None
-    args: tuple[str, ...] = ()
+    key_node: str | None = None  # Op ID or Op Name of an op that runs once in each step
+    mode: str | None = None  # auto, or one of DLProf's modes
+    delay_s: float | None = None  # seconds before it begins to record
+    duration_s: float | None = None  # seconds that it records; 0 is the whole run
+    args: tuple[str, ...] = ()  # further words for its command line, unchanged
 
 
-@dataclass(frozen=True, slots=True)
-class NsysOptions:
-    """What was asked for that only Nsight Systems knows.
+class NsysOptions(Struct, frozen=True):
+    """What was asked for that only Nsight Systems knows."""
 
-    Attributes:
-        args: further words for its command line, unchanged.
-        with_xspace: run the workload a second time, under TensorFlow's own profiler, for the ops of its kernels.
-    """
-
-    args: tuple[str, ...] = ()
+    args: tuple[str, ...] = ()  # further words for its command line, unchanged
+    # run the workload a second time, under TensorFlow's own profiler, for the ops of its kernels
     with_xspace: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class CaptureRequest:
-    """What to capture, as the user asked for it.
+class CaptureRequest(Struct, frozen=True):
+    """What to capture, as the user asked for it."""
 
-    Attributes:
-        target: the workload.
-        folder: the run folder (still under its temporary name), with ``raw/`` and ``probe/`` made.
-        python: interpreter for the workload.
-        launcher: words to put before the whole command (``singularity exec --nv image.simg``).
-        iter_start, iter_stop: first and last step to profile; None leaves the choice to the capture.
-        precision: float32, tf32, mixed_float16, mixed_bfloat16; None changes nothing.
-        xla: True, False, or None for unchanged.
-        device: value of CUDA_VISIBLE_DEVICES; None takes the first visible GPU.
-        metric_patterns: additional regular expressions for logged figures.
-        step_function: name of the function that is one step, if the user named it.
-        dlprof: settings of the capture with DLProf only.
-        nsys: settings of the capture with Nsight Systems only.
-        umask: the workload's; None is that of this process.
-    """
-
-    target: Invocation
-    folder: Path
-    python: str
-    launcher: tuple[str, ...] = ()
+    target: Invocation  # the workload
+    folder: Path  # the run folder (still under its temporary name), with ``raw/`` and ``probe/`` made
+    python: str  # interpreter for the workload
+    launcher: tuple[str, ...] = ()  # words to put before the whole command (``singularity exec --nv image.simg``)
+    # iter_start, iter_stop: first and last step to profile; None leaves the choice to the capture.
     iter_start: int | None = None
     iter_stop: int | None = None
-    precision: str | None = None
-    xla: bool | None = None
-    device: str | None = None
-    metric_patterns: tuple[str, ...] = ()
-    step_function: str | None = None
-    dlprof: DlprofOptions = field(default_factory=DlprofOptions)
-    nsys: NsysOptions = field(default_factory=NsysOptions)
-    umask: int | None = None
+    precision: str | None = None  # float32, tf32, mixed_float16, mixed_bfloat16; None changes nothing
+    xla: bool | None = None  # True, False, or None for unchanged
+    device: str | None = None  # value of CUDA_VISIBLE_DEVICES; None takes the first visible GPU
+    metric_patterns: tuple[str, ...] = ()  # additional regular expressions for logged figures
+    step_function: str | None = None  # name of the function that is one step, if the user named it
+    dlprof: DlprofOptions = field(default_factory=DlprofOptions)  # settings of the capture with DLProf only
+    nsys: NsysOptions = field(default_factory=NsysOptions)  # settings of the capture with Nsight Systems only
+    umask: int | None = None  # the workload's; None is that of this process
 
 
-@dataclass(frozen=True, slots=True)
-class Launch:
-    """How to start a workload.
+class Launch(Struct, frozen=True):
+    """How to start a workload."""
 
-    Attributes:
-        argv: the whole command line, including the launcher.
-        environment: variables to set in addition to the inherited ones.
-        forward_interrupt: whether Ctrl-C reaches the workload at once (a terminal sends it to the whole
-            process group); False starts it in its own group, as DLProf needs.
-        workload: finds, below the process that is started, those of the workload, which alone signals are for where a
-            profiler would not pass each on once; None before it has any. Itself None where signals are for all.
-        profiler_version: version of the profiler, if it says so.
-        wraps: whether the command that is started is the profiler, whose exit code need not be the workload's.
-        notes: what this run will lack, known before it starts.
-        keeps: what the profiler's own files will hold that is the user's alone; empty if nothing.
-    """
-
-    argv: tuple[str, ...]
-    environment: dict[str, str] = field(default_factory=dict)
+    argv: tuple[str, ...]  # the whole command line, including the launcher
+    environment: dict[str, str] = field(default_factory=dict)  # variables to set in addition to the inherited ones
+    # whether Ctrl-C reaches the workload at once (a terminal sends it to the whole process group); False starts it in
+    # its own group, as DLProf needs
     forward_interrupt: bool = True
+    # finds, below the process that is started, those of the workload, which alone signals are for where a profiler
+    # would not pass each on once; None before it has any. Itself None where signals are for all.
     workload: Callable[[int], Sequence[int] | None] | None = None
-    profiler_version: str | None = None
+    profiler_version: str | None = None  # version of the profiler, if it says so
+    # whether the command that is started is the profiler, whose exit code need not be the workload's
     wraps: bool = False
-    notes: tuple[Note, ...] = ()
-    keeps: str = ""
+    notes: tuple[Note, ...] = ()  # what this run will lack, known before it starts
+    keeps: str = ""  # what the profiler's own files will hold that is the user's alone; empty if nothing
 
 
-@dataclass(frozen=True, slots=True)
-class Collected:
-    """What the profiler wrote.
+class Collected(Struct, frozen=True):
+    """What the profiler wrote."""
 
-    Attributes:
-        files: profile files below ``raw/``.
-        notes: what went wrong or limits the figures, each with its remedy.
-        workload_code: the workload's own exit code where a profiler wraps it; None where that is not known.
-    """
-
-    files: tuple[Path, ...] = ()
-    notes: tuple[Note, ...] = ()
+    files: tuple[Path, ...] = ()  # profile files below ``raw/``
+    notes: tuple[Note, ...] = ()  # what went wrong or limits the figures, each with its remedy
+    # the workload's own exit code where a profiler wraps it; None where that is not known
     workload_code: int | None = None
 
 
 class Capture(Protocol):
-    """One profiler.
+    """One profiler."""
 
-    Attributes:
-        NAME: its name on the command line.
-    """
-
-    NAME: str
+    NAME: str  # its name on the command line
 
     def available(self, request: CaptureRequest) -> str | None:
         """Return None if the profiler can be used for this request, else the reason why not."""

@@ -9,10 +9,11 @@ import re
 import shutil
 import subprocess
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec import Struct
 
 from tcprobe.errors import ToolError
 from tcprobe.masking import mask_text
@@ -55,20 +56,14 @@ print(json.dumps({"python": "%d.%d.%d" % sys.version_info[:3], "tensorflow": ten
 """
 
 
-@dataclass(frozen=True, slots=True)
-class PythonInfo:
-    """A Python interpreter and what is installed in it, from package metadata; nothing is imported.
+class PythonInfo(Struct, frozen=True):
+    """A Python interpreter and what is installed in it, from package metadata; nothing is imported."""
 
-    Attributes:
-        python: its version.
-        tensorflow, keras: versions of the installed packages, if their metadata tells.
-        has_tensorflow: whether ``import tensorflow`` would find something.
-    """
-
-    python: str
+    python: str  # its version
+    # tensorflow, keras: versions of the installed packages, if their metadata tells.
     tensorflow: str | None
     keras: str | None
-    has_tensorflow: bool
+    has_tensorflow: bool  # whether ``import tensorflow`` would find something
 
     @property
     def runs_probe(self) -> bool:

@@ -10,10 +10,11 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec import Struct
 
 from tcprobe.errors import OutputError, writing
 from tcprobe.jsonfile import read_object
@@ -37,25 +38,17 @@ REPLACED: Final = Note(
 TAKEN: Final = (errno.ENOTEMPTY, errno.EEXIST)
 
 
-@dataclass(frozen=True, slots=True)
-class RunFolder:
-    """A run folder in the making.
+class RunFolder(Struct, frozen=True):
+    """A run folder in the making."""
 
-    Attributes:
-        path: where it is now, under its temporary name; ``raw/`` and ``probe/`` exist.
-        final: its path when complete.
-        derived: whether tcprobe made up the final name, so that a number may be added if it is taken.
-        identity: device and inode of the folder; another one lies at `path` where this one was removed or renamed.
-        replaces: the earlier run folder of that name (device and inode) that it replaces; None if it replaces none.
-        rights: of the complete folder and those in it.
-    """
-
-    path: Path
-    final: Path
-    derived: bool
+    path: Path  # where it is now, under its temporary name; ``raw/`` and ``probe/`` exist
+    final: Path  # its path when complete
+    derived: bool  # whether tcprobe made up the final name, so that a number may be added if it is taken
+    # device and inode of the folder; another one lies at `path` where this one was removed or renamed
     identity: tuple[int, int] | None = None
+    # the earlier run folder of that name (device and inode) that it replaces; None if it replaces none
     replaces: tuple[int, int] | None = None
-    rights: int = 0o700
+    rights: int = 0o700  # of the complete folder and those in it
 
 
 @contextmanager

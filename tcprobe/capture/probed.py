@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from tcprobe.bypath import PROBE
-from tcprobe.capture import below, environment
-from tcprobe.capture.base import CaptureRequest, Launch
-from tcprobe.capture.environment import PROBE_SINCE, PythonInfo
+from tcprobe.capture import environment
+from tcprobe.capture.base import CaptureRequest, Collected, Launch
+from tcprobe.capture.environment import NAMED_OPS, PROBE_SINCE, PythonInfo
 from tcprobe.capture.process import Ended, Watcher, run_workload
+from tcprobe.capture.program import Build
+from tcprobe.capture.signals import processes
 from tcprobe.errors import ToolError, writing
 from tcprobe.jsonfile import read_object
 from tcprobe.masking import mask_words, secrets_in
@@ -44,6 +47,82 @@ def install_probe(request: CaptureRequest, profile: bool, **other: Any) -> tuple
     return command
 
 
+def launched(request: CaptureRequest, chosen: dict[str, str], command: Sequence[str], **more: Any) -> Launch:
+    """Say how to start a command with the variables chosen for it; `more` are further fields of the launch."""
+    # A launcher may start with a clean environment (a container, ssh): `env` sets ours on its far side.
+    inside = ("env", *(f"{name}={value}" for name, value in chosen.items())) if request.launcher else ()
+    return Launch((*request.launcher, *inside, *command), chosen, **more)
+
+
+def launched_below(
+    profiler: Sequence[str],
+    build: Build,
+    request: CaptureRequest,
+    unprobed: Unprobed | None,
+    tensorflow: str | None,
+    orders: Mapping[str, Any],
+    **more: Any,
+) -> Launch:
+    """Say how to start a workload below a profiler, with the probe beside it where that can run.
+
+    Args:
+        profiler: its command line up to the workload.
+        build: the profiler.
+        request: what to capture.
+        unprobed: why the probe cannot run; None if it can.
+        tensorflow: its version in the workload's interpreter, as far as it counts.
+        orders: of `install_probe`.
+        more: further fields of the launch.
+    """
+    chosen = environment.variables(request.precision, request.xla, request.device, tensorflow) | {NAMED_OPS: "1"}
+    workload = unwatched(request, unprobed) if unprobed else install_probe(request, **orders)
+    own = "and its arguments, " if unprobed else ""  # the probe has them from a file, which no profiler sees
+    return launched(
+        request,
+        chosen,
+        (*profiler, *workload),
+        workload=partial(workload_below, request.folder, workload),
+        profiler_version=build.version,
+        wraps=True,
+        notes=(unprobed.note,) if unprobed else (),
+        keeps=f"the whole environment of the workload, {own}passwords included",  # no option of nsys leaves that out
+        **more,
+    )
+
+
+def collected(
+    request: CaptureRequest,
+    files: Iterable[Path],
+    notes: Iterable[Note],
+    probe: Mapping[str, object],
+    exit_code: int,
+    own: int | None,
+) -> Collected:
+    """Return what a profiler around the workload wrote, with what the probe says of the run.
+
+    Args:
+        request: what was captured.
+        files, notes: of the profiler's.
+        probe: probe.json.
+        exit_code: that of the profiler.
+        own: the workload's; None where it is not known.
+    """
+    ended = unfinished(probe, exit_code if own is None else own)
+    return Collected(tuple(files), (*notes, *other_processes(request.folder), *ended), own)
+
+
+def filled(paths: Iterable[Path]) -> tuple[Path, ...]:
+    """Return the files that are there and hold something, sorted."""
+    return tuple(sorted(path for path in paths if _size(path) > 0))
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
 class Unprobed(NamedTuple):
     """Why the probe cannot run beside a profiler, and what helps."""
 
@@ -55,12 +134,6 @@ class Unprobed(NamedTuple):
         """Say what the run will lack."""
         message = f"the probe did not watch this run: {self.why}: no layers, source lines and badly sized layers"
         return Note("no-probe", message, self.remedy)
-
-
-def kept_by_profiler(unprobed: Unprobed | None) -> str:
-    """Return what Nsight Systems, also below DLProf, stores that no option of it leaves out."""
-    own = "and its arguments, " if unprobed else ""  # the probe has them from a file, which no profiler sees
-    return f"the whole environment of the workload, {own}passwords included"
 
 
 def why_no_probe(request: CaptureRequest) -> Unprobed | None:
@@ -209,7 +282,7 @@ def workload_below(folder: Path, words: Sequence[str], command: int) -> list[int
         words: the workload's own command line.
         command: the process of the profiler, or of its launcher.
     """
-    if there := list(below.processes(words, command)):
+    if there := list(processes(words, command)):
         return there
     if (left := running(folder)) is not None:  # its profiler was killed
         return [left]

@@ -8,9 +8,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from tcprobe.capture.base import Launch
 from tcprobe.capture.signals import ENDING, WorkloadSignals, handled, told_of_children
@@ -23,21 +24,13 @@ ANEW: Final = "\r\x1b[K"  # clears the line: the workload may have left the curs
 Watcher = Callable[[], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """How a workload ended.
+class Ended(Struct, frozen=True):
+    """How a workload ended."""
 
-    Attributes:
-        exit_code: its own; 128 + n if signal n ended it.
-        wall_ns: how long it ran.
-        signals: names of the signals that came meanwhile and were the workload's, each once.
-        died_of: the signal that was sent to the workload below a profiler, and that it did not handle.
-    """
-
-    exit_code: int
-    wall_ns: int
-    signals: tuple[str, ...] = ()
-    died_of: int | None = None
+    exit_code: int  # its own; 128 + n if signal n ended it
+    wall_ns: int  # how long it ran
+    signals: tuple[str, ...] = ()  # names of the signals that came meanwhile and were the workload's, each once
+    died_of: int | None = None  # the signal that was sent to the workload below a profiler, and that it did not handle
 
     @property
     def interrupted(self) -> bool:

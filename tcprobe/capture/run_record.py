@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -14,6 +13,7 @@ from tcprobe.capture import environment
 from tcprobe.capture.base import CaptureRequest, Collected, Launch
 from tcprobe.capture.process import Ended
 from tcprobe.schema.profile import Note
+from tcprobe.schema.records import as_dict
 
 SCHEMA: Final = 1
 FROM_PROBE: Final = ("gpu_used", "gpus", "peak_gpu_memory_bytes", "window", "gaps")
@@ -105,4 +105,4 @@ def _notes(probe: Mapping[str, Any], ours: tuple[Note, ...]) -> list[dict[str, A
     theirs = probe.get("notes")
     codes = {note.code for note in ours}
     kept = [n for n in theirs if isinstance(n, dict) and n.get("code") not in codes] if isinstance(theirs, list) else []
-    return kept + [asdict(note) for note in ours]
+    return kept + [as_dict(note) for note in ours]

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from tcprobe.capture import environment
 from tcprobe.capture.base import CaptureRequest, Collected, Launch
-from tcprobe.capture.probed import install_probe, no_probe_in, other_processes, read_probe, unfinished
+from tcprobe.capture.probed import filled, install_probe, launched, no_probe_in, other_processes, read_probe, unfinished
 from tcprobe.errors import ToolError
 from tcprobe.foreign import below
 from tcprobe.schema.profile import Note
@@ -33,29 +32,15 @@ def prepare(request: CaptureRequest) -> Launch:
         raise ToolError(f"{request.python}: {no_probe_in(holds)}", "choose another --python")
     chosen = environment.variables(request.precision, request.xla, request.device, holds.tensorflow)
     command = install_probe(request, profile=True)
-    # A launcher may start with a clean environment (a container, ssh): `env` sets ours on its far side.
-    inside = ("env", *(f"{name}={value}" for name, value in chosen.items())) if request.launcher else ()
-    return Launch(
-        argv=(*request.launcher, *inside, *command),
-        environment=chosen,
-        profiler_version=holds.tensorflow,
-    )
+    return launched(request, chosen, command, profiler_version=holds.tensorflow)
 
 
 def collect(request: CaptureRequest, exit_code: int, died_of: int | None = None) -> Collected:  # noqa: ARG001
     """Find the XSpace files below ``raw/`` and say what is missing; for an empty one the reader says why."""
     found = below(request.folder / "raw", lambda name: name.endswith(".xplane.pb")).files
-    kept = tuple(path for path in found if _size(path) > 0)
     probe = read_probe(request.folder)
     notes = (*_probe_notes(probe, bool(found), exit_code), *unfinished(probe, exit_code))
-    return Collected(kept, (*notes, *other_processes(request.folder)))
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0
+    return Collected(filled(found), (*notes, *other_processes(request.folder)))
 
 
 def _probe_notes(probe: dict[str, Any], found: bool, exit_code: int) -> Iterator[Note]:
@@ -64,41 +49,30 @@ def _probe_notes(probe: dict[str, Any], found: bool, exit_code: int) -> Iterator
     steps = probe.get("steps")
     count = steps.get("count") if isinstance(steps, dict) else None
     if not probe:
-        yield _no_probe()
+        yield Note(
+            "no-probe",
+            "the probe left no record: the workload ended before it could start, or stopped it",
+            "see what the workload printed",
+            "error",
+        )
     elif "replaced" in said:
         return  # what runs now is not known
     elif not probe.get("tensorflow"):
-        yield _no_tensorflow(bool(count))
+        missing, steps = "steps, graph and kernels", ""
+        if count:
+            missing, steps = "graph and kernels", "; the steps are those that it marks itself"
+        yield Note(
+            "no-tensorflow",
+            f"the workload did not import TensorFlow: {missing} were not recorded{steps}",
+            "profile it with --profiler nsys (Nsight Systems), which records any framework",
+        )
     elif not count and exit_code:
         yield Note("no-steps", "the workload ended before a training step was found", None)
     elif not count and "no-steps" not in said:
-        yield _no_steps()
+        yield Note(
+            "no-steps",
+            "no training step was found: nothing was profiled",
+            "mark your step with `with tcprobe.step():`, or name its function with --step-function",
+        )
     elif count and not found and exit_code == 0 and not said & {"no-window", "no-profile"}:
         yield Note("no-profile", f"{count} steps ran and the profiler left no file", None, "error")
-
-
-def _no_probe() -> Note:
-    return Note(
-        "no-probe",
-        "the probe left no record: the workload ended before it could start, or stopped it",
-        "see what the workload printed",
-        "error",
-    )
-
-
-def _no_steps() -> Note:
-    return Note(
-        "no-steps",
-        "no training step was found: nothing was profiled",
-        "mark your step with `with tcprobe.step():`, or name its function with --step-function",
-    )
-
-
-def _no_tensorflow(stepped: bool) -> Note:
-    missing = "graph and kernels" if stepped else "steps, graph and kernels"
-    steps = "; the steps are those that it marks itself" if stepped else ""
-    return Note(
-        "no-tensorflow",
-        f"the workload did not import TensorFlow: {missing} were not recorded{steps}",
-        "profile it with --profiler nsys (Nsight Systems), which records any framework",
-    )

@@ -15,9 +15,10 @@ from tcprobe.errors import Interrupted
 from tcprobe.visible import put, visible
 
 VERBS: Final = ("profile", "report", "compare", "audit-shapes", "find-key-node", "calibrate", "explain", "workloads")
-"""The verbs in the order of the help, each a module of this package."""
-
-
+"""The verbs in the order of the help, each a function in a module of this package."""
+RUNS_WORKLOAD: Final = ("profile", "find-key-node")
+WORDS_FOLLOW: Final = {"allow_extra_args": True, "ignore_unknown_options": True, "allow_interspersed_args": False}
+"""Settings of a verb that runs a workload: the words after that are its own."""
 UsageError: Final[Any] = typer.BadParameter.__base__
 """What typer raises where it cannot make sense of the command line; its module is private."""
 
@@ -61,7 +62,10 @@ def application(arguments: Sequence[str] = ()) -> typer.Typer:
     )
     app.callback()(_global)
     for verb in [verb for verb in VERBS if verb in arguments[:1]] or VERBS:
-        import_module(f"tcprobe.cli.{verb.replace('-', '_')}").register(app)
+        name = verb.replace("-", "_")
+        module = import_module(f"tcprobe.cli.{name}")
+        settings = WORDS_FOLLOW if verb in RUNS_WORKLOAD else None
+        app.command(verb, cls=getattr(module, "Command", None), context_settings=settings)(getattr(module, name))
     return app
 
 

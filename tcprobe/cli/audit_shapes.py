@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
+from typer import Option
 from typer.core import TyperCommand
 
 from tcprobe.cli import options as o
-from tcprobe.cli.options import audit_shapes as a
 from tcprobe.errors import UnreadableInput, UsageError
 from tcprobe.visible import UNENCODABLE, hand_over, say
 
@@ -19,16 +18,30 @@ if TYPE_CHECKING:
     from tcprobe.flows.audit.baseline import Baseline
     from tcprobe.flows.audit.flow import AuditOutcome
     from tcprobe.flows.audit.options import AuditOptions
-    from tcprobe.flows.write.destination import Destination
-    from tcprobe.report.audit.spec import AuditSpec
-    from tcprobe.report.base import RenderSpec
     from tcprobe.schema.model import InputShape
 
 ARGV: Final = "tcprobe.argv"
 TYPED: Final = "tcprobe.typed"
+HEADINGS: Final = {
+    "files": "Arguments",
+    "exclude": "What to audit",
+    "target_gpu": "What to predict for",
+    "select": "What counts",
+    "diff": "What to do with it",
+    "help": "Help",
+}
+"""Parameters of the verb, in their order, above which the help has a heading."""
+EXAMPLES: Final = (
+    ("tcprobe audit-shapes model.py", "Trace the models of a file."),
+    ("tcprobe audit-shapes model.py:make --arg units=64", "The model that make(units=64) returns."),
+    ("tcprobe audit-shapes --run train.py -- --epochs 1", "A script: the training steps of all its models."),
+    ("tcprobe audit-shapes --mode source src/", "A folder, nothing executed."),
+    ("tcprobe audit-shapes model.py --dtype float16 --target-gpu h100-sxm", "What float16 would cost there."),
+)
+Format = Literal["text", "json", "csv", "markdown", "sarif", "github"]
 
 
-class _Command(TyperCommand):
+class Command(TyperCommand):
     """Keeps the words after ``--`` separate if --run is given: they are the script's arguments, not files."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -41,58 +54,157 @@ class _Command(TyperCommand):
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the options in groups instead of click's single list."""
-        records = {p.name: r for p in self.get_params(ctx) if (r := p.get_help_record(ctx)) is not None}
-        grouped = {name for _, names in a.GROUPS for name in names}
-        rest = tuple(name for name in records if name not in grouped and name != "files")
-        for title, names in (("Arguments", ("files",)), *a.GROUPS, ("Help", rest)):
+        groups: list[tuple[str, list[Any]]] = []
+        for param in self.get_params(ctx):
+            if param.name in HEADINGS:
+                groups.append((HEADINGS[param.name], []))
+            groups[-1][1].append(param.get_help_record(ctx))
+        for title, records in groups:
             with formatter.section(title):
-                formatter.write_dl([records[name] for name in names])
+                formatter.write_dl(records)
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - click's signature
         """Write the examples, one per line."""
         with formatter.section("Examples"):
-            formatter.write_dl(a.EXAMPLES)
-
-
-def register(app: typer.Typer) -> None:
-    """Add the verb to the application."""
-    app.command("audit-shapes", cls=_Command)(audit_shapes)
+            formatter.write_dl(EXAMPLES)
 
 
 def audit_shapes(
     ctx: typer.Context,
-    files: a.FilesArgument = None,
-    exclude: a.ExcludeOption = None,
-    force_exclude: a.ForceExcludeOption = False,
-    stdin_filename: a.StdinNameOption = None,
-    mode: a.ModeOption = None,
-    run: a.RunOption = False,
-    arg: a.ArgOption = None,
-    batch_size: a.BatchOption = None,
-    input_shape: a.ShapeOption = None,
-    dtype: a.DtypeOption = None,
-    target_gpu: a.TargetOption = None,
-    library: a.LibraryOption = None,
-    xla: a.XlaOption = None,
-    timeout: a.TimeoutOption = 300.0,
-    first_step: a.FirstStepOption = False,
-    python: a.PythonOption = None,
-    select: a.SelectOption = None,
-    ignore: a.IgnoreOption = None,
-    baseline: a.BaselineOption = None,
-    write_baseline: a.WriteBaselineOption = False,
-    fail_on: a.FailOnOption = None,
-    fail_over: a.FailOverOption = None,
-    exit_zero: a.ExitZeroOption = False,
-    allow_unjudged: a.AllowOption = False,
-    format: a.FormatOption = None,  # noqa: A002 - the parameter's name is the option's
-    output: a.OutputOption = None,
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="FILE...",
+            show_default=False,
+            help="Python files, notebooks, folders, model.py:factory, or - for standard input. With --run: one script.",
+        ),
+    ] = None,
+    exclude: Annotated[
+        list[str] | None,
+        Option(metavar="PATTERN", help="Leave out these files and folders in the given folders; may be repeated."),
+    ] = None,
+    force_exclude: Annotated[
+        bool, Option("--force-exclude", help="Leave them out where they are named, too, as by pre-commit.")
+    ] = False,
+    stdin_filename: Annotated[
+        str | None, Option(metavar="NAME", help="Name of what - reads, for findings and settings.")
+    ] = None,
+    mode: Annotated[
+        Literal["auto", "traced", "source"] | None,
+        Option(
+            envvar="TCPROBE_MODE",
+            help="traced runs the file on the CPU, source only reads it. Default: auto, traced for one file where "
+            "TensorFlow is installed, else source.",
+        ),
+    ] = None,
+    run: Annotated[
+        bool, Option("--run", help="Execute the script, though no training step of it; its arguments stand after --.")
+    ] = False,
+    arg: Annotated[
+        list[str] | None, Option(metavar="NAME=VALUE", help="Argument of the factory; may be repeated.")
+    ] = None,
+    batch_size: Annotated[
+        int | None,
+        Option(
+            min=1,
+            metavar="N",
+            help="Samples of a step where the model does not say. Default: per 1,024 samples.",
+        ),
+    ] = None,
+    input_shape: Annotated[
+        list[str] | None,
+        Option(
+            metavar="[NAME=]SIZES",
+            help="Sizes of one sample (224,224,3) where the code leaves a model's input open; may be repeated.",
+        ),
+    ] = None,
+    first_step: Annotated[
+        bool,
+        Option(
+            "--first-step",
+            help="Stop a traced file at its first training step. Default: go on to its other models, 60 s at most.",
+        ),
+    ] = False,
+    timeout: Annotated[float, Option(min=1.0, metavar="SECONDS", help="Longest time to trace one file.")] = 300.0,
+    python: Annotated[
+        str | None,
+        Option(metavar="PATH", envvar="TCPROBE_PYTHON", help="Interpreter that traces. Default: tcprobe's own."),
+    ] = None,
+    target_gpu: Annotated[
+        str | None,
+        Option(
+            metavar="NAME",
+            envvar="TCPROBE_TARGET_GPU",
+            help="GPU to predict for; `tcprobe explain gpus` lists them. Default: a100-sxm-40.",
+        ),
+    ] = None,
+    dtype: Annotated[
+        Literal["float32", "tf32", "float16", "bfloat16", "float8"] | None,
+        Option(help="Arithmetic to predict for; float32 is without TF32. Default: the model's."),
+    ] = None,
+    library: Annotated[
+        Literal["cublas10", "cublas11", "cublas12"] | None,
+        Option(help="cuBLAS on that GPU, with the cuDNN of its time. Default: cublas12."),
+    ] = None,
+    xla: Annotated[
+        bool | None,
+        Option(
+            "--xla/--no-xla", help="Predict with XLA, or without. Default: as the model is compiled; unknown: without."
+        ),
+    ] = None,
+    select: Annotated[
+        list[str] | None,
+        Option(metavar="CODES", help="Only these rules: codes or prefixes (TC1,TC204); may be repeated."),
+    ] = None,
+    ignore: Annotated[
+        list[str] | None, Option(metavar="CODES", help="None of these rules; the longer prefix wins over --select.")
+    ] = None,
+    baseline: Annotated[
+        str | None,
+        Option(metavar="FILE", help="Known findings: counted, but not told again, and none fails."),
+    ] = None,
+    write_baseline: Annotated[
+        bool, Option("--write-baseline", help="Write what is found now to the file of --baseline; exit code 0.")
+    ] = False,
+    fail_on: Annotated[
+        Literal["error", "warning", "note", "never"] | None,
+        Option(help="Least severity that makes exit code 1. Default: warning."),
+    ] = None,
+    fail_over: Annotated[
+        str | None,
+        Option(metavar="PERCENT", help="Exit code 1 too where all suggestions for a model save more of its step (5%)."),
+    ] = None,
+    exit_zero: Annotated[
+        bool, Option("--exit-zero", help="Exit code 0 whatever is found; 2 where a file cannot be audited.")
+    ] = False,
+    allow_unjudged: Annotated[
+        bool,
+        Option(
+            "--allow-unjudged",
+            help="No exit code 2 for a named file with layers of which none can be judged (PyTorch, unknown sizes).",
+        ),
+    ] = False,
+    diff: Annotated[bool, Option("--diff", help="Show what --fix would change; exit code 1 where it would.")] = False,
+    fix: Annotated[bool, Option("--fix", help="Mend the files; of new sizes, old checkpoints no longer fit.")] = False,
+    format: Annotated[  # noqa: A002 - the parameter's name is the option's
+        Format | None,
+        Option(envvar="TCPROBE_FORMAT", help="Output format. Default: by the ending of -o, else text."),
+    ] = None,
+    output: Annotated[
+        str | None,
+        Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Write to a file (.txt, .json, .csv, .md, .sarif); - is standard output.",
+        ),
+    ] = None,
     force: o.ForceOption = False,
-    fix: a.FixOption = False,
-    diff: a.DiffOption = False,
     safe_csv: o.SafeCsvOption = False,
     width: o.WidthOption = None,
-    verbose: a.VerboseOption = False,
+    verbose: Annotated[
+        bool, Option("--verbose", "-v", help="List each note, what could not be judged, and what comments silence.")
+    ] = False,
 ) -> None:
     """Find badly sized layers and precision mistakes of a Keras model: the line, the cost on a GPU, and the fix.
 
@@ -100,44 +212,47 @@ def audit_shapes(
     its source alone. Exit code 1 where there is an error or warning, 2 where a file or option cannot be used,
     or a named file holds layers of which none could be judged.
     """
-    chosen = _chosen(ctx, format, output)
-    with o.errors_as_json(chosen == "json" and output in (None, "-")):
+    with o.document(ctx, "audit", format, output, force, o.render_spec(width, safe_csv)) as out:
+        from tcprobe.audit.settings import codes
         from tcprobe.flows.audit.options import AuditOptions
-        from tcprobe.flows.write.destination import destination
 
-        to = destination("audit", chosen, output, force)
         wanted = AuditOptions(
-            tuple(files or ()), mode, run, tuple(ctx.meta.get(ARGV, ())), _arguments(arg or []), batch_size,
-            _input_shapes(input_shape or []), dtype, target_gpu, library, xla, timeout, python, _codes(select),
-            _codes(ignore), fail_on, _percentage(fail_over), tuple(exclude) if exclude else None, force_exclude,
-            _standard_input(files), stdin_filename, exit_zero, baseline, write_baseline, first_step, allow_unjudged,
-        )  # fmt: skip
+            tuple(files or ()),
+            mode,
+            run,
+            tuple(ctx.meta.get(ARGV, ())),
+            _arguments(arg or []),
+            batch_size,
+            _input_shapes(input_shape or []),
+            dtype,
+            target_gpu,
+            library,
+            xla,
+            timeout,
+            python,
+            codes(",".join(select or ())),
+            codes(",".join(ignore or ())),
+            fail_on,
+            _percentage(fail_over),
+            exclude=tuple(exclude) if exclude else None,
+            force_exclude=force_exclude,
+            stdin=_standard_input(files),
+            stdin_name=stdin_filename,
+            exit_zero=exit_zero,
+            baseline=baseline,
+            write_baseline=write_baseline,
+            first_step=first_step,
+            allow_unjudged=allow_unjudged,
+        )
         if diff:
-            raise typer.Exit(_show_diff(wanted, fix or format is not None or output is not None))
+            refused = fix or format is not None or output is not None or write_baseline
+            _refuse(refused, "--diff stands alone", "leave --fix, --write-baseline, -o, --format out")
+            raise typer.Exit(_show_diff(wanted))
         outcome = _outcome(wanted, fix)
-        _show(outcome, to, _spec(ctx, verbose), o.render_spec(width, safe_csv), _beside(wanted, fix))
-        if write_baseline and outcome.choice.baseline:
-            _write_baseline(outcome, outcome.choice.baseline)
+        _show(outcome, out, ctx.meta.get(TYPED, ()), verbose, of_fixed_text=fix and wanted.stdin is not None)
+        if write_baseline and outcome.choice.known:
+            _write_baseline(outcome, outcome.choice.known)
     raise typer.Exit(outcome.exit_code)
-
-
-def _chosen(ctx: typer.Context, format: str | None, output: str | None) -> str | None:  # noqa: A002
-    """Return the format asked for; TCPROBE_FORMAT applies to standard output, which has no file ending."""
-    source = ctx.get_parameter_source("format")
-    typed = source is not None and source.name == "COMMANDLINE"
-    return format if format and (typed or output in (None, "-")) else None
-
-
-def _spec(ctx: typer.Context, verbose: bool) -> AuditSpec:
-    from tcprobe.flows.explain import audit_docs
-    from tcprobe.report.audit.spec import AuditSpec
-
-    return AuditSpec(str(Path.cwd()), audit_docs(), verbose, ctx.meta.get(TYPED, ()))
-
-
-def _beside(wanted: AuditOptions, fix: bool) -> TextIO | None:
-    """Return where the report goes that has no file: standard error where the fixed text takes standard output."""
-    return sys.stderr if fix and wanted.stdin is not None else None
 
 
 def _standard_input(files: list[str] | None) -> bytes | None:
@@ -188,12 +303,6 @@ def _input_shapes(given: list[str]) -> tuple[InputShape, ...]:
         ) from None
 
 
-def _codes(given: list[str] | None) -> tuple[str, ...]:
-    from tcprobe.audit.settings import codes
-
-    return codes(",".join(given or ()))
-
-
 def _percentage(text: str | None) -> float | None:
     from tcprobe.audit.settings import percentage
 
@@ -224,21 +333,23 @@ def _outcome(wanted: AuditOptions, fix: bool) -> AuditOutcome:
     return audit(wanted, say)
 
 
-def _show(outcome: AuditOutcome, to: Destination, spec: AuditSpec, rendered: RenderSpec, out: TextIO | None) -> None:
-    from tcprobe.flows.write.document import write_document
+def _show(outcome: AuditOutcome, out: o.Output, typed: tuple[str, ...], verbose: bool, of_fixed_text: bool) -> None:
+    """Write the report; that of text that was fixed, which takes standard output, to standard error."""
     from tcprobe.report.audit.document import AuditDocument
+    from tcprobe.report.base import RenderSpec
+    from tcprobe.report.document import ReportSpec
 
-    shown = replace(rendered, color=rendered.color and out is None)
-    for path in write_document(AuditDocument(outcome.report, spec), shown, to, out):
+    document = AuditDocument(outcome.report, ReportSpec(cwd=str(Path.cwd()), verbose=verbose, typed=typed))
+    if of_fixed_text:
+        out = o.Output(out.to, RenderSpec(out.spec.width, safe_csv=out.spec.safe_csv))
+    for path in out.write(document, sys.stderr if of_fixed_text else None):
         say(f"wrote {path}")
-    if to.path is not None or to.renderer.name != "text":
+    if out.to.path is not None or out.to.renderer.name != "text":
         _say_failed(outcome)
 
 
-def _show_diff(wanted: AuditOptions, beside: bool) -> int:
+def _show_diff(wanted: AuditOptions) -> int:
     """Print what --fix would change; return 1 if anything, 2 if a file could not be audited."""
-    refused = beside or wanted.write_baseline
-    _refuse(refused, "--diff stands alone", "leave --fix, --write-baseline, -o, --format out")
     from tcprobe.flows.audit.fix import diff_of, fixes_of, say_unfixable
     from tcprobe.flows.audit.flow import audit
 

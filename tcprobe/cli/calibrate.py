@@ -5,28 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Literal
 
-import typer
+from typer import Option
 
 from tcprobe.errors import UsageError
 from tcprobe.visible import put, say
 
 if TYPE_CHECKING:
-    from tcprobe.calibration.store import Calibration
+    from tcprobe.calibration.files import Calibration
     from tcprobe.flows.calibrate import Calibrated, MeasuredRun
 
 Cells = tuple[str, ...]
 
 
-def register(app: typer.Typer) -> None:
-    """Add the verb to the application."""
-    app.command("calibrate")(calibrate)
-
-
 def calibrate(
     python: Annotated[
         str | None,
-        typer.Option(
-            "--python",
+        Option(
             metavar="PATH",
             envvar="TCPROBE_PYTHON",
             help="Interpreter that has the framework. Default: the one that runs tcprobe.",
@@ -34,38 +28,33 @@ def calibrate(
     ] = None,
     framework: Annotated[
         Literal["auto", "tensorflow", "torch", "jax"],
-        typer.Option("--framework", help="Library to measure through; auto is the first of these that sees a GPU."),
+        Option(help="Library to measure through; auto is the first of these that sees a GPU."),
     ] = "auto",
     device: Annotated[
-        int, typer.Option("--device", min=0, metavar="N", help="Number of the GPU among those that the framework sees.")
+        int, Option(min=0, metavar="N", help="Number of the GPU among those that the framework sees.")
     ] = 0,
     target_gpu: Annotated[
         str | None,
-        typer.Option(
-            "--target-gpu",
+        Option(
             metavar="NAME",
             help="GPU whose figures hold where gpus.csv lacks the one here; with --from the one to fit.",
         ),
     ] = None,
-    budget: Annotated[
-        float, typer.Option("--budget", min=1, metavar="SECONDS", help="Longest time to measure.")
-    ] = 240.0,
+    budget: Annotated[float, Option(min=1, metavar="SECONDS", help="Longest time to measure.")] = 240.0,
     output: Annotated[
-        str | None, typer.Option("--output", "-o", metavar="FILE.csv", help="Keep what was measured as a CSV.")
+        str | None, Option("--output", "-o", metavar="FILE.csv", help="Keep what was measured as a CSV.")
     ] = None,
     raw: Annotated[
-        str | None, typer.Option("--from", metavar="FILE.csv", help="Fit what was measured before; measure nothing.")
+        str | None, Option("--from", metavar="FILE.csv", help="Fit what was measured before; measure nothing.")
     ] = None,
     force: Annotated[
         bool,
-        typer.Option(
-            "--force", "-f", help="Replace files, and keep constants that predict worse than the shipped ones."
-        ),
+        Option("--force", "-f", help="Replace files, and keep constants that predict worse than the shipped ones."),
     ] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Measure a little on the CPU, to try it out; fit nothing.")
+        bool, Option("--dry-run", help="Measure a little on the CPU, to try it out; fit nothing.")
     ] = False,
-    show: Annotated[bool, typer.Option("--show", help="List the GPUs that are calibrated.")] = False,
+    show: Annotated[bool, Option("--show", help="List the GPUs that are calibrated.")] = False,
 ) -> None:
     """Measure matrix multiplications and convolutions on the GPU at hand, in under 5 minutes.
 

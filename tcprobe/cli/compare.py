@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from enum import StrEnum
 from typing import Annotated
 
 import typer
 
 from tcprobe.cli import options as o
-from tcprobe.cli.ending.gate import judged
-from tcprobe.visible import tell
 
-
-def register(app: typer.Typer) -> None:
-    """Add the verb to the application."""
-    app.command("compare")(compare)
+By = StrEnum("By", ["figure", "layer", "op", "kernel", "renamed", "loss", "setting"])
+"""A table of a comparison; the names are those of `tcprobe.report.compare.document.TABLE_OF`."""
 
 
 def compare(
@@ -29,7 +25,9 @@ def compare(
     format: o.FormatOption = None,  # noqa: A002 - the parameter's name is the option's
     output: o.OutputOption = None,
     top: o.TopOption = None,
-    by: o.ComparedByOption = None,
+    by: Annotated[
+        list[By] | None, typer.Option(help="Show only this table below the answer; may be given several times.")
+    ] = None,
     iter_start: o.IterStartOption = None,
     iter_stop: o.IterStopOption = None,
     step_range: o.StepRangeOption = None,
@@ -44,32 +42,18 @@ def compare(
     kernels got faster and slower, and which kernels took the place of others. Exits with 1 where a --fail-if holds,
     with 2 where it cannot be told.
     """
-    chosen = o.chosen_format(ctx, format, output)
-    with o.errors_as_json(chosen == "json" and output in (None, "-")):
+    with o.document(ctx, "compare", format, output, force, o.render_spec(width, safe_csv)) as out:
         from tcprobe.analysis import Options
         from tcprobe.flows.compare import make_comparison, refuse_same
-        from tcprobe.flows.conditions.judge import judge_comparison
-        from tcprobe.flows.conditions.parse import parse_conditions
-        from tcprobe.flows.write.destination import destination
-        from tcprobe.flows.write.document import write_document
+        from tcprobe.flows.conditions import judge_comparison, parse_conditions
         from tcprobe.foreign import input_path
         from tcprobe.report.compare.document import CompareDocument
-        from tcprobe.report.compare.spec import CompareSpec
+        from tcprobe.report.document import ReportSpec
 
         conditions = parse_conditions(fail_if or (), changes=True)
-        to = destination("compare", chosen, output, force)
         given = [input_path(path) for path in paths]
         refuse_same(given)
         found = make_comparison(given, Options(iter_start, iter_stop, target_gpu, step_range))
         verdicts = judge_comparison(conditions, found)
-        document = CompareDocument(found, CompareSpec(top, tuple(by or ())), verdicts)
-        with judged(verdicts, found.names):
-            _say(write_document(document, o.render_spec(width, safe_csv), to))
-
-
-def _say(files: list[Path]) -> None:
-    """Print to standard error what was written."""
-    if len(files) > 1:
-        tell(f"Wrote {len(files)} tables to {files[0].parent}: {', '.join(f.name for f in files)}")
-    elif files:
-        tell(f"Wrote {files[0]}")
+        with o.judged(verdicts, found.names):
+            o.tell_written(out.write(CompareDocument(found, ReportSpec(top, tuple(by or ())), verdicts)))

@@ -10,11 +10,6 @@ from tcprobe.cli import options as o
 from tcprobe.visible import put
 
 
-def register(app: typer.Typer) -> None:
-    """Add the verb to the application."""
-    app.command("explain")(explain)
-
-
 def explain(
     what: Annotated[
         str | None,
@@ -23,7 +18,7 @@ def explain(
         ),
     ] = None,
     format: Annotated[  # noqa: A002 - the parameter's name is the option's
-        Literal["text", "markdown"], typer.Option("--format", help="Output format.")
+        Literal["text", "markdown"], typer.Option(help="Output format.")
     ] = "text",
     width: o.WidthOption = None,
 ) -> None:

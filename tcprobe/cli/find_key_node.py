@@ -2,41 +2,48 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
 from tcprobe.cli import options as o
-from tcprobe.cli.options import profile as p
 from tcprobe.visible import say
-
-
-def register(app: typer.Typer) -> None:
-    """Add the verb to the application; words after the workload are the workload's own."""
-    app.command(
-        "find-key-node",
-        context_settings={
-            "allow_extra_args": True,
-            "ignore_unknown_options": True,
-            "allow_interspersed_args": False,
-        },
-    )(find_key_node)
 
 
 def find_key_node(
     ctx: typer.Context,
-    words: p.ProfileOrWorkload = None,
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="PROFILE|WORKLOAD",
+            show_default=False,
+            help="A profile or run folder as `tcprobe report` takes it; or a workload, then its own arguments.",
+        ),
+    ] = None,
     format: o.FormatOption = None,  # noqa: A002 - the parameter's name is the option's
-    output: p.SearchOutputOption = None,
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="Write to a file (.txt, .csv, .json, .md); - is standard output."
+        ),
+    ] = None,
     top: o.TopOption = None,
     width: o.WidthOption = None,
     force: o.ForceOption = False,
     safe_csv: o.SafeCsvOption = False,
-    profiler: p.SearchProfilerOption = "auto",
-    python: p.PythonOption = None,
-    launcher: p.LauncherOption = "",
-    device: p.DeviceOption = None,
-    mode: p.ModeOption = None,
-    delay: p.DelayOption = None,
-    duration: p.DurationOption = None,
+    profiler: Annotated[
+        o.Profiler,
+        typer.Option(
+            envvar="TCPROBE_PROFILER",
+            help="How a workload is run: auto takes DLProf where there is one, else TensorFlow's own.",
+        ),
+    ] = "auto",
+    python: o.PythonOption = None,
+    launcher: o.LauncherOption = "",
+    device: o.DeviceOption = None,
+    mode: o.ModeOption = None,
+    delay: o.DelayOption = None,
+    duration: o.DurationOption = None,
 ) -> None:
     """Find an op that runs once in each step, for DLProf's --key-node, or ranges that are steps.
 
@@ -44,21 +51,21 @@ def find_key_node(
     for a minute where there is one, else with TensorFlow's profiler.
     """
     o.check_words(ctx, words)
-    chosen = o.chosen_format(ctx, format, output)
-    with o.errors_as_json(chosen == "json" and output in (None, "-")):
+    with o.document(ctx, "key_node", format, output, force, o.render_spec(width, safe_csv)) as out:
         from tcprobe.capture.base import DlprofOptions
         from tcprobe.flows.key_node import find_key_node as search
         from tcprobe.flows.profile import ProfileOptions
-        from tcprobe.flows.write.destination import destination
-        from tcprobe.flows.write.document import write_document
-        from tcprobe.report.key_node.document import KeyNodeDocument
+        from tcprobe.report.document import ReportSpec
+        from tcprobe.report.key_node import KeyNodeDocument
 
-        to = destination("key_node", chosen, output, force)
         wanted = ProfileOptions(
-            tuple(words or ()), profiler, device=device, python=python, launcher=o.split("--launcher", launcher),
-            dlprof=DlprofOptions(None, mode, delay, duration),
-        )  # fmt: skip
+            tuple(words or ()),
+            profiler,
+            device=device,
+            python=python,
+            launcher=o.split("--launcher", launcher),
+            dlprof=DlprofOptions(mode=mode, delay_s=delay, duration_s=duration),
+        )
         done = search(wanted, say)
-        document = KeyNodeDocument(done.found, str(done.path), done.ran, top)
-        for path in write_document(document, o.render_spec(width, safe_csv), to):
+        for path in out.write(KeyNodeDocument(done.found, str(done.path), done.ran, ReportSpec(top))):
             say(f"wrote {path}")

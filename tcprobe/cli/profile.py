@@ -4,62 +4,103 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
+from typer import Option
 
 from tcprobe.cli import options as o
-from tcprobe.cli.ending.failure import say_failure
-from tcprobe.cli.options import profile as p
+from tcprobe.cli.ending import say_failure
 from tcprobe.errors import OutputError, TcprobeError, UsageError
 from tcprobe.probe.constants import RECORD, WITH_XSPACE
 from tcprobe.visible import say, tell
 
 if TYPE_CHECKING:
     from tcprobe.flows.profile import ProfileOutcome
-    from tcprobe.flows.write.destination import Destination
+    from tcprobe.flows.write import Destination
     from tcprobe.schema.profile import Profile
-
-
-def register(app: typer.Typer) -> None:
-    """Add the verb to the application; words after the workload are the workload's own."""
-    app.command(
-        "profile",
-        context_settings={
-            "allow_extra_args": True,
-            "ignore_unknown_options": True,
-            "allow_interspersed_args": False,
-        },
-    )(profile)
 
 
 def profile(
     ctx: typer.Context,
-    words: p.WordsArgument = None,
-    profiler: p.ProfilerOption = "auto",
-    precision: p.PrecisionOption = None,
-    xla: p.XlaOption = None,
-    iter_start: p.IterStartOption = None,
-    iter_stop: p.IterStopOption = None,
-    device: p.DeviceOption = None,
-    python: p.PythonOption = None,
-    launcher: p.LauncherOption = "",
-    output: p.FolderOption = None,
-    force: p.ForceOption = False,
-    share: p.ShareOption = False,
-    target_gpu: p.TargetOption = None,
-    metric_pattern: p.PatternOption = None,
-    step_function: p.StepFunctionOption = None,
-    key_node: p.KeyNodeOption = None,
-    mode: p.ModeOption = None,
-    delay: p.DelayOption = None,
-    duration: p.DurationOption = None,
-    dlprof_args: p.DlprofArgsOption = "",
-    nsys_args: p.NsysArgsOption = "",
-    with_xspace: p.WithXspaceOption = False,
-    step_range: p.StepRangeOption = None,
-    json: p.JsonOption = False,
-    report_file: p.FileOption = None,
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="WORKLOAD",
+            show_default=False,
+            help="A packaged workload (see `tcprobe workloads`), a script, or -m MODULE; then its own arguments.",
+        ),
+    ] = None,
+    profiler: Annotated[
+        o.Profiler,
+        Option(
+            envvar="TCPROBE_PROFILER",
+            help="auto takes DLProf or nsys (Nsight Systems) with options of theirs, else TensorFlow's own.",
+        ),
+    ] = "auto",
+    precision: Annotated[
+        Literal["float32", "tf32", "mixed_float16", "mixed_bfloat16"] | None,
+        Option(help="Arithmetic of the workload. Default: unchanged."),
+    ] = None,
+    xla: Annotated[bool | None, Option("--xla/--no-xla", help="Compile with XLA, or not. Default: unchanged.")] = None,
+    iter_start: Annotated[
+        int | None, Option(min=0, metavar="N", help="First step to profile, from 0. Default: after the warm-up.")
+    ] = None,
+    iter_stop: Annotated[
+        int | None, Option(min=0, metavar="N", help="Last step to profile. Default: 20 steps in all.")
+    ] = None,
+    device: o.DeviceOption = None,
+    python: o.PythonOption = None,
+    launcher: o.LauncherOption = "",
+    output: Annotated[
+        str | None, Option(metavar="DIR", help="Run folder to write. Default: tcprobe-runs/WORKLOAD-TIME.")
+    ] = None,
+    force: Annotated[bool, Option("--force", "-f", help="Replace an earlier run folder, and the file of -o.")] = False,
+    share: Annotated[bool, Option("--share", help="Let others read the run folder. Default: its owner alone.")] = False,
+    target_gpu: Annotated[
+        str | None,
+        Option(
+            metavar="NAME",
+            envvar="TCPROBE_TARGET_GPU",
+            help="GPU to judge a run without a GPU for. Default: a100-sxm-40.",
+        ),
+    ] = None,
+    metric_pattern: Annotated[
+        list[str] | None,
+        Option(metavar="REGEX", help="Further figures in what the workload logs; named groups name them."),
+    ] = None,
+    step_function: Annotated[
+        str | None,
+        Option(metavar="NAME", envvar="TCPROBE_STEP_FUNCTION", help="Function whose calls are the steps."),
+    ] = None,
+    key_node: Annotated[
+        str | None,
+        Option(metavar="NAME|auto", help="DLProf: op that runs once in each step; auto finds one in a short run."),
+    ] = None,
+    mode: o.ModeOption = None,
+    delay: o.DelayOption = None,
+    duration: o.DurationOption = None,
+    dlprof_args: Annotated[
+        str, Option(metavar="WORDS", help='DLProf: further options of its own, "--verbosity=quiet".')
+    ] = "",
+    nsys_args: Annotated[
+        str, Option(metavar="WORDS", help='Nsight Systems: further options of its own, "--cuda-memory-usage=true".')
+    ] = "",
+    with_xspace: Annotated[
+        bool,
+        Option(
+            "--with-xspace", help="Nsight Systems: run a second time under TensorFlow's profiler, for ops and layers."
+        ),
+    ] = False,
+    step_range: Annotated[
+        str | None, Option(metavar="REGEX", help="Names of the NVTX ranges that are steps, as in 'iteration.*'.")
+    ] = None,
+    json: Annotated[
+        bool, Option("--json", help="Report as JSON; on standard output the workload's moves to standard error.")
+    ] = False,
+    report_file: Annotated[
+        str | None, Option("-o", metavar="FILE", help="Also write the report to FILE (.json, .txt, .md).")
+    ] = None,
 ) -> None:
     """Run a training workload under a profiler and report its use of the Tensor Cores.
 
@@ -75,13 +116,26 @@ def profile(
         from tcprobe.foreign import output_path
 
         to = _destination(json, report_file, force)
-        folder = None if output is None else output_path(output)
         wanted = ProfileOptions(
-            tuple(words or ()), profiler, precision, xla, iter_start, iter_stop, device, python,
-            o.split("--launcher", launcher), folder, force, target_gpu, tuple(metric_pattern or ()), step_function,
-            DlprofOptions(key_node, mode, delay, duration, o.split("--dlprof-args", dlprof_args)),
-            NsysOptions(o.split("--nsys-args", nsys_args), with_xspace), step_range, share=share,
-        )  # fmt: skip
+            tuple(words or ()),
+            profiler,
+            precision,
+            xla,
+            iter_start=iter_start,
+            iter_stop=iter_stop,
+            device=device,
+            python=python,
+            launcher=o.split("--launcher", launcher),
+            output=None if output is None else output_path(output),
+            force=force,
+            target_gpu=target_gpu,
+            metric_patterns=tuple(metric_pattern or ()),
+            step_function=step_function,
+            dlprof=DlprofOptions(key_node, mode, delay, duration, o.split("--dlprof-args", dlprof_args)),
+            nsys=NsysOptions(o.split("--nsys-args", nsys_args), with_xspace),
+            step_range=step_range,
+            share=share,
+        )
         outcome = run(wanted, on_stdout, say)
         _show(outcome, to)
     _hint(ctx, outcome, words or [])
@@ -90,7 +144,7 @@ def profile(
 
 def _destination(json: bool, report_file: str | None, force: bool) -> Destination | None:
     """Return where the report goes besides the terminal; None if nowhere else."""
-    from tcprobe.flows.write.destination import destination
+    from tcprobe.flows.write import destination
 
     if not json and report_file in (None, "-"):
         return None
@@ -128,10 +182,9 @@ def _say_where(outcome: ProfileOutcome) -> None:
 
 def _report(outcome: ProfileOutcome, report: Profile, to: Destination | None) -> OutputError | BrokenPipeError | None:
     """Print the report and write the file; return why it could not be printed, which costs nothing else."""
-    from tcprobe.flows.write.destination import destination
-    from tcprobe.flows.write.document import write_document
+    from tcprobe.flows.write import destination, write_document
+    from tcprobe.report.document import ReportSpec
     from tcprobe.report.run.document import RunDocument
-    from tcprobe.report.run.spec import ReportSpec
 
     document, spec = RunDocument(report, ReportSpec()), o.render_spec()
     printed = to if to is not None and to.path is None else destination("run", "text", None)

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import shlex
 import sys
-from pathlib import Path
+from enum import StrEnum
 from typing import Annotated
 
 import typer
 
 from tcprobe.cli import options as o
-from tcprobe.cli.ending.gate import judged
 from tcprobe.visible import tell
 
-
-def register(app: typer.Typer) -> None:
-    """Add the verb to the application."""
-    app.command("report")(report)
+By = StrEnum("By", ["kernel", "op", "range", "layer", "iteration", "device", "phase", "gap", "cause", "advice"])
+"""A table to show; the names are those of `tcprobe.report.run.views.BY`."""
 
 
 def report(
@@ -25,7 +22,9 @@ def report(
     format: o.FormatOption = None,  # noqa: A002 - the parameter's name is the option's
     output: o.OutputOption = None,
     top: o.TopOption = None,
-    by: o.ByOption = None,
+    by: Annotated[
+        list[By] | None, typer.Option(help="Show only this table below the headline; may be given several times.")
+    ] = None,
     iter_start: o.IterStartOption = None,
     iter_stop: o.IterStopOption = None,
     step_range: o.StepRangeOption = None,
@@ -33,42 +32,34 @@ def report(
     width: o.WidthOption = None,
     force: o.ForceOption = False,
     safe_csv: o.SafeCsvOption = False,
-    against: o.AgainstOption = None,
+    against: Annotated[
+        str | None,
+        typer.Option(
+            metavar="OTHER",
+            help="Also say what changed from this run or profile; --fail-if step_time>+5% then is of that change.",
+        ),
+    ] = None,
     fail_if: o.FailIfOption = None,
 ) -> None:
     """Read a profile and report its Tensor Core use: how good, why not better, what first.
 
-    Reads a run folder of tcprobe, *.xplane.pb of TensorFlow or JAX, Nsight Systems' SQLite exports (nsys export
-    --type=sqlite), reports (*.nsys-rep) and CSV (nsys stats), DLProf's CSV and JSON, and Nsight Compute's CSV
-    (ncu --csv --page raw). Needs neither a GPU nor TensorFlow. Exits with 1 where a --fail-if holds, with 2 where it
-    cannot be told.
+    Reads a run folder of tcprobe, *.xplane.pb of TensorFlow or JAX, Nsight Systems' report (*.nsys-rep) or its SQLite
+    export (nsys export --type=sqlite), the CSV or JSON reports of DLProf, the CSV of Nsight Systems (nsys stats
+    --format csv) and the CSV of Nsight Compute (ncu --csv --page raw). Needs neither a GPU nor TensorFlow. Exits with
+    1 where a --fail-if holds, with 2 where it cannot be told.
     """
-    chosen = o.chosen_format(ctx, format, output)
-    with o.errors_as_json(chosen == "json" and output in (None, "-")):
+    with o.document(ctx, "run", format, output, force, o.render_spec(width, safe_csv)) as out:
         from tcprobe.analysis import Options
-        from tcprobe.flows.conditions.parse import parse_conditions
-        from tcprobe.flows.judged_report import make_judged_report
-        from tcprobe.flows.write.destination import destination
-        from tcprobe.flows.write.document import write_document
+        from tcprobe.flows.compare import make_judged_report
         from tcprobe.foreign import input_path
+        from tcprobe.report.document import ReportSpec
         from tcprobe.report.run.document import RunDocument
-        from tcprobe.report.run.spec import ReportSpec
 
-        conditions = parse_conditions(fail_if or (), changes=against is not None)
-        to = destination("run", chosen, output, force)
         options = Options(iter_start, iter_stop, target_gpu, step_range)
         other = None if against is None else input_path(against)
-        made = make_judged_report(input_path(path), options, other, conditions, top)
-        document = RunDocument(made.profile, ReportSpec(top, tuple(by or ())), made.added)
-        with judged(made.verdicts, made.names):
-            _say(path, write_document(document, o.render_spec(width, safe_csv), to))
-
-
-def _say(path: str, files: list[Path]) -> None:
-    """Print to standard error what was written, or what to type next."""
-    if len(files) > 1:
-        tell(f"Wrote {len(files)} tables to {files[0].parent}: {', '.join(f.name for f in files)}")
-    elif files:
-        tell(f"Wrote {files[0]}")
-    elif sys.stderr.isatty():
-        tell(f"Next: tcprobe report {shlex.quote(path)} -o tables/  (every table as CSV)")
+        made = make_judged_report(input_path(path), options, other, fail_if or (), top)
+        with o.judged(made.verdicts, made.names):
+            files = out.write(RunDocument(made.profile, ReportSpec(top, tuple(by or ())), made.added))
+            o.tell_written(files)
+            if not files and sys.stderr.isatty():
+                tell(f"Next: tcprobe report {shlex.quote(path)} -o tables/  (every table as CSV)")

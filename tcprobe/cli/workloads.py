@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-import typer
-
 from tcprobe.visible import put
-
-
-def register(app: typer.Typer) -> None:
-    """Add the verb to the application."""
-    app.command("workloads")(workloads)
 
 
 def workloads() -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, Literal
 
-from tcprobe.cost.constants import Constants, Multiplier, Rate, RateFamily
+from msgspec import Struct
+
+from tcprobe.cost.constants import BYTES, Constants, Multiplier, Rate, RateFamily
 from tcprobe.cost.shipped import RunsThrough, fitted
 from tcprobe.gemm.alignment import ALIGN_BYTES
 from tcprobe.hardware import Gpu, find_gpu
@@ -15,7 +16,6 @@ from tcprobe.schema.op import Contiguous
 
 Library = Literal["cublas10", "cublas11", "cublas12"]
 Misalignment = Literal["odd", "even", "nt_odd", "nt_even"]
-BYTES: Final[dict[RateFamily, int]] = {"tc16": 2, "tf32": 4, "fp32": 4, "fp8": 1, "int8": 1}
 
 
 WIDER: Final = 1.3
@@ -34,32 +34,19 @@ SMALL_ERROR: Final = 1.18
 SMALL: Final = 2048
 
 
-@dataclass(frozen=True, slots=True)
-class _Unaligned:
-    """Rates of one class of unaligned products, in TFLOP/s.
+class _Unaligned(Struct, frozen=True):
+    """Rates of one class of unaligned products, in TFLOP/s."""
 
-    Attributes:
-        measured: of large products.
-        tile: of the best tile, slowest, likely and fastest: what the tile model starts from.
-    """
-
-    measured: float
-    tile: Multiplier
+    measured: float  # of large products
+    tile: Multiplier  # of the best tile, slowest, likely and fastest: what the tile model starts from
 
 
-@dataclass(frozen=True, slots=True)
-class _Timed:
-    """Public timings of cuBLAS through PyTorch, 2024 (autoheuristic-datasets; six products of `_H100` apart).
+class _Timed(Struct, frozen=True):
+    """Public timings of cuBLAS through PyTorch, 2024 (autoheuristic-datasets; six products of `_H100` apart)."""
 
-    Attributes:
-        gpu: the GPU that was timed.
-        aligned: TFLOP/s of large aligned products in the same timings, by family.
-        rates: by family and alignment.
-    """
-
-    gpu: str
-    aligned: dict[RateFamily, float]
-    rates: dict[str, _Unaligned]
+    gpu: str  # the GPU that was timed
+    aligned: dict[RateFamily, float]  # TFLOP/s of large aligned products in the same timings, by family
+    rates: dict[str, _Unaligned]  # by family and alignment
 
 
 def _rate(measured: float, error: float, tile: float | None = None, nt: float = 1.0) -> _Unaligned:
@@ -104,25 +91,16 @@ _AS_H100: Final = (9, 10, 11)  # 12.x has neither its instructions nor its peak 
 NO_SLOWDOWN: Final = Multiplier(1.0, 1.0, 1.0)
 
 
-@dataclass(frozen=True, slots=True)
-class Penalty:
-    """How much alignment slows down one product.
+class Penalty(Struct, frozen=True):
+    """How much alignment slows down one product."""
 
-    Attributes:
-        compute: its rate relative to an aligned product, if arithmetic is the limit.
-        memory: the same if memory is the limit.
-        level: alignment of its sizes; None if aligned.
-        is_own: whether `compute` is a rate measured on this GPU: then the error of aligned products is not in it.
-        why: where the figure comes from, if it was not measured on this GPU.
-        of: id of the GPU that was timed, if it is not this one.
-    """
-
-    compute: Multiplier = NO_SLOWDOWN
-    memory: Multiplier = NO_SLOWDOWN
-    level: Misalignment | None = None
+    compute: Multiplier = NO_SLOWDOWN  # its rate relative to an aligned product, if arithmetic is the limit
+    memory: Multiplier = NO_SLOWDOWN  # the same if memory is the limit
+    level: Misalignment | None = None  # alignment of its sizes; None if aligned
+    # whether `compute` is a rate measured on this GPU: then the error of aligned products is not in it
     is_own: bool = False
-    why: str | None = None
-    of: str | None = None
+    why: str | None = None  # where the figure comes from, if it was not measured on this GPU
+    of: str | None = None  # id of the GPU that was timed, if it is not this one
 
 
 def level_of(sizes: Sequence[int | None], family: RateFamily) -> Literal["odd", "even"] | None:
@@ -131,7 +109,7 @@ def level_of(sizes: Sequence[int | None], family: RateFamily) -> Literal["odd", 
     ``odd`` leaves a single element over, ``even`` more. Source: cuBLAS 12, "Tensor Core Usage".
     """
     units = ALIGN_BYTES // BYTES[family]
-    worst = min((_divisor(size, units) for size in sizes if size), default=units)
+    worst = min((size & -size for size in sizes if size), default=units)  # the largest power of two that divides all
     if worst >= units:
         return None
     return "odd" if worst == 1 else "even"
@@ -157,11 +135,6 @@ def is_nt(contiguous: Sequence[Contiguous]) -> bool:
     A convolution's operands are channels and filters: it has no such layout here, as cuDNN arranges its operands.
     """
     return len(contiguous) >= 2 and all(c.role == "k" for c in contiguous[:2])
-
-
-def is_convolution(contiguous: Sequence[Contiguous]) -> bool:
-    """Return whether dimensions are those of a convolution."""
-    return any(c.role in ("channels", "filters") for c in contiguous)
 
 
 def penalty_of(
@@ -196,19 +169,22 @@ def penalty_of(
     rates = timed.rates[f"{family}:{level}"].tile
     if least < SMALL:
         rates = Multiplier(min(rates.low, rates.mid / SMALL_ERROR), rates.mid, max(rates.high, rates.mid * SMALL_ERROR))
+    convolution = any(c.role in ("channels", "filters") for c in contiguous)
     known = find_gpu(timed.gpu)
     measured = gpu.compute_capability == known.compute_capability
-    if is_convolution(contiguous):
-        compute = _over(rates, timed.aligned[family])
-    else:
-        compute = _over(rates, _best_tile(timed.gpu, family, rate if measured else fitted(known, family, through).rate))
+    aligned = timed.aligned[family]  # in TFLOP/s; that of a product's best tile
+    if not convolution:
+        best = rate if measured else fitted(known, family, through).rate
+        aligned = best.emax * (known.peak_flop_per_s("tf32" if family == "tf32" else "float16") or 0.0) / 1e12
+    # an unaligned product has a rate of its own, which hardly depends on how fast a stack runs aligned ones
+    compute = Multiplier(*(min(1.0, value / aligned) for value in (rates.low, rates.mid, rates.high)))
     of = None if gpu.id == timed.gpu else timed.gpu
     if measured and timed is _H100:
         return Penalty(compute, memory, level, False, f"{_UNMEASURED}, few sizes of this generation", of)
     if measured:
         # on other boards of the whole chip power should not lower the clock so far below the peak: a judgement; a
         # convolution's own range holds what it borrows
-        part = gpu.sm != known.sm and not is_convolution(contiguous)
+        part = gpu.sm != known.sm and not convolution
         return Penalty(_wide(compute) if part else compute, memory, level, True, _UNMEASURED, of)
     why = f"{_BORROWED} those of the {_NAMES[timed.gpu]}, range widened"
     times = _per_clock(known) / _per_clock(gpu) if family == "tc16" else 1.0
@@ -238,20 +214,6 @@ def _calibrated(constants: Constants | None, family: RateFamily, level: Misalign
     return found.get(f"gemm:{family}:{level}") or found.get(f"gemm:{family}:{level.removeprefix('nt_')}")
 
 
-def _best_tile(gpu_id: str, family: RateFamily, rate: Rate) -> float:
-    """Return the TFLOP/s of the best tile of aligned products on a GPU."""
-    gpu = find_gpu(gpu_id)
-    return rate.emax * (gpu.peak_flop_per_s("tf32" if family == "tf32" else "float16") or 0.0) / 1e12
-
-
-def _over(rates: Multiplier, aligned: float) -> Multiplier:
-    """Return rates relative to that of aligned products.
-
-    An unaligned product has a rate of its own, which hardly depends on how fast a stack runs aligned ones.
-    """
-    return Multiplier(*(min(1.0, value / aligned) for value in (rates.low, rates.mid, rates.high)))
-
-
 def _wide(value: Multiplier) -> Multiplier:
     return Multiplier(value.low / WIDER, value.mid, min(1.0, value.high * WIDER))
 
@@ -265,8 +227,3 @@ def _up_to(share: Multiplier, times: float) -> Multiplier:
     """Return the range from a share of the aligned rate to so many times the likely one, geometric mean likely."""
     high = max(share.high, min(1.0, share.mid * times))
     return Multiplier(share.low, min(high, math.sqrt(share.mid * high)), high)
-
-
-def _divisor(size: int, units: int) -> int:
-    """Return the largest power of two up to `units` that divides `size`."""
-    return min(size & -size, units)

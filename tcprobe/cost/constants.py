@@ -6,20 +6,24 @@ import json
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
+
+from msgspec import Struct, field
 
 from tcprobe.errors import MissingInput, UnreadableInput, UnsupportedVersion, WrongFormat
 from tcprobe.foreign import read_text
 from tcprobe.hardware import Gpu
 from tcprobe.jsonfile import parse
 from tcprobe.schema.provenance import STACK_KINDS, UNKNOWN_STACK, Stack
+from tcprobe.schema.records import as_dict
 
 Basis = Literal["predicted", "calibrated"]
 RateFamily = Literal["tc16", "tf32", "fp32", "fp8", "int8"]
 TimeFactors: TypeAlias = tuple[float, float, float]
-FAMILIES: Final[tuple[RateFamily, ...]] = ("tc16", "tf32", "fp32", "fp8", "int8")
+BYTES: Final[dict[RateFamily, int]] = {"tc16": 2, "tf32": 4, "fp32": 4, "fp8": 1, "int8": 1}
+"""Of an element of each family in memory."""
+FAMILIES: Final = tuple(BYTES)
 FORMAT: Final = "tcprobe-calibration"
 VERSION: Final = 1
 MOST_BYTES: Final = 4 << 20  # of a calibration file, which takes some kB
@@ -27,43 +31,31 @@ KERNEL_NS: Final = 2500.0
 """What an empty kernel takes by itself: fits to serving stacks, which hide the launches, give 1.5-2.5 us in 16 bits."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rate:
-    """How fast one GPU multiplies operands of one dtype family.
+class Rate(Struct, frozen=True):
+    """How fast one GPU multiplies operands of one dtype family."""
 
-    Attributes:
-        emax: share of the dense peak that the best tile reaches, 0-1.
-        bwf: share of the peak memory bandwidth that a large product reaches, 0-1.
-        t0_ns: time of an empty kernel: part of every kernel's time.
-        split_ns: extra time if the contraction is split over thread blocks and summed up afterwards.
-        fill_k: contraction length that takes as long as filling the pipeline of one tile.
-        l2_speed: how many times faster operands come from the second-level cache than from memory, 1 or more.
-        l2_share: share of that cache that a product can use, 0-1.
-        quantised: share of the idle SMs in the last, partial wave that costs time, 0-1; kernels that split the
-            contraction or overlap waves hide the rest.
-        sharp: exponent that combines compute and memory time; the larger, the closer the result is to their maximum.
-        tiles: (rows, columns, efficiency relative to the best) of the tiles that libraries choose from.
-        spread: 10th, 50th and 90th percentile of measured over predicted time; `low` and `high` come from it.
-        launch_ns: what launching it adds as the stack times it: time of a step, in which the GPU waits, but not of the
-            kernel. 0 where the stack hides it or the measurements do not tell it from `t0_ns`.
-    """
-
-    emax: float
-    bwf: float
-    t0_ns: float
-    split_ns: float
-    fill_k: float
-    l2_speed: float
-    l2_share: float
+    emax: float  # share of the dense peak that the best tile reaches, 0-1
+    bwf: float  # share of the peak memory bandwidth that a large product reaches, 0-1
+    t0_ns: float  # time of an empty kernel: part of every kernel's time
+    split_ns: float  # extra time if the contraction is split over thread blocks and summed up afterwards
+    fill_k: float  # contraction length that takes as long as filling the pipeline of one tile
+    l2_speed: float  # how many times faster operands come from the second-level cache than from memory, 1 or more
+    l2_share: float  # share of that cache that a product can use, 0-1
+    # share of the idle SMs in the last, partial wave that costs time, 0-1; kernels that split the contraction or
+    # overlap waves hide the rest
     quantised: float
+    # exponent that combines compute and memory time; the larger, the closer the result is to their maximum
     sharp: float
+    # (rows, columns, efficiency relative to the best) of the tiles that libraries choose from
     tiles: tuple[tuple[int, int, float], ...]
+    # 10th, 50th and 90th percentile of measured over predicted time; `low` and `high` come from it
     spread: TimeFactors
+    # what launching it adds as the stack times it: time of a step, in which the GPU waits, but not of the kernel. 0
+    # where the stack hides it or the measurements do not tell it from `t0_ns`.
     launch_ns: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Multiplier:
+class Multiplier(Struct, frozen=True):
     """Rate of an unaligned product relative to an aligned one, 0-1: slowest, likely, fastest."""
 
     low: float
@@ -71,32 +63,23 @@ class Multiplier:
     high: float
 
 
-@dataclass(frozen=True, slots=True)
-class Constants:
-    """The cost model's constants for one GPU, as one stack runs it.
+class Constants(Struct, frozen=True):
+    """The cost model's constants for one GPU, as one stack runs it."""
 
-    Attributes:
-        gpu: id of the GPU that was measured, which names its board (SXM, PCIe, NVL) too.
-        source: where the measurements come from.
-        basis: predicted (shipped with tcprobe) or calibrated (measured on the user's own GPU).
-        rates: by dtype family; a family that was not measured is absent.
-        conv: measured time of a convolution over its time as a plain product: 10th percentile, median, 90th; by family
-            and `tcprobe.cost.works.conv_classes` (``tc16:wgrad``); absent if not measured.
-        multipliers: by product and alignment (``gemm:tc16:nt_odd``, ``conv:tc16:wgrad:even``); absent if not measured.
-        stack: what timed them; of an unknown kind in files written before it was stored.
-    """
-
-    gpu: str
-    source: str
-    basis: Basis
-    rates: Mapping[RateFamily, Rate]
+    gpu: str  # id of the GPU that was measured, which names its board (SXM, PCIe, NVL) too
+    source: str  # where the measurements come from
+    basis: Basis  # predicted (shipped with tcprobe) or calibrated (measured on the user's own GPU)
+    rates: Mapping[RateFamily, Rate]  # by dtype family; a family that was not measured is absent
+    # measured time of a convolution over its time as a plain product: 10th percentile, median, 90th; by family and
+    # `tcprobe.cost.works.conv_classes` (``tc16:wgrad``); absent if not measured
     conv: Mapping[str, TimeFactors] = field(default_factory=dict)
+    # by product and alignment (``gemm:tc16:nt_odd``, ``conv:tc16:wgrad:even``); absent if not measured
     multipliers: Mapping[str, Multiplier] = field(default_factory=dict)
-    stack: Stack = UNKNOWN_STACK
+    stack: Stack = UNKNOWN_STACK  # what timed them; of an unknown kind in files written before it was stored
 
     def to_json(self) -> str:
         """Return the constants as the text of a calibration file."""
-        body = {"format": FORMAT, "version": VERSION, **asdict(self)}
+        body = {"format": FORMAT, "version": VERSION, **as_dict(self)}
         return json.dumps(body, indent=1, sort_keys=True) + "\n"
 
     @classmethod
@@ -187,20 +170,22 @@ def _constants(body: Mapping[str, Any]) -> Constants:
         raise ValueError("no rates")
     multipliers = {_RENAMED.get(key, str(key)): _multiplier(value) for key, value in body["multipliers"].items()}
     conv = {str(key): _spread(value) for key, value in body["conv"].items()}
-    return Constants(str(body["gpu"]), str(body["source"]), basis, rates, conv, multipliers, _stack(body.get("stack")))
-
-
-def _stack(body: Any) -> Stack:
-    if body is None:
-        return UNKNOWN_STACK
-    kind = next((known for known in STACK_KINDS if known == body["kind"]), None)
-    if kind is None:
-        raise ValueError(f"a stack of kind {body['kind']!r}")
-    return Stack(kind, str(body["name"]))
+    stack = UNKNOWN_STACK
+    if (told := body.get("stack")) is not None:
+        if told["kind"] not in STACK_KINDS:
+            raise ValueError(f"a stack of kind {told['kind']!r}")
+        stack = Stack(told["kind"], str(told["name"]))
+    return Constants(str(body["gpu"]), str(body["source"]), basis, rates, conv, multipliers, stack)
 
 
 _RENAMED: Final = {"gemm:tc16:output": "gemm:tc16:nt_odd"}
 """Older files name the class by what was measured of it: the layout NT, only the result's rows odd."""
+
+
+_LEAST: Final = {
+    "emax": 1e-6, "bwf": 1e-6, "t0_ns": 0.0, "split_ns": 0.0, "fill_k": 0.0, "l2_speed": 1.0, "l2_share": 1e-6,
+    "quantised": 0.0, "sharp": 1.0, "launch_ns": 0.0,
+}  # fmt: skip
 
 
 def _rate(body: Mapping[str, Any]) -> Rate:
@@ -209,23 +194,11 @@ def _rate(body: Mapping[str, Any]) -> Rate:
     )
     if not tiles:
         raise ValueError("no tiles")
-    t0_ns, launch_ns = _number(body["t0_ns"], "t0_ns", 0.0), _number(body.get("launch_ns", 0.0), "launch_ns", 0.0)
+    given = {"launch_ns": 0.0, **body}
+    figures = {name: _number(given[name], name, least) for name, least in _LEAST.items()}
     if "launch_ns" not in body:  # a file from before the two were told apart
-        t0_ns, launch_ns = launch_apart(t0_ns)
-    return Rate(
-        emax=_number(body["emax"], "emax"),
-        bwf=_number(body["bwf"], "bwf"),
-        t0_ns=t0_ns,
-        split_ns=_number(body["split_ns"], "split_ns", 0.0),
-        fill_k=_number(body["fill_k"], "fill_k", 0.0),
-        l2_speed=_number(body["l2_speed"], "l2_speed", 1.0),
-        l2_share=_number(body["l2_share"], "l2_share"),
-        quantised=_number(body["quantised"], "quantised", 0.0),
-        sharp=_number(body["sharp"], "sharp", 1.0),
-        tiles=tiles,
-        spread=_spread(body["spread"]),
-        launch_ns=launch_ns,
-    )
+        figures["t0_ns"], figures["launch_ns"] = launch_apart(figures["t0_ns"])
+    return Rate(tiles=tiles, spread=_spread(body["spread"]), **figures)
 
 
 def _spread(values: Any) -> TimeFactors:
@@ -236,10 +209,10 @@ def _spread(values: Any) -> TimeFactors:
 
 
 def _multiplier(body: Mapping[str, Any]) -> Multiplier:
-    found = Multiplier(*(_number(body[name], name) for name in ("low", "mid", "high")))
-    if not found.low <= found.mid <= found.high:
+    low, mid, high = (_number(body[name], name) for name in ("low", "mid", "high"))
+    if not low <= mid <= high:
         raise ValueError("a multiplier out of order")
-    return found
+    return Multiplier(low, mid, high)
 
 
 def _number(value: Any, name: str, least: float = 1e-6) -> float:

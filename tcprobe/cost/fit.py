@@ -6,9 +6,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tcprobe.cost.alignment import product_level
 from tcprobe.cost.constants import (
@@ -21,10 +24,20 @@ from tcprobe.cost.constants import (
     TimeFactors,
     launch_apart,
 )
-from tcprobe.cost.dtype import ComputeUnits, compute_units_of
 from tcprobe.cost.measured import Measurement
 from tcprobe.cost.shipped import fitted
-from tcprobe.cost.tiles import PARTIAL_BYTES, SPLIT_WAVES, SPLITS, STEP_K, Chip, Work, estimate
+from tcprobe.cost.tiles import (
+    PARTIAL_BYTES,
+    SPLIT_WAVES,
+    SPLITS,
+    STEP_K,
+    Chip,
+    ComputeUnits,
+    Work,
+    chip_of,
+    compute_units_of,
+    estimate,
+)
 from tcprobe.cost.works import Task, conv_classes, task_of
 from tcprobe.hardware import Gpu
 from tcprobe.schema.provenance import UNKNOWN_STACK, Stack
@@ -49,22 +62,11 @@ _LIMITS: Final[Mapping[str, tuple[float, float]]] = {
     "fill_k": (1.0, 1000.0), "l2_speed": (1.0, 6.0), "l2_share": (0.05, 1.0), "quantised": (0.02, 1.0),
     "sharp": (1.5, 20.0),
 }  # fmt: skip
-_FEW: Final = ("t0_ns", "emax", "bwf")
+FEW: Final = ("t0_ns", "emax", "bwf")
 FEWEST_FOR_ALL: Final = 60  # with fewer rows only these move
-START: Final = Rate(
-    0.86, 0.75, 3000.0, 2000.0, 200.0, 2.0, 0.3, 0.7, 5.0,
-    (
-        (256, 128, 1.0), (128, 256, 1.0), (128, 128, 0.95), (256, 64, 0.85), (64, 256, 0.85), (128, 64, 0.75),
-        (64, 128, 0.75), (64, 64, 0.6), (128, 32, 0.45), (32, 128, 0.45), (64, 32, 0.35), (32, 64, 0.35),
-        (16, 64, 0.18),
-    ),
-    (1.0, 1.0, 1.0),
-)  # fmt: skip
-"""Start of a fit without a better one: the tiles of CUTLASS' profiler, less efficient the smaller they are."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
+class Sample(Struct, frozen=True):
     """Measured products of one dtype family on one GPU, as columns."""
 
     m: Floats
@@ -125,7 +127,7 @@ def _memory(sample: Sample, chip: Chip) -> Floats:
     return sample.moved * slower / (chip.bytes_per_ns * rate.bwf)
 
 
-def fit_rate(sample: Sample, chip: Chip, sweeps: int = len(STEP_FACTORS), names: tuple[str, ...] | None = None) -> Rate:
+def fit_rate(sample: Sample, chip: Chip, names: Sequence[str] | None = None) -> Rate:
     """Return the rate that predicts a sample best, searching from `chip.rate` along one constant at a time.
 
     Minimises the mean absolute error of all products plus half that of the products above 0.1 ms. With fewer than
@@ -133,23 +135,18 @@ def fit_rate(sample: Sample, chip: Chip, sweeps: int = len(STEP_FACTORS), names:
     and bandwidth move. With `names`, only these constants do. The spread of up to `MOST_HELD_OUT` products is as
     wide as that of each against constants that were fitted without it: what a fit has seen lies closer.
     """
-    rate = _constants(sample, chip, sweeps, names)
-    low, mid, high = _spread(_ratios(sample, replace(chip, rate=rate)))
-    if 2 * FOLDS <= len(sample.time_ns) <= MOST_HELD_OUT:
-        least, _, most = _spread(_held_out(sample, chip, sweeps, names))
-        low, high = min(low, least), max(high, most)
-    return replace(rate, spread=(low, mid, high))
-
-
-def _held_out(sample: Sample, chip: Chip, sweeps: int, names: tuple[str, ...] | None) -> Floats:
-    """Return measured over predicted time of each product, by constants that were fitted without it."""
     import numpy as np
 
-    fold, found = np.arange(len(sample.time_ns)) % FOLDS, []
-    for left in range(FOLDS):
-        rate = _constants(sample.take(fold != left), chip, sweeps, names)
-        found.append(_ratios(sample.take(fold == left), replace(chip, rate=rate)))
-    return np.concatenate(found)
+    rate = _constants(sample, chip, names)
+    low, mid, high = _spread(_ratios(sample, replace(chip, rate=rate)))
+    if 2 * FOLDS <= len(sample.time_ns) <= MOST_HELD_OUT:
+        fold, held_out = np.arange(len(sample.time_ns)) % FOLDS, []
+        for left in range(FOLDS):
+            without = _constants(sample.take(fold != left), chip, names)
+            held_out.append(_ratios(sample.take(fold == left), replace(chip, rate=without)))
+        least, _, most = _spread(np.concatenate(held_out))
+        low, high = min(low, least), max(high, most)
+    return replace(rate, spread=(low, mid, high))
 
 
 def _ratios(sample: Sample, chip: Chip) -> Floats:
@@ -157,57 +154,34 @@ def _ratios(sample: Sample, chip: Chip) -> Floats:
     return sample.time_ns / (estimates(sample, chip) + chip.rate.t0_ns)
 
 
-def _constants(sample: Sample, chip: Chip, sweeps: int, names: tuple[str, ...] | None) -> Rate:
-    few = _FEW if len(sample.time_ns) < FEWEST_FOR_ALL else tuple(_LIMITS)
-    moves: list[Callable[[Rate, float], Rate]] = [_scalar(name) for name in names or few]
+def _constants(sample: Sample, chip: Chip, names: Sequence[str] | None) -> Rate:
+    """Return the rate with the least error, its best tile's efficiency 1, as the definition of `emax` requires."""
+    moves: list[str | int] = [*(names or (FEW if len(sample.time_ns) < FEWEST_FOR_ALL else _LIMITS))]
     if names is None and len(sample.time_ns) >= FEWEST_FOR_TILES:
-        moves += [_tile(index) for index in range(len(chip.rate.tiles))]
+        moves += range(len(chip.rate.tiles))
     rate, least = chip.rate, _error(sample, chip)
-    for step in STEP_FACTORS[:sweeps]:
-        for move in moves:
-            rate, least = _along(move, step, rate, least, lambda r: _error(sample, replace(chip, rate=r)))
-    return _normal(rate)
-
-
-def _normal(rate: Rate) -> Rate:
-    """Scale the best tile's efficiency to 1, as the definition of `emax` requires."""
+    for step in STEP_FACTORS:
+        for what, factor in product(moves, (step, 1 / step)):
+            for _ in range(4):
+                moved = _moved(rate, what, factor)
+                error = _error(sample, replace(chip, rate=moved))
+                if error >= least - 1e-7:
+                    break
+                rate, least = moved, error
     best = max(efficiency for _, _, efficiency in rate.tiles)
     tiles = tuple((rows, columns, efficiency / best) for rows, columns, efficiency in rate.tiles)
     return replace(rate, emax=rate.emax * best, tiles=tiles)
 
 
-def _along(
-    move: Callable[[Rate, float], Rate], step: float, rate: Rate, least: float, error: Callable[[Rate], float]
-) -> tuple[Rate, float]:
-    for factor in (step, 1 / step):
-        for _ in range(4):
-            moved = move(rate, factor)
-            found = error(moved)
-            if found >= least - 1e-7:
-                break
-            rate, least = moved, found
-    return rate, least
-
-
-def _scalar(name: str) -> Callable[[Rate, float], Rate]:
-    low, high = _LIMITS[name]
-
-    def move(rate: Rate, factor: float) -> Rate:
-        value: float = getattr(rate, name)
-        changed: dict[str, Any] = {name: min(high, max(low, value * factor))}
+def _moved(rate: Rate, what: str | int, factor: float) -> Rate:
+    """Return a rate with one constant, or the efficiency of one tile, changed by a factor within its limits."""
+    if isinstance(what, str):
+        low, high = _LIMITS[what]
+        changed: dict[str, Any] = {what: min(high, max(low, getattr(rate, what) * factor))}
         return replace(rate, **changed)
-
-    return move
-
-
-def _tile(index: int) -> Callable[[Rate, float], Rate]:
-    def move(rate: Rate, factor: float) -> Rate:
-        tiles = list(rate.tiles)
-        rows, columns, efficiency = tiles[index]
-        tiles[index] = (rows, columns, min(1.0, max(0.02, efficiency * factor)))
-        return replace(rate, tiles=tuple(tiles))
-
-    return move
+    rows, columns, efficiency = rate.tiles[what]
+    tile = rows, columns, min(1.0, max(0.02, efficiency * factor))
+    return replace(rate, tiles=(*rate.tiles[:what], tile, *rate.tiles[what + 1 :]))
 
 
 def _error(sample: Sample, chip: Chip) -> float:
@@ -225,11 +199,9 @@ def _spread(ratios: Any) -> TimeFactors:
     return low, mid, high
 
 
-@dataclass(frozen=True, slots=True)
-class _Measured:
+class _Measured(NamedTuple):
     task: Task
     units: ComputeUnits
-    dtype: str
     time_ns: float
 
 
@@ -256,42 +228,31 @@ def fit(
     Rates come from aligned GEMMs, the factors of passes from aligned convolutions, and multipliers from unaligned
     products that arithmetic limits. Anything that was not measured keeps its shipped figure.
     """
-    by_family = _by_family(rows, gpu, tf32)
+    measured = by_family(rows, gpu, tf32)
     rates: dict[RateFamily, Rate] = {}
     conv: dict[str, TimeFactors] = {}
     multipliers: dict[str, Multiplier] = {}
     for family in FAMILIES:
-        found = _fit_family(by_family[family], gpu, start or _with_launch(fitted(gpu, family).rate))
+        near = fitted(gpu, family).rate  # measured times hold the launch too
+        near = replace(near, t0_ns=near.t0_ns + near.launch_ns, launch_ns=0.0)
+        found = fit_family(measured[family], gpu, start or near)
         if found is not None:
             rates[family] = found.rate
-            conv |= _conv_factors(by_family[family], found, family)
-            multipliers |= _multipliers(by_family[family], found, family, conv)
+            conv |= _conv_factors(measured[family], found, family)
+            multipliers |= _multipliers(measured[family], found, family, conv)
     if stack.kind in ("framework", "unknown"):
         rates = {family: launch_told_apart(rate) for family, rate in rates.items()}
     return Constants(gpu.id, source, basis, rates, conv, multipliers, stack) if rates else None
 
 
-def fit_limits(rows: Iterable[Measurement], gpu: Gpu, source: str, of: Constants) -> Constants:
-    """Return the constants of another GPU, `of`, with one factor per limit fitted: compute, memory and launch.
-
-    Args:
-        rows: products measured on `gpu`, aligned GEMMs of the families that `of` has; others are ignored.
-        gpu: the GPU.
-        source: description of the measurements, stored in the constants.
-        of: the other GPU's constants, of the same kind of stack; what was not measured is left out.
-    """
-    by_family = _by_family(rows, gpu, True)
-    found = {family: _fit_family(by_family[family], gpu, rate, _FEW) for family, rate in of.rates.items()}
-    return Constants(gpu.id, source, "predicted", {f: chip.rate for f, chip in found.items() if chip}, stack=of.stack)
-
-
-def _by_family(rows: Iterable[Measurement], gpu: Gpu, tf32: bool) -> dict[RateFamily, list[_Measured]]:
+def by_family(rows: Iterable[Measurement], gpu: Gpu, tf32: bool) -> dict[RateFamily, list[_Measured]]:
+    """Return what was measured on a GPU, by the family of dtypes that it ran in."""
     found: dict[RateFamily, list[_Measured]] = defaultdict(list)
     for row in rows:
         units = compute_units_of(row.record.dtype, gpu, tf32) if row.gpu == gpu.id else None
         task = task_of(row.record, units.width) if units else None
         if units and task and not units.emulated:
-            found[units.family].append(_Measured(task, units, row.record.dtype or "", row.time_ns))
+            found[units.family].append(_Measured(task, units, row.time_ns))
     return found
 
 
@@ -301,57 +262,50 @@ def launch_told_apart(rate: Rate) -> Rate:
     return replace(rate, t0_ns=t0_ns, launch_ns=launch_ns)
 
 
-def _with_launch(rate: Rate) -> Rate:
-    """Return a rate whose `t0_ns` holds the launch, as measured times do."""
-    return replace(rate, t0_ns=rate.t0_ns + rate.launch_ns, launch_ns=0.0)
-
-
-def _fit_family(rows: Sequence[_Measured], gpu: Gpu, start: Rate, names: tuple[str, ...] | None = None) -> Chip | None:
+def fit_family(rows: Sequence[_Measured], gpu: Gpu, start: Rate, names: Sequence[str] | None = None) -> Chip | None:
+    """Return a GPU with the rate fitted to the aligned products of one family; None if there are too few."""
     aligned = [
-        r for r in rows if r.task.arithmetic == "gemm" and product_level(r.task.contiguous, r.units.family) is None
+        row
+        for row in rows
+        if row.task.arithmetic == "gemm" and product_level(row.task.contiguous, row.units.family) is None
     ]
     if len(aligned) < FEWEST:
         return None
-    peak = aligned[0].units.flop_per_s / 1e9
-    chip = Chip(start, peak, gpu.bandwidth_bytes_per_s / 1e9, gpu.sm, gpu.l2_bytes)
-    sample = Sample.of([r.task.works[0][0] for r in aligned], [r.time_ns for r in aligned])
-    return replace(chip, rate=fit_rate(sample, chip, names=names))
+    chip = chip_of(gpu, start, aligned[0].units.flop_per_s)
+    sample = Sample.of([row.task.works[0][0] for row in aligned], [row.time_ns for row in aligned])
+    return replace(chip, rate=fit_rate(sample, chip, names))
 
 
 def _conv_factors(rows: Sequence[_Measured], chip: Chip, family: RateFamily) -> dict[str, TimeFactors]:
-    by_pass: dict[str, list[float]] = defaultdict(list)
-    for row in rows:
-        if (
-            row.task.arithmetic == "conv"
-            and product_level(row.task.contiguous, family) is None
-            and row.task.groups == 1
-        ):
-            by_pass[f"{family}:{conv_classes(row.task, family)[0]}"].append(row.time_ns / predicted_ns(row.task, chip))
-    return {key: _spread(ratios) for key, ratios in by_pass.items() if len(ratios) >= FEWEST}
+    by_class: dict[str, list[float]] = defaultdict(list)
+    for task, _, time_ns in rows:
+        if task.arithmetic == "conv" and task.groups == 1 and product_level(task.contiguous, family) is None:
+            by_class[_conv_class(task, family)].append(time_ns / _predicted_ns(task, chip))
+    return {key: _spread(ratios) for key, ratios in by_class.items() if len(ratios) >= FEWEST}
+
+
+def _conv_class(task: Task, family: RateFamily) -> str:
+    return f"{family}:{conv_classes(task, family)[0]}"
 
 
 def _multipliers(
     rows: Sequence[_Measured], chip: Chip, family: RateFamily, conv: Mapping[str, TimeFactors]
 ) -> dict[str, Multiplier]:
     by_key: dict[str, list[float]] = defaultdict(list)
-    for row in rows:
-        level = product_level(row.task.contiguous, family)
-        parts = [estimate(work, chip) for work, _ in row.task.works]
+    for task, _, time_ns in rows:
+        level = product_level(task.contiguous, family)
+        parts = [estimate(work, chip) for work, _ in task.works]
         bound = all(p.compute_ns > 1.5 * p.memory_ns and p.ns > 5 * chip.rate.t0_ns for p in parts)
-        if level is None or not bound or row.task.groups > 1:
+        if level is None or not bound or task.groups > 1:
             continue
-        pass_ = f"{family}:{row.task.kind}"
-        factor = (
-            conv.get(f"{family}:{conv_classes(row.task, family)[0]}", (1.0, 1.0, 1.0))[1]
-            if row.task.arithmetic == "conv"
-            else chip.rate.spread[1]
-        )
-        key = f"conv:{pass_}:{level}" if row.task.arithmetic == "conv" else f"gemm:{family}:{level}"
-        by_key[key].append(min(1.0, factor * predicted_ns(row.task, chip) / row.time_ns))
-    spreads = {key: _spread(ratios) for key, ratios in by_key.items() if len(ratios) >= FEWEST_UNALIGNED}
-    return {key: Multiplier(*spread) for key, spread in spreads.items()}
+        key, spread = f"gemm:{family}:{level}", chip.rate.spread
+        if task.arithmetic == "conv":
+            key = f"conv:{family}:{task.kind}:{level}"
+            spread = conv.get(_conv_class(task, family), (1.0, 1.0, 1.0))
+        by_key[key].append(min(1.0, spread[1] * _predicted_ns(task, chip) / time_ns))
+    return {key: Multiplier(*_spread(ratios)) for key, ratios in by_key.items() if len(ratios) >= FEWEST_UNALIGNED}
 
 
-def predicted_ns(task: Task, chip: Chip) -> float:
+def _predicted_ns(task: Task, chip: Chip) -> float:
     """Return the time of a task by the tile model alone, without any penalty."""
     return sum(estimate(work, chip).ns * times for work, times in task.works) + chip.rate.t0_ns

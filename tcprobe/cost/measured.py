@@ -6,9 +6,10 @@ import csv
 import io
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from tcprobe.cost.alignment import Library
 from tcprobe.errors import WrongFormat
@@ -25,23 +26,14 @@ _GEMM: Final = ("m", "n", "k", "batch")
 _CONV: Final = ("images", "height", "width", "channels", "filters")
 
 
-@dataclass(frozen=True, slots=True)
-class Measurement:
-    """One measured product.
+class Measurement(Struct, frozen=True):
+    """One measured product."""
 
-    Attributes:
-        gpu: id of the GPU.
-        library: version of cuBLAS, and the cuDNN that came with it.
-        record: the op as TensorFlow would record it; convolutions are channels-last.
-        time_ns: time of one execution.
-        source: who measured it.
-    """
-
-    gpu: str
-    library: Library
-    record: OpRecord
-    time_ns: float
-    source: str = ""
+    gpu: str  # id of the GPU
+    library: Library  # version of cuBLAS, and the cuDNN that came with it
+    record: OpRecord  # the op as TensorFlow would record it; convolutions are channels-last
+    time_ns: float  # time of one execution
+    source: str = ""  # who measured it
 
 
 def gemm_record(

@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
 from typing import Final
 
+from msgspec import Struct, field
+from msgspec.structs import replace
+
 from tcprobe.cost.alignment import Library, Penalty, level_of, penalty_of, product_level
-from tcprobe.cost.constants import Basis, Constants, Multiplier, RateFamily, TimeFactors
-from tcprobe.cost.dtype import ComputeUnits, compute_units_of
+from tcprobe.cost.constants import Basis, Constants, Rate, RateFamily, TimeFactors
 from tcprobe.cost.shipped import RunsThrough, fitted
 from tcprobe.cost.spread import least_ns, spread_of
-from tcprobe.cost.tiles import Chip, compute_bound
-from tcprobe.cost.ways import Way, Ways, copies_ns, in_order, way_of, with_channels
+from tcprobe.cost.tiles import Chip, ComputeUnits, chip_of, compute_bound, compute_units_of
+from tcprobe.cost.ways import (
+    Way,
+    Ways,
+    copies_ns,
+    in_order,
+    padded_by_xla,
+    padded_products,
+    slowed,
+    way_of,
+    with_channels,
+)
 from tcprobe.cost.works import Task, task_of
-from tcprobe.cost.xla import padded_by_xla, padded_products
 from tcprobe.gemm.alignment import ALIGN_BYTES, next_size
+from tcprobe.gemm.conv import Convolution
 from tcprobe.hardware import Gpu
 from tcprobe.schema.kinds import Evidence, UsesTc
 from tcprobe.schema.op import OpRecord
@@ -39,54 +50,34 @@ GROUPED_SLOWER: Final = 4.0  # 16-bit grouped convolutions: 15-29 x slower than 
 # pytorch#34977); we take 4 x an ungrouped one of this size as the worst: a judgement, not a measurement
 
 
-@dataclass(frozen=True)
-class Target:
-    """The GPU and software for which time is predicted.
+class Target(Struct, frozen=True, dict=True):
+    """The GPU and software for which time is predicted."""
 
-    Attributes:
-        gpu: the GPU.
-        library: cublas10 is CUDA before 11 with cuDNN before 7.6.3; cublas11 and cublas12 are later ones.
-        xla: whether XLA compiles ops that do not say so themselves.
-        tf32: whether float32 products run as TF32 if the GPU supports it (TensorFlow's default).
-        constants: calibrated constants of this GPU; None for the shipped ones.
-        through: what runs the products: a framework, or a serving stack, which reaches more and hides its launches.
-    """
-
-    gpu: Gpu
+    gpu: Gpu  # the GPU
+    # cublas10 is CUDA before 11 with cuDNN before 7.6.3; cublas11 and cublas12 are later ones
     library: Library = "cublas12"
-    xla: bool = False
-    tf32: bool = True
-    constants: Constants | None = None
+    xla: bool = False  # whether XLA compiles ops that do not say so themselves
+    tf32: bool = True  # whether float32 products run as TF32 if the GPU supports it (TensorFlow's default)
+    constants: Constants | None = None  # calibrated constants of this GPU; None for the shipped ones
+    # what runs the products: a framework, or a serving stack, which reaches more and hides its launches
     through: RunsThrough = "framework"
 
 
-@dataclass(frozen=True)
-class Plan:
-    """How a library runs a task.
+class Plan(Struct, frozen=True, dict=True):
+    """How a library runs a task."""
 
-    Attributes:
-        ways: the best, the likely and the worst.
-        ideal: the same task without any penalty.
-        uses_tc: whether the likely way runs on Tensor Cores.
-        spread: measured over predicted time of such tasks: 10th percentile, median, 90th.
-        basis: basis of the constants.
-        constants: whose they are.
-        own_rate: whether arithmetic runs at a rate measured for its alignment on this GPU, with an error of its own.
-        whys: which figures are not measurements on this GPU, and why.
-        least_ns: what no kernel beats (`tcprobe.cost.spread.least_ns`); 0 where units are not known to be those.
-        evidence: what the ways rest on.
-    """
-
-    ways: Ways
-    ideal: Way
-    uses_tc: UsesTc
-    spread: TimeFactors
-    basis: Basis
-    constants: Provenance
-    whys: tuple[str, ...] = field(default_factory=tuple)
+    ways: Ways  # the best, the likely and the worst
+    ideal: Way  # the same task without any penalty
+    uses_tc: UsesTc  # whether the likely way runs on Tensor Cores
+    spread: TimeFactors  # measured over predicted time of such tasks: 10th percentile, median, 90th
+    basis: Basis  # basis of the constants
+    constants: Provenance  # whose they are
+    whys: tuple[str, ...] = field(default_factory=tuple)  # which figures are not measurements on this GPU, and why
+    # whether arithmetic runs at a rate measured for its alignment on this GPU, with an error of its own
     own_rate: bool = False
+    # what no kernel beats (`tcprobe.cost.spread.least_ns`); 0 where units are not known to be those
     least_ns: float = 0.0
-    evidence: Evidence = "timed"
+    evidence: Evidence = "timed"  # what the ways rest on
 
     @property
     def ends_ns(self) -> TimeFactors:
@@ -133,35 +124,35 @@ class Planner:
         self.basis: Basis = "predicted"
         self.own_rate = False  # whether arithmetic runs at a rate measured for this alignment
         self.evidence: Evidence = "timed"
-        self.provenance: Provenance | None = None
-        self.chip = self._chip(units.family, units.flop_per_s)
+        rate, self.provenance = self._rate(units.family)
+        self.chip = chip_of(target.gpu, rate, units.flop_per_s)
         self.ideal = way_of(task, self.chip)
 
     def plan(self, compiled: bool) -> Plan:
         """Return the plan."""
-        uses: UsesTc = "yes" if self.units.tensor_cores else "no"
-        if self.units.emulated:
+        units, gpu = self.units, self.target.gpu
+        uses: UsesTc = "yes" if units.tensor_cores else "no"
+        if units.emulated:
             ways = self._emulated()
-        elif not self.units.tensor_cores or self._aligned():
+        elif not units.tensor_cores or self._aligned():
             ways = (self.ideal,) * 3
-        elif compiled and (padded := self._padded_by_xla()) is not None:
+        elif compiled and (padded := padded_by_xla(self.task, self.dtype, gpu, self.chip, units.width)) is not None:
             ways = padded
-        elif self.target.library == "cublas10" and self.units.family == "tc16":
+        elif self.target.library == "cublas10" and units.family == "tc16":
             ways, uses = self._without_tensor_cores(), "no"
-        elif self.units.family == "fp8":
+        elif units.family == "fp8":
             ways, uses = self._without_float8(), "unknown"
         else:
             ways = self._slower()
-        spread = self._spread()
-        if self._falls_to_direct():
-            ways, uses = self._direct(ways), "unknown"
-        if self.task.groups > 1 and self.units.family == "tc16":
+        spread, conv = self._spread(), self.task.convolution
+        if self.task.groups > 1 and units.family == "tc16":
             ways = (ways[0], ways[1], replace(ways[2], factor=ways[2].factor * GROUPED_SLOWER))
             self.evidence = "judged"
             self.whys.append("grouped convolutions were not measured")
-        assert self.provenance is not None, "every plan has a chip"
+        elif units.family == "tc16" and self.task.kind == "wgrad" and conv and (conv.filters or 0) <= FEW_FILTERS:
+            ways, uses = self._direct(conv, ways), "unknown"
         whys = tuple(dict.fromkeys(self.whys))
-        least = 0.0 if self.units.emulated else least_ns(self.task, self.units.family, self.chip)
+        least = 0.0 if units.emulated else least_ns(self.task, units.family, self.chip)
         return Plan(
             ways, self.ideal, uses, spread, self.basis, self.provenance, whys, self.own_rate, least, self.evidence
         )
@@ -169,34 +160,21 @@ class Planner:
     def padded(self) -> Plan:
         """Return the plan of products that are padded at run time."""
         ways = padded_products(self.task, self.chip, self.units.width, ALIGN_BYTES // self.units.width)
-        assert self.provenance is not None, "every plan has a chip"
         return Plan(ways, self.ideal, "yes", self._spread(), self.basis, self.provenance)
 
-    def _chip(self, family: RateFamily, flop_per_s: float) -> Chip:
+    def _rate(self, family: RateFamily) -> tuple[Rate, Provenance]:
         gpu, own = self.target.gpu, self.target.constants
         if own is not None and family in own.rates:
-            rate, self.basis = own.rates[family], own.basis
-            self._rests_on(Provenance(gpu.id, own.gpu, own.stack))
-        else:
-            found = fitted(gpu, family, self.target.through)
-            rate = found.rate
-            self._rests_on(found.provenance)
-        return Chip(rate, flop_per_s / 1e9, gpu.bandwidth_bytes_per_s / 1e9, gpu.sm, gpu.l2_bytes)
+            self.basis = own.basis
+            return own.rates[family], Provenance(gpu.id, own.gpu, own.stack)
+        found = fitted(gpu, family, self.target.through)
+        return found.rate, found.provenance
 
-    def _rests_on(self, provenance: Provenance) -> None:
-        """Note whose constants the plan rests on, besides those noted before."""
-        self.provenance = self.provenance.beside(provenance) if self.provenance else provenance
-
-    def _borrows(self, unaligned_of: str | None = None, convolutions_of: str | None = None) -> None:
-        """Note whose unaligned sizes or convolutions stand in."""
-        assert self.provenance is not None, "a plan rests on rates first"
-        more = replace(self.provenance, unaligned_of=unaligned_of, convolutions_of=convolutions_of)
-        self.provenance = self.provenance.beside(more)
-
-    def _borrows_sizes(self, penalty: Penalty) -> None:
-        """Note whose unaligned sizes stand in, unless the rates are that GPU's too."""
-        assert self.provenance is not None, "a plan rests on rates first"
-        self._borrows(unaligned_of=penalty.of if penalty.of != self.provenance.measured_on else None)
+    def _other_chip(self, family: RateFamily, flop_per_s: float) -> Chip:
+        """Return the GPU for another family of dtypes, whose constants the plan then rests on too."""
+        rate, provenance = self._rate(family)
+        self.provenance = self.provenance.beside(provenance)
+        return chip_of(self.target.gpu, rate, flop_per_s)
 
     def _aligned(self) -> bool:
         work = self.task.works[0][0]
@@ -205,58 +183,49 @@ class Planner:
             return level_of([work.m, work.n, work.k], self.units.family) is None
         return product_level(self.task.contiguous, self.units.family) is None
 
-    def _padded_by_xla(self) -> Ways | None:
-        return padded_by_xla(self.task, self.dtype, self.target.gpu, self.chip, self.units.width)
-
     def _slower(self) -> Ways:
         penalty = self._penalty(self.units.family, self.chip)
         if penalty.why:
             self.whys.append(penalty.why)
-        self._borrows_sizes(penalty)
         if self.task.arithmetic == "conv":
             return self._slower_conv(penalty)
         self.own_rate = penalty.is_own
         self.evidence = "timed" if self.task.arithmetic == "gemm" else "judged"  # in recurrent layers: none was timed
-        ends = zip(_ends(penalty.compute), _ends(penalty.memory), strict=True)
-        best, likely, worst = (way_of(self.task, self.chip, end) for end in ends)
-        return best, likely, worst
+        return slowed(self.task, self.chip, penalty.compute, penalty.memory)
 
     def _penalty(self, family: RateFamily, chip: Chip) -> Penalty:
+        """Return the penalty; whose unaligned sizes stand in is noted, unless the rates are that GPU's too."""
         least = min(min(work.m, work.n, work.k) for work, _ in self.task.works)
         target = self.target
-        return penalty_of(self.task.contiguous, family, target.gpu, chip.rate, target.constants, least, target.through)
+        found = penalty_of(self.task.contiguous, family, target.gpu, chip.rate, target.constants, least, target.through)
+        if found.of != self.provenance.measured_on:
+            self.provenance = self.provenance.beside(replace(self.provenance, unaligned_of=found.of))
+        return found
 
     def _slower_conv(self, penalty: Penalty) -> Ways:
         """cuDNN 7.6.3 or later pads unaligned channels itself, or chooses a kernel for smaller alignments."""
-        own = self.target.constants
+        own, conv, width = self.target.constants, self.task.convolution, self.units.width
         key = f"conv:{self.units.family}:{self.task.kind}:{penalty.level}"
         if own is not None and key in own.multipliers:
-            best, likely, worst = (way_of(self.task, self.chip, (end, end)) for end in _ends(own.multipliers[key]))
-            return best, likely, worst
+            return slowed(self.task, self.chip, own.multipliers[key], own.multipliers[key])
         self.evidence = "between"
         self.whys.append("unaligned convolutions were not measured: between none and the slowdown of a product")
-        padded = with_channels(self.task, *self._rounded(), self.units.width)
+        channels, filters = (conv.channels or 0, conv.filters or 0) if conv else (0, 0)
+        units = ALIGN_BYTES // width
+        padded = with_channels(self.task, next_size(channels or 1, units), next_size(filters or 1, units), width)
         best = way_of(padded, self.chip) if padded else self.ideal
         worst = way_of(self.task, self.chip, (penalty.compute.low, penalty.memory.low))
         compute, memory = math.sqrt(penalty.compute.mid), math.sqrt(penalty.memory.mid)
         likely = way_of(self.task, self.chip, (compute, memory))
-        if self._few_channels() and padded:
-            likely = replace(best, extra_ns=copies_ns(self.task, padded, self.units.width, self.chip))
+        if padded and min(channels, filters) <= FEW_CHANNELS:
+            likely = replace(best, extra_ns=copies_ns(self.task, padded, width, self.chip))
         return in_order(best, likely, worst)
 
-    def _rounded(self) -> tuple[int, int]:
-        units = 16 // self.units.width
-        conv = self.task.convolution
-        return (next_size(conv.channels or 1, units), next_size(conv.filters or 1, units)) if conv else (0, 0)
-
-    def _few_channels(self) -> bool:
-        conv = self.task.convolution
-        return conv is not None and min(conv.channels or 0, conv.filters or 0) <= FEW_CHANNELS
-
     def _without_tensor_cores(self) -> Ways:
-        plain = self._plain()
-        if plain is None:
+        peak = self.target.gpu.peak_flop_per_s("float32")
+        if peak is None:
             return (self.ideal,) * 3
+        plain = way_of(self.task, self._other_chip("fp32", peak))
         self.whys.append("before CUDA 11 an unaligned product runs on CUDA cores")
         if self.task.arithmetic == "conv":
             self.whys.append("cuDNN 7.6.3 and later pad convolutions and use Tensor Cores")
@@ -265,39 +234,26 @@ class Planner:
     def _emulated(self) -> Ways:
         if self.target.gpu.compute_capability == (7, 5) and not self.target.gpu.tensor_cores:
             self.whys.append("16 bits are slower than float32 on a GPU of this kind, 2 to 4 times as reported")
-            ends = GTX16_SLOWER
+            best, likely, worst = GTX16_SLOWER
         else:
             self.whys.append("this GPU has no Tensor Cores for this dtype")
             double = 1.0 if self.dtype == "bfloat16" else DOUBLE_RATE  # CUDA cores before 8.0 lack bfloat16
-            ends = (1 / double, 1.0, DOUBLE_RATE)
-        best, likely, worst = (replace(self.ideal, factor=end) for end in ends)
-        return best, likely, worst
+            best, likely, worst = 1 / double, 1.0, DOUBLE_RATE
+        way = self.ideal
+        return replace(way, factor=best), replace(way, factor=likely), replace(way, factor=worst)
 
     def _without_float8(self) -> Ways:
         """float8 needs whole 16 bytes; what a framework does otherwise is not measured: it uses 16 bits or refuses."""
         self.evidence = "judged"
         self.whys.append("float8 needs multiples of 16: it runs in 16 bits, if at all")
-        peak = self.target.gpu.peak_flop_per_s("bfloat16") or self.units.flop_per_s
-        chip = self._chip("tc16", peak)
+        chip = self._other_chip("tc16", self.target.gpu.peak_flop_per_s("bfloat16") or self.units.flop_per_s)
         penalty = self._penalty("tc16", chip)
-        self._borrows_sizes(penalty)
-        ends = zip(_ends(penalty.compute), _ends(penalty.memory), strict=True)
-        return in_order(*(way_of(self.task, chip, end) for end in ends))
+        return in_order(*slowed(self.task, chip, penalty.compute, penalty.memory))
 
-    def _plain(self) -> Way | None:
-        peak = self.target.gpu.peak_flop_per_s("float32")
-        return None if peak is None else way_of(self.task, self._chip("fp32", peak))
-
-    def _falls_to_direct(self) -> bool:
-        conv = self.task.convolution
-        if conv is None or self.task.kind != "wgrad" or self.units.family != "tc16" or self.task.groups > 1:
-            return False
-        return (conv.filters or 0) <= FEW_FILTERS
-
-    def _direct(self, ways: Ways) -> Ways:
+    def _direct(self, conv: Convolution, ways: Ways) -> Ways:
         """Slow down the likely and worst way; at best, cuDNN keeps its usual kernel."""
-        conv, peak = self.task.convolution, self.target.gpu.peak_flop_per_s("float32")
-        if conv is None or peak is None or not conv.channels or not conv.filters:
+        peak = self.target.gpu.peak_flop_per_s("float32")
+        if peak is None or not conv.channels or not conv.filters:
             return ways
         self.whys.append("a weight gradient of so few filters may fall to a kernel on CUDA cores")
         sms = min(conv.channels * conv.filters * DIRECT_SHARE, self.target.gpu.sm)
@@ -312,21 +268,14 @@ class Planner:
 
     def _spread(self) -> TimeFactors:
         """Return the past error of such tasks, limited so that the GPU never beats its own peak."""
-        family, least = self.units.family, least_ns(self.task, self.units.family, self.chip) / self.ideal.ns
-        target = self.target
-        (low, likely, high), why, owner = spread_of(
-            self.task, family, target.gpu, self.chip, target.constants, target.library
-        )
+        task, chip, target = self.task, self.chip, self.target
+        least = least_ns(task, self.units.family, chip) / self.ideal.ns
+        found, why, owner = spread_of(task, self.units.family, target.gpu, chip, target.constants, target.library)
         if why:
             self.whys.append(why)
-            self._borrows(convolutions_of=owner if owner != target.gpu.id else None)
-        if self.own_rate:
-            # the error of aligned products counts as far as memory is the limit; the measured rate brings its own
-            rest = 1 - min(compute_bound(work, self.chip) for work, _ in self.task.works)
-            low, likely, high = low**rest, likely**rest, high**rest
-        return max(low, least), max(likely, least), max(high, least)
-
-
-def _ends(value: Multiplier) -> TimeFactors:
-    """Return the rates, best first."""
-    return value.high, value.mid, value.low
+            if owner != target.gpu.id:
+                self.provenance = self.provenance.beside(replace(self.provenance, convolutions_of=owner))
+        # the error of aligned products counts as far as memory is the limit; a measured rate brings its own
+        rest = 1 - min(compute_bound(work, chip) for work, _ in task.works) if self.own_rate else 1.0
+        low, likely, high = (max(end**rest, least) for end in found)
+        return low, likely, high

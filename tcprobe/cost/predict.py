@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from tcprobe.cost.alignment import Library
 from tcprobe.cost.constants import Basis, Constants, load_constants
@@ -16,39 +17,28 @@ from tcprobe.schema.provenance import Provenance
 __all__ = ["Constants", "Cost", "Library", "Target", "gains", "load_constants", "op_cost", "padding", "saving"]
 
 
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """The predicted time of one execution of an op: of its kernels, and of their launch.
+class Cost(Struct, frozen=True):
+    """The predicted time of one execution of an op: of its kernels, and of their launch."""
 
-    Attributes:
-        low_ns, ns, high_ns: likely time of its kernels, and the span that it may lie in.
-        limit: what limits its speed.
-        uses_tc: whether it runs on Tensor Cores.
-        rate_pct: its rate relative to the same product without a penalty, 0-100; None if it has no penalty.
-        tile: tile of the costliest part (``128x256``, with ``/4`` if the contraction is split in four).
-        waves: rounds of its tiles over all SMs.
-        launch_ns: what launching them adds to a step, if the GPU waits for it; not part of a kernel's measured time.
-        basis: predicted, or calibrated on this GPU.
-        constants: whose constants the figures rest on.
-        own_rate: whether arithmetic runs at a rate measured for an unaligned size, with an error of its own.
-        why: what makes the figure less sure than a product that was measured on this GPU; else None.
-        evidence: what the figures rest on, besides the model.
-    """
-
+    # low_ns, ns, high_ns: likely time of its kernels, and the span that it may lie in.
     low_ns: float
     ns: float
     high_ns: float
-    limit: Limit
-    uses_tc: UsesTc
+    limit: Limit  # what limits its speed
+    uses_tc: UsesTc  # whether it runs on Tensor Cores
+    # its rate relative to the same product without a penalty, 0-100; None if it has no penalty
     rate_pct: Range | None = None
+    # tile of the costliest part (``128x256``, with ``/4`` if the contraction is split in four)
     tile: str | None = None
-    waves: float | None = None
+    waves: float | None = None  # rounds of its tiles over all SMs
+    # what launching them adds to a step, if the GPU waits for it; not part of a kernel's measured time
     launch_ns: float = 0.0
-    basis: Basis = "predicted"
-    constants: Provenance | None = None
-    why: str | None = None
+    basis: Basis = "predicted"  # predicted, or calibrated on this GPU
+    constants: Provenance | None = None  # whose constants the figures rest on
+    why: str | None = None  # what makes the figure less sure than a product that was measured on this GPU; else None
+    # whether arithmetic runs at a rate measured for an unaligned size, with an error of its own
     own_rate: bool = False
-    evidence: Evidence = "timed"
+    evidence: Evidence = "timed"  # what the figures rest on, besides the model
 
     @property
     def timed_ns(self) -> float:

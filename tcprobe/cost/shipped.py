@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import json
 import pkgutil
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Final, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tcprobe.cost.constants import Constants, Rate, RateFamily, TimeFactors
 from tcprobe.hardware import Gpu, find_gpu
@@ -50,19 +52,12 @@ products (NeuSight's timings of PyTorch), and 80 % lie within 1.6 times a mean e
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Fitted:
-    """The constants for one GPU and dtype family, its own or those of a similar GPU.
+class Fitted(Struct, frozen=True):
+    """The constants for one GPU and dtype family, its own or those of a similar GPU."""
 
-    Attributes:
-        rate: rate of the family; its spread is widened for what is borrowed.
-        conv: measured over predicted time of a convolution by pass, widened in the same way.
-        provenance: whose constants `rate` is.
-    """
-
-    rate: Rate
-    conv: Mapping[str, TimeFactors]
-    provenance: Provenance
+    rate: Rate  # rate of the family; its spread is widened for what is borrowed
+    conv: Mapping[str, TimeFactors]  # measured over predicted time of a convolution by pass, widened in the same way
+    provenance: Provenance  # whose constants `rate` is
 
 
 @cache
@@ -82,24 +77,16 @@ def fitted(gpu: Gpu, family: RateFamily, through: RunsThrough = "framework") -> 
     framework was timed on it, what `FRAMEWORK_FROM` loses through one is put on the constants of its serving stack.
     """
     own = _through_framework(gpu, family) if through == "framework" else None
-    rate, provenance = own or _inferred(gpu, family, through)
-    rate = _under_power_limit(rate, gpu, family)
+    rate, provenance = own or inferred(gpu, family, through)
+    slower, spread = POWER_LIMITED.get((gpu.id, family), (1.0, rate.spread))
+    rate = replace(rate, emax=rate.emax / slower, spread=spread)
     return Fitted(rate, _conv(gpu, family, provenance), provenance)
 
 
-def inferred_rate(gpu: Gpu, family: RateFamily, through: RunsThrough = "framework") -> Rate:
-    """Return the constants of a GPU as if no framework had been timed on it."""
-    return _inferred(gpu, family, through)[0]
-
-
-def _inferred(gpu: Gpu, family: RateFamily, through: RunsThrough) -> tuple[Rate, Provenance]:
+def inferred(gpu: Gpu, family: RateFamily, through: RunsThrough = "framework") -> tuple[Rate, Provenance]:
+    """Return the constants of a GPU as if no framework had been timed on it, and whose they are."""
     found = _through_serving(gpu, family)
     return found if through == "serving" else _as_through_framework(*found, family)
-
-
-def _under_power_limit(rate: Rate, gpu: Gpu, family: RateFamily) -> Rate:
-    slower, spread = POWER_LIMITED.get((gpu.id, family), (1.0, rate.spread))
-    return replace(rate, emax=rate.emax / slower, spread=spread)
 
 
 def _through_framework(gpu: Gpu, family: RateFamily) -> tuple[Rate, Provenance] | None:
@@ -111,14 +98,14 @@ def _through_framework(gpu: Gpu, family: RateFamily) -> tuple[Rate, Provenance] 
     rate, provenance = _lent(gpu, known, measured, family)
     low, _, high = known.rates.get("tc16", rate).spread
     spread = min(low, rate.spread[0]), rate.spread[1], max(high, rate.spread[2])  # few TF32 products were timed
-    return replace(rate, spread=widened(spread, OTHER_VERSION, OTHER_VERSION)), provenance
+    return replace(rate, spread=widened(spread, OTHER_VERSION)), provenance
 
 
 def _through_serving(gpu: Gpu, family: RateFamily) -> tuple[Rate, Provenance]:
     owner, measured = _nearest(gpu, family)
     rate, provenance = _lent(gpu, shipped()[owner], measured, family)
     if provenance.stack.kind == "serving":
-        rate = replace(rate, spread=widened(rate.spread, OTHER_VERSION, OTHER_VERSION))
+        rate = replace(rate, spread=widened(rate.spread, OTHER_VERSION))
     return rate, provenance
 
 
@@ -128,7 +115,7 @@ def _lent(gpu: Gpu, known: Constants, measured: RateFamily, family: RateFamily) 
     rate = known.rates[measured]
     dtype = None if measured == family else measured
     provenance = Provenance(gpu.id, known.gpu, known.stack, dtype, widened=factor)
-    return replace(rate, spread=widened(rate.spread, factor, factor)), provenance
+    return replace(rate, spread=widened(rate.spread, factor)), provenance
 
 
 def _as_through_framework(rate: Rate, provenance: Provenance, family: RateFamily) -> tuple[Rate, Provenance]:
@@ -139,15 +126,10 @@ def _as_through_framework(rate: Rate, provenance: Provenance, family: RateFamily
     there = shipped("framework")[FRAMEWORK_FROM].rates
     slower, serving = there.get(family, there["tc16"]), shipped()[FRAMEWORK_FROM].rates["tc16"]
     if provenance.stack.kind == "serving":
-        rate = replace(
-            rate,
-            emax=rate.emax * slower.emax / serving.emax,
-            bwf=rate.bwf * slower.bwf / serving.bwf,
-            fill_k=rate.fill_k * slower.fill_k / serving.fill_k,
-        )
-    spread = widened(rate.spread, INFERRED, INFERRED)
-    inferred = replace(provenance, framework_of=FRAMEWORK_FROM, widened=provenance.widened * INFERRED)
-    return replace(rate, launch_ns=there["tc16"].launch_ns, spread=spread), inferred
+        lost = ("emax", "bwf", "fill_k")
+        rate = replace(rate, **{n: getattr(rate, n) * getattr(slower, n) / getattr(serving, n) for n in lost})
+    rate = replace(rate, launch_ns=there["tc16"].launch_ns, spread=widened(rate.spread, INFERRED))
+    return rate, replace(provenance, framework_of=FRAMEWORK_FROM, widened=provenance.widened * INFERRED)
 
 
 def _conv(gpu: Gpu, family: RateFamily, provenance: Provenance) -> Mapping[str, TimeFactors]:
@@ -155,7 +137,7 @@ def _conv(gpu: Gpu, family: RateFamily, provenance: Provenance) -> Mapping[str, 
     owner = conv_owner(provenance.measured_on, family)
     factor = provenance.widened if owner == gpu.id else RELATIVE
     measured = {key: spread for key, spread in shipped()[owner].conv.items() if key.startswith(kind)}
-    return {key.partition(":")[2]: widened(spread, factor, factor) for key, spread in measured.items()}
+    return {key.partition(":")[2]: widened(spread, factor) for key, spread in measured.items()}
 
 
 def conv_owner(measured_on: str, family: RateFamily) -> str:
@@ -165,10 +147,10 @@ def conv_owner(measured_on: str, family: RateFamily) -> str:
     return measured_on if known and any(key.startswith(kind) for key in known.conv) else CONV_FROM
 
 
-def widened(spread: TimeFactors, down: float, up: float) -> TimeFactors:
-    """Return a spread whose ends are moved apart by factors of 1 or more."""
+def widened(spread: TimeFactors, factor: float) -> TimeFactors:
+    """Return a spread whose ends are moved apart by a factor of 1 or more each."""
     low, mid, high = spread
-    return low / down, mid, high * up
+    return low / factor, mid, high * factor
 
 
 def _nearest(gpu: Gpu, family: RateFamily) -> tuple[str, RateFamily]:
@@ -183,23 +165,21 @@ def _nearest(gpu: Gpu, family: RateFamily) -> tuple[str, RateFamily]:
     return (relative, "tc16") if "tc16" in rates else ("v100-sxm2", "tc16")
 
 
+_RELATIVES: Final = (
+    ((12, 0), "rtxpro6000bw-server"), ((10, 0), "b200"), ((9, 0), "h200-sxm"), ((8, 6), "l40s"),
+    ((8, 0), "a100-sxm-80"), ((7, 5), "t4"), ((7, 0), "v100-sxm2"), ((0, 0), "p100"),
+)  # fmt: skip
+
+
 def _relative(gpu: Gpu) -> str:
     if gpu.id in shipped():
         return gpu.id
-    capability = gpu.compute_capability
-    if capability >= (12, 0):
-        return "rtxpro6000bw-server"
-    if capability >= (10, 0):
-        return "b200"
-    if capability >= (9, 0):
-        return "h100-sxm" if gpu.id.startswith("h100") else "h200-sxm"
-    if capability == (8, 0):
-        return "a100-sxm-80"
-    if capability >= (8, 6):
-        return "l40s"
-    if capability >= (7, 5):
-        return "t4"
-    return "v100-sxm2" if capability >= (7, 0) else "p100"
+    return "h100-sxm" if gpu.id.startswith("h100") else since(gpu, _RELATIVES)
+
+
+def since(gpu: Gpu, owners: Sequence[tuple[tuple[int, int], str]]) -> str:
+    """Return the first GPU of a list of which this one has the least compute capability."""
+    return next(owner for least, owner in owners if gpu.compute_capability >= least)
 
 
 def wider(gpu: Gpu, owner: str) -> float:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import Final, NamedTuple
 
 from tcprobe.cost.alignment import Library
 from tcprobe.cost.constants import Constants, RateFamily, TimeFactors
-from tcprobe.cost.shipped import RELATIVE, conv_owner, fitted, widened
+from tcprobe.cost.shipped import RELATIVE, conv_owner, fitted, since, widened, wider
 from tcprobe.cost.tiles import Chip
-from tcprobe.cost.winograd import WHY, factors_of, timed_on
 from tcprobe.cost.works import Task, conv_classes
+from tcprobe.gemm.conv import Convolution
 from tcprobe.hardware import Gpu
 
-LESS_SURE = "convolutions are predicted as products, less surely"
+LESS_SURE: Final = "convolutions are predicted as products, less surely"
 
 
 def spread_of(
@@ -41,7 +42,7 @@ def spread_of(
     found = fitted(gpu, family)
     sized = None if library == "cublas10" else _by_size(task, classes[0], found.conv, gpu)
     if sized is not None:
-        return sized, WHY, timed_on(gpu)
+        return sized, _BY_SIZE, since(gpu, _TIMED)
     owner = conv_owner(found.provenance.measured_on, family)
     return next(found.conv[name] for name in classes if name in found.conv), LESS_SURE, owner
 
@@ -50,11 +51,11 @@ def _by_size(task: Task, name: str, known: Mapping[str, TimeFactors], gpu: Gpu) 
     """Return the factors of a class that was timed by size; of a gradient, what DeepBench's are over the forward's."""
     if task.convolution is None or name not in known or "winograd" not in name:
         return None
-    found = factors_of(task.convolution, gpu)
+    found = _factors_of(task.convolution, gpu)
     if found is None or task.kind == "forward":
         return found
     ratio = known[name][1] / known["forward:winograd"][1]
-    low, likely, high = widened(found, RELATIVE, RELATIVE)
+    low, likely, high = widened(found, RELATIVE)
     return low * ratio, likely * ratio, high * ratio
 
 
@@ -72,3 +73,55 @@ def least_ns(task: Task, family: RateFamily, chip: Chip) -> float:
     whole = task.arithmetic == "gemm" or (conv is not None and set(conv.strides) == {1})
     moved = math.fsum(work.moved_bytes for work, _ in task.works) if whole and task.width > 1 else 0.0
     return max(task.flops / chip.flop_per_ns, (moved - chip.l2_bytes) / chip.bytes_per_ns)
+
+
+# How long a float32 convolution of 3x3 takes over its plain product.
+# Sizes that were timed, and a middle of each: side of the image, channels, filters, images.
+_SIZES: Final = ((5.0, 252.0), (3.0, 2048.0), (3.0, 2048.0), (1.0, 64.0))
+_MIDDLE: Final = (16.0, 256.0, 256.0, 32.0)
+
+
+class _Fit(NamedTuple):
+    """Time over that of the plain product, as a power of each size over its middle."""
+
+    level: float  # at the middle of all sizes
+    exponents: tuple[float, float, float, float]  # of side, channels, filters, images
+    ends: tuple[float, float]  # 10th and 90th percentile of measured over predicted time
+
+
+# Winograd's method cuts the image into tiles and has transforms of its own to launch: it gains on large images and many
+# of them, and loses on small ones. Printed by `bench/fit.py winograd`: NeuSight's timings of PyTorch 2.1, cuDNN 8.9
+# without autotuning, forward.
+_FITS: Final[dict[str, _Fit]] = {
+    "a100-pcie-80": _Fit(0.978, (-0.791, -0.295, -0.245, -0.454), (0.67, 1.55)),
+    "v100-pcie": _Fit(0.803, (-0.788, -0.284, -0.169, -0.397), (0.70, 1.49)),
+    "t4": _Fit(0.672, (-0.582, -0.247, -0.108, -0.323), (0.70, 1.49)),
+    "p100": _Fit(0.959, (-0.829, -0.361, -0.189, -0.419), (0.65, 1.52)),
+}
+# whose timings stand in for a GPU
+_TIMED: Final = (((8, 0), "a100-pcie-80"), ((7, 5), "t4"), ((7, 0), "v100-pcie"), ((0, 0), "p100"))
+_BY_SIZE: Final = "float32 convolutions as cuDNN 8.9 runs them without autotuning"
+
+
+def logs_of(conv: Convolution) -> tuple[float, float, float, float] | None:
+    """Return the logarithms of a convolution's sizes over their middles, within what was timed; None if unknown."""
+    if conv.batch is None or conv.channels is None or conv.filters is None or None in conv.out:
+        return None
+    side = math.prod(out or 1 for out in conv.out) ** (1 / len(conv.out))
+    sizes = zip((side, conv.channels, conv.filters, conv.batch), _SIZES, _MIDDLE, strict=True)
+    first, second, third, fourth = (math.log(min(max(size, low), high) / mid) for size, (low, high), mid in sizes)
+    return first, second, third, fourth
+
+
+def _factors_of(conv: Convolution, gpu: Gpu) -> TimeFactors | None:
+    """Return measured over plain time of a forward pass: 10th percentile, likely, 90th; None if it was not timed.
+
+    Only two-dimensional convolutions of 3x3, unit stride and no dilation were.
+    """
+    logs = logs_of(conv)
+    if logs is None or conv.kernel != (3, 3) or {*conv.strides, *conv.dilations} != {1} or conv.groups != 1:
+        return None
+    owner = since(gpu, _TIMED)
+    level, exponents, (low, high) = _FITS[owner]
+    likely = level * math.exp(math.fsum(e * log for e, log in zip(exponents, logs, strict=True)))
+    return widened((low * likely, likely, high * likely), wider(gpu, owner))

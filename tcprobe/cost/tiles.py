@@ -1,4 +1,4 @@
-"""The time of a matrix multiplication by the tile model: tiles, waves, split-K, roofline.
+"""The units of a GPU for a dtype, and the time of a matrix multiplication on them: tiles, waves, split-K, roofline.
 
 A library cuts C into tiles and gives each to a streaming multiprocessor (SM); the last wave of tiles takes as long
 as a full one (tile and wave quantisation: NVIDIA, Matrix Multiplication Background User's Guide; CUTLASS,
@@ -9,10 +9,12 @@ fastest choice.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Final
 
-from tcprobe.cost.constants import Rate
+from msgspec import Struct
+
+from tcprobe.cost.constants import BYTES, Rate, RateFamily
+from tcprobe.hardware import Gpu
 
 SPLITS: Final = (1, 2, 4, 8, 16, 32, 64)
 SPLIT_WAVES: Final = 4  # a contraction is not split further if its tiles already make this many waves
@@ -20,57 +22,41 @@ STEP_K: Final = 64  # elements of the contraction per round of a kernel's main l
 PARTIAL_BYTES: Final = 8  # a partial sum in float32, written and read again
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
-    """The multiplication of one kernel; all sizes are 1 or more.
+class Work(Struct, frozen=True):
+    """The multiplication of one kernel; all sizes are 1 or more."""
 
-    Attributes:
-        m, n, k, batch: C[M,N] = A[M,K] B[K,N], `batch` times.
-        moved_bytes: bytes read from and written to memory, for the whole of `batch`.
-    """
-
+    # m, n, k, batch: C[M,N] = A[M,K] B[K,N], `batch` times.
     m: int
     n: int
     k: int
     batch: int
-    moved_bytes: float
+    moved_bytes: float  # bytes read from and written to memory, for the whole of `batch`
 
 
-@dataclass(frozen=True, slots=True)
-class Chip:
-    """A GPU as the cost model sees it, for one dtype family.
+class Chip(Struct, frozen=True):
+    """A GPU as the cost model sees it, for one dtype family."""
 
-    Attributes:
-        rate: how well this family of dtypes runs.
-        flop_per_ns: dense peak.
-        bytes_per_ns: peak memory bandwidth.
-        sm: streaming multiprocessors.
-        l2_bytes: second-level cache.
-    """
-
-    rate: Rate
-    flop_per_ns: float
-    bytes_per_ns: float
-    sm: int
-    l2_bytes: int
+    rate: Rate  # how well this family of dtypes runs
+    flop_per_ns: float  # dense peak
+    bytes_per_ns: float  # peak memory bandwidth
+    sm: int  # streaming multiprocessors
+    l2_bytes: int  # second-level cache
 
 
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """The fastest way to run a `Work`.
+def chip_of(gpu: Gpu, rate: Rate, flop_per_s: float) -> Chip:
+    """Return a GPU that runs a dtype family at this rate, of this dense peak."""
+    return Chip(rate, flop_per_s / 1e9, gpu.bandwidth_bytes_per_s / 1e9, gpu.sm, gpu.l2_bytes)
 
-    Attributes:
-        ns: total time, without the launch.
-        compute_ns, memory_ns: time that each would take alone.
-        tile: such as ``128x256``, with ``/4`` if the contraction is split in four.
-        waves: rounds of tiles over all SMs, not rounded.
-    """
 
-    ns: float
+class Estimate(Struct, frozen=True):
+    """The fastest way to run a `Work`."""
+
+    ns: float  # total time, without the launch
+    # compute_ns, memory_ns: time that each would take alone.
     compute_ns: float
     memory_ns: float
-    tile: str
-    waves: float
+    tile: str  # such as ``128x256``, with ``/4`` if the contraction is split in four
+    waves: float  # rounds of tiles over all SMs, not rounded
 
 
 def compute_bound(work: Work, chip: Chip) -> float:
@@ -134,3 +120,42 @@ def _joined(busy: float, moved: float, sharp: float) -> float:
     """Return a smooth maximum: compute and memory overlap, but never completely."""
     high, low = (busy, moved) if busy >= moved else (moved, busy)
     return high * (1 + (low / high) ** sharp) ** (1 / sharp) if high > 0 else 0.0
+
+
+_FAMILIES: Final[dict[str, RateFamily]] = {
+    "float16": "tc16", "half": "tc16", "bfloat16": "tc16", "float32": "fp32", "float": "fp32", "tf32": "tf32",
+    "int8": "int8", "uint8": "int8",
+}  # fmt: skip
+_PEAKS: Final[dict[RateFamily, str]] = {"tc16": "float16", "fp32": "float32"}  # others go by their own names
+
+
+class ComputeUnits(Struct, frozen=True):
+    """The units that products of a dtype run on if nothing prevents it."""
+
+    family: RateFamily  # dtype family in which they compute
+    flop_per_s: float  # their dense peak
+    width: int  # bytes per element in memory
+    tensor_cores: bool  # whether they are Tensor Cores
+    emulated: bool = False  # True for a 16-bit dtype on a GPU without Tensor Cores for it
+
+
+def compute_units_of(dtype: str | None, gpu: Gpu, tf32: bool) -> ComputeUnits | None:
+    """Return the units for a dtype; None if the dtype is unknown, mixed, or has no rate on the GPU.
+
+    float32 runs as TF32 if that is on and the GPU supports it (compute capability 8.0). bfloat16 below 8.0, and 16-bit
+    types without Tensor Cores, run at the CUDA cores' float32 rate.
+    """
+    name = (dtype or "").lower()
+    family: RateFamily | None = "fp8" if name.startswith(("float8", "f8")) else _FAMILIES.get(name)
+    if family is None:
+        return None
+    if name in ("float32", "float", "tf32"):
+        family = "tf32" if (tf32 or name == "tf32") and gpu.peak_flop_per_s("tf32") else "fp32"
+    width = BYTES[family]
+    peak = gpu.peak_flop_per_s(name if name == "bfloat16" else _PEAKS.get(family, family))
+    if family == "tc16" and (peak is None or not gpu.tensor_cores):
+        plain = gpu.peak_flop_per_s("float32")
+        return None if plain is None else ComputeUnits("fp32", plain, width, False, True)
+    if peak is None:
+        return None
+    return ComputeUnits(family, peak, width, gpu.tensor_cores and family != "fp32")

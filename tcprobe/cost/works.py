@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
 from typing import Final, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tcprobe.cost.tiles import Work
 from tcprobe.gemm.alignment import next_size
@@ -17,29 +19,17 @@ Arithmetic = Literal["gemm", "conv", "rnn"]
 CHANNEL_STEP: Final = 32
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
-    """What one execution of an op computes.
+class Task(Struct, frozen=True):
+    """What one execution of an op computes."""
 
-    Attributes:
-        arithmetic: how its kernels are chosen.
-        works: its multiplications, each with the number of runs one after another.
-        contiguous: innermost dimensions, per group if there are groups.
-        kind: pass of a convolution; None for other tasks.
-        convolution: the convolution, if the shapes tell.
-        groups: groups of a convolution; 1 for other tasks.
-        width: bytes per element.
-        flops: floating-point operations implied by the shapes; a kernel may do more.
-    """
-
-    arithmetic: Arithmetic
-    works: tuple[tuple[Work, int], ...]
-    contiguous: tuple[Contiguous, ...]
-    kind: ConvPass | None = None
-    convolution: Convolution | None = None
-    groups: int = 1
-    width: int = 2
-    flops: float = 0.0
+    arithmetic: Arithmetic  # how its kernels are chosen
+    works: tuple[tuple[Work, int], ...]  # its multiplications, each with the number of runs one after another
+    contiguous: tuple[Contiguous, ...]  # innermost dimensions, per group if there are groups
+    kind: ConvPass | None = None  # pass of a convolution; None for other tasks
+    convolution: Convolution | None = None  # the convolution, if the shapes tell
+    groups: int = 1  # groups of a convolution; 1 for other tasks
+    width: int = 2  # bytes per element
+    flops: float = 0.0  # floating-point operations implied by the shapes; a kernel may do more
 
 
 def task_of(record: OpRecord, width: int) -> Task | None:

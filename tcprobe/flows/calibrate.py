@@ -8,21 +8,20 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from msgspec import Struct
+
 from tcprobe.bypath import scratch_folder
+from tcprobe.calibration.files import Calibration, calibrations, file_of, gpu_of, read_raw, text_of
 from tcprobe.calibration.plan import CPU, Case, cases_for, dry_cases
-from tcprobe.calibration.raw import gpu_of, read_raw
 from tcprobe.calibration.start import FRAMEWORKS, Device, MeasureResult, ask_device, measure_cases, stack_of
-from tcprobe.calibration.store import Calibration, calibrations, file_of, text_of
 from tcprobe.cost.alignment import Library
 from tcprobe.cost.measured import Measurement, csv_of
 from tcprobe.errors import MeasurementFailed, OutputError, ToolError, UsageError, cannot_write, writing
-from tcprobe.flows.write.files import write_files
-from tcprobe.flows.write.say import Say
+from tcprobe.flows.write import Say, write_files
 from tcprobe.hardware import Gpu, find_gpu
 from tcprobe.identify import identify
 from tcprobe.schema.provenance import Stack
@@ -36,71 +35,40 @@ TENSOR_CORE_SHARE: Final = 0.85
 """Share of the time for products on Tensor Cores; float32 on CUDA cores runs after them, in another process."""
 
 
-@dataclass(frozen=True, slots=True)
-class CalibrateOptions:
-    """What the user asked of a calibration.
+class CalibrateOptions(Struct, frozen=True):
+    """What the user asked of a calibration."""
 
-    Attributes:
-        python: interpreter that has the framework; None for the one that runs tcprobe.
-        framework: a key of `FRAMEWORKS`, or ``auto`` for the first that sees a GPU.
-        device: number of the GPU among those that the framework sees.
-        target: id or name of the GPU in gpus.csv, if the driver's name is not in it.
-        budget_s: seconds to measure, including the framework's import.
-        output: where to keep the raw CSV.
-        raw: raw CSV to fit instead of measuring.
-        force: replace files, and keep constants that predict worse than the shipped ones.
-        dry_run: measure a little on the CPU, fit nothing.
-    """
-
-    python: str | None = None
-    framework: str = "auto"
-    device: int = 0
-    target: str | None = None
-    budget_s: float = BUDGET_S
-    output: Path | None = None
-    raw: Path | None = None
-    force: bool = False
-    dry_run: bool = False
+    python: str | None = None  # interpreter that has the framework; None for the one that runs tcprobe
+    framework: str = "auto"  # a key of `FRAMEWORKS`, or ``auto`` for the first that sees a GPU
+    device: int = 0  # number of the GPU among those that the framework sees
+    target: str | None = None  # id or name of the GPU in gpus.csv, if the driver's name is not in it
+    budget_s: float = BUDGET_S  # seconds to measure, including the framework's import
+    output: Path | None = None  # where to keep the raw CSV
+    raw: Path | None = None  # raw CSV to fit instead of measuring
+    force: bool = False  # replace files, and keep constants that predict worse than the shipped ones
+    dry_run: bool = False  # measure a little on the CPU, fit nothing
 
 
-@dataclass(frozen=True, slots=True)
-class MeasuredRun:
-    """The measurements of a calibration.
+class MeasuredRun(Struct, frozen=True):
+    """The measurements of a calibration."""
 
-    Attributes:
-        device: framework and device.
-        done: how far the plan got.
-        seconds: how long it took.
-        rows: the measured products.
-        raw: the CSV that was kept; None if none was asked for.
-    """
-
-    device: Device
-    done: MeasureResult
-    seconds: float
-    rows: tuple[Measurement, ...]
-    raw: Path | None
+    device: Device  # framework and device
+    done: MeasureResult  # how far the plan got
+    seconds: float  # how long it took
+    rows: tuple[Measurement, ...]  # the measured products
+    raw: Path | None  # the CSV that was kept; None if none was asked for
 
 
-@dataclass(frozen=True, slots=True)
-class Calibrated:
-    """The result of a calibration.
+class Calibrated(Struct, frozen=True):
+    """The result of a calibration."""
 
-    Attributes:
-        measured: None if the products came from a file.
-        gpu: the GPU of the constants; None for a dry run.
-        scores: errors on products that were not fitted, ``all`` last.
-        path: the file of constants; None for a dry run.
-        worse: True if the constants predict worse than the shipped ones and were kept only because of `force`.
-        stack: what timed the products; None for a dry run.
-    """
-
-    measured: MeasuredRun | None
-    gpu: Gpu | None = None
-    scores: tuple[Score, ...] = ()
-    path: Path | None = None
+    measured: MeasuredRun | None  # None if the products came from a file
+    gpu: Gpu | None = None  # the GPU of the constants; None for a dry run
+    scores: tuple[Score, ...] = ()  # errors on products that were not fitted, ``all`` last
+    path: Path | None = None  # the file of constants; None for a dry run
+    # True if the constants predict worse than the shipped ones and were kept only because of `force`
     worse: bool = False
-    stack: Stack | None = None
+    stack: Stack | None = None  # what timed the products; None for a dry run
 
 
 def calibrate(options: CalibrateOptions, say: Say) -> Calibrated:

@@ -1,4 +1,7 @@
-"""`compare` as a function: open and analyse several profiles, and hold them side by side."""
+"""`compare` as a function: hold profiles side by side; and `report` against another one, or against conditions.
+
+What compares is loaded only where it is needed: a plain report is not to wait for it.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,18 @@ import os
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 from tcprobe.analysis import Options
-from tcprobe.analysis.compare import compare
 from tcprobe.errors import InputError, MeasurementFailed, UsageError
 from tcprobe.flows.report import make_report
 from tcprobe.foreign import real_path
-from tcprobe.schema.changes.comparison import Comparison
+from tcprobe.report.document import Added
 from tcprobe.schema.profile import Profile
+
+if TYPE_CHECKING:
+    from tcprobe.schema.changes.comparison import Comparison
+    from tcprobe.schema.changes.condition import Verdict
 
 
 def make_comparison(paths: Sequence[Path], options: Options | None = None) -> Comparison:
@@ -39,6 +46,8 @@ def compare_all(given: Sequence[Path | Profile], paths: Sequence[Path], options:
     """
     if len(given) < 2:
         raise UsageError("compare takes two runs or more", "as in: tcprobe compare RUN_A RUN_B")
+    from tcprobe.analysis.compare import compare
+
     return compare([one if isinstance(one, Profile) else _read(one, options) for one in given], short_names(paths))
 
 
@@ -77,3 +86,46 @@ def short_names(paths: Sequence[Path]) -> tuple[str, ...]:
         seen[name] += 1
         found.append(name if whole[name] == 1 else f"{name} ({seen[name]})")
     return tuple(found)
+
+
+class JudgedReport(NamedTuple):
+    """A run's profile and what is asked of it."""
+
+    profile: Profile  # analysed
+    added: Added  # what the report says of the other run and of conditions
+    verdicts: tuple[Verdict, ...] = ()  # what became of the conditions
+    names: tuple[str, ...] = ()  # of the other run and this one, in this order; empty where there is no other
+
+
+def make_judged_report(
+    path: Path, options: Options, other: Path | None = None, fail_if: Sequence[str] = (), top: int | None = None
+) -> JudgedReport:
+    """Read the profile at `path`, hold it against the one at `other` if there is one, and against conditions.
+
+    Args:
+        path: a run folder, a profile file, or a directory with one.
+        options: as for `make_report`; they hold for both profiles.
+        other: likewise; None compares nothing.
+        fail_if: conditions as they are typed; those that ask for a change need `other`.
+        top: rows of each table of what changed (`tcprobe.report.compare.document.against`).
+
+    Raises:
+        InputError: a profile cannot be used.
+        UsageError: `other` leads where `path` does, a path has several runs, or an option or condition does not fit.
+        MeasurementFailed: a GPU was used but no kernel was recorded.
+    """
+    if other is None and not fail_if:
+        return JudgedReport(make_report(path, options), Added())
+    from tcprobe.flows.conditions import judge_run, parse_conditions
+    from tcprobe.report.compare.document import against, held
+
+    conditions = parse_conditions(fail_if, changes=other is not None)
+    if other is None:
+        profile = make_report(path, options)
+        verdicts = judge_run(conditions, profile)
+        return JudgedReport(profile, Added(data=held(verdicts)), verdicts)
+    refuse_same([other, path])
+    found = make_comparison([other, path], options)
+    profile = found.profiles[1]
+    verdicts = judge_run(conditions, profile, found)
+    return JudgedReport(profile, against(found, verdicts, top), verdicts, found.names)

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from tcprobe.errors import UsageError
 from tcprobe.hardware import load_gpus
-from tcprobe.rules.base import RuleDoc
-from tcprobe.rules.registry import DOCS, RETIRED, RULES
+from tcprobe.rules.docs import DOCS
+from tcprobe.rules.docs.base import RuleDoc
+from tcprobe.rules.registry import RETIRED
 
 GPUS = "gpus"
-
-
-def audit_docs() -> tuple[RuleDoc, ...]:
-    """Return the documentation of the rules that an audit applies, ordered by code."""
-    return tuple(rule.DOC for rule in RULES)
 
 
 def find_rule(word: str) -> RuleDoc:

@@ -4,24 +4,27 @@ from __future__ import annotations
 
 import shlex
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from tcprobe.analysis.key_node.search import find_key_nodes
-from tcprobe.capture.dlprof.build import DLPROF, ask_build
+from tcprobe.capture.dlprof import DLPROF, ask_build
 from tcprobe.capture.folder import refuse
 from tcprobe.capture.program import missing
 from tcprobe.errors import Interrupted, MeasurementFailed, TcprobeError, ToolError, UsageError
 from tcprobe.flows.profile import ProfileOptions, ProfileOutcome, profile
 from tcprobe.flows.workloads import packaged
-from tcprobe.flows.write.say import Say
+from tcprobe.flows.write import Say
 from tcprobe.foreign import input_path
 from tcprobe.readers import READERS
 from tcprobe.readers.open import find_formats, open_profile
-from tcprobe.report.key_node.words import chosen_because, why_none
-from tcprobe.schema.key_nodes.found import Candidate, KeyNodes
+from tcprobe.report.key_node import chosen_because, why_none
+from tcprobe.schema.key_nodes import Candidate, KeyNodes
 from tcprobe.schema.profile import Note
+from tcprobe.schema.records import as_dict
 
 AUTO: Final = "auto"
 SEARCH_SECONDS: Final = 60.0
@@ -32,19 +35,12 @@ FEW_REPORTS: Final = "--reports=summary,detail"
 SIGNALLED: Final = 128
 
 
-@dataclass(frozen=True, slots=True)
-class Search:
-    """What a search found, and where.
+class Search(Struct, frozen=True):
+    """What a search found, and where."""
 
-    Attributes:
-        found: with at least one candidate.
-        path: the profile, or the run folder of the short run.
-        ran: the workload and its arguments; empty where a profile was given.
-    """
-
-    found: KeyNodes
-    path: Path
-    ran: tuple[str, ...] = ()
+    found: KeyNodes  # with at least one candidate
+    path: Path  # the profile, or the run folder of the short run
+    ran: tuple[str, ...] = ()  # the workload and its arguments; empty where a profile was given
 
 
 def profile_named(words: tuple[str, ...]) -> Path | None:
@@ -214,5 +210,5 @@ def _grounds(found: KeyNodes, best: Candidate) -> dict[str, Any]:
         "steps_basis": found.basis,
         "ops_that_agree": found.agreeing,
         "ops_weighed": found.among,
-        "candidate": asdict(best),
+        "candidate": as_dict(best),
     }

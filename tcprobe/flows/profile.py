@@ -5,28 +5,31 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from msgspec import Struct, field
+from msgspec.structs import replace
+
 from tcprobe.analysis import Options
 from tcprobe.capture import CAPTURES, environment, folder, process, run_record, signals
 from tcprobe.capture.base import Capture, CaptureRequest, Collected, DlprofOptions, Invocation, Launch, NsysOptions
-from tcprobe.capture.nsys.build import INSTALL
+from tcprobe.capture.nsys import INSTALL
 from tcprobe.capture.probed import read_probe, run
 from tcprobe.errors import MeasurementFailed, OutputError, TcprobeError, ToolError, UsageError
 from tcprobe.flows.patterns import checked
 from tcprobe.flows.report import STEPS_AS, make_report
 from tcprobe.flows.second_run import SecondRun
 from tcprobe.flows.workloads import Workload, find_workload
-from tcprobe.flows.write.document import write_tables
+from tcprobe.flows.write import write_tables
 from tcprobe.hardware import find_gpu
 from tcprobe.masking import mask_text, mask_tree, secrets_in
 from tcprobe.readers.run_folder.folder import how_ended
+from tcprobe.report.document import ReportSpec
 from tcprobe.report.run.document import RunDocument
-from tcprobe.report.run.spec import ReportSpec
 from tcprobe.schema.profile import Note, Profile
+from tcprobe.schema.records import as_dict
 
 PRECISIONS: Final = ("float32", "tf32", "mixed_float16", "mixed_bfloat16")
 PROFILERS: Final = ("auto", *(c.NAME for c in CAPTURES))
@@ -49,73 +52,43 @@ ONLY: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class ProfileOptions:
-    """What the user asked to profile, and how.
+class ProfileOptions(Struct, frozen=True):
+    """What the user asked to profile, and how."""
 
-    Attributes:
-        words: the workload (a packaged name, a path, or ``-m module``) and its own arguments.
-        profiler: auto, or the name of a capture.
-        precision: one of `PRECISIONS`; None changes nothing.
-        xla: True, False, or None for unchanged.
-        iter_start, iter_stop: first and last step to profile; None leaves them to the capture.
-        device: value of CUDA_VISIBLE_DEVICES; None takes the first visible GPU.
-        python: the workload's interpreter; None takes tcprobe's own.
-        launcher: words to put before the whole command.
-        output: the run folder; None derives a name below ``tcprobe-runs``.
-        force: replace an earlier run folder.
-        target_gpu: GPU for which blockers are judged if none ran.
-        metric_patterns: additional regular expressions for logged figures.
-        step_function: name of the function that is one step.
-        dlprof: what only DLProf knows.
-        nsys: what only Nsight Systems knows.
-        step_range: regular expression for the names of the ranges that are steps; None leaves that to the reader.
-        key_node: how the key node was found, for run.json; None where nobody searched.
-        notes: what is known of the run before it begins.
-        share: let others read the run folder.
-    """
-
-    words: tuple[str, ...]
-    profiler: str = "auto"
-    precision: str | None = None
-    xla: bool | None = None
+    words: tuple[str, ...]  # the workload (a packaged name, a path, or ``-m module``) and its own arguments
+    profiler: str = "auto"  # auto, or the name of a capture
+    precision: str | None = None  # one of `PRECISIONS`; None changes nothing
+    xla: bool | None = None  # True, False, or None for unchanged
+    # iter_start, iter_stop: first and last step to profile; None leaves them to the capture.
     iter_start: int | None = None
     iter_stop: int | None = None
-    device: str | None = None
-    python: str | None = None
-    launcher: tuple[str, ...] = ()
-    output: Path | None = None
-    force: bool = False
-    target_gpu: str | None = None
-    metric_patterns: tuple[str, ...] = ()
-    step_function: str | None = None
-    dlprof: DlprofOptions = field(default_factory=DlprofOptions)
-    nsys: NsysOptions = field(default_factory=NsysOptions)
+    device: str | None = None  # value of CUDA_VISIBLE_DEVICES; None takes the first visible GPU
+    python: str | None = None  # the workload's interpreter; None takes tcprobe's own
+    launcher: tuple[str, ...] = ()  # words to put before the whole command
+    output: Path | None = None  # the run folder; None derives a name below ``tcprobe-runs``
+    force: bool = False  # replace an earlier run folder
+    target_gpu: str | None = None  # GPU for which blockers are judged if none ran
+    metric_patterns: tuple[str, ...] = ()  # additional regular expressions for logged figures
+    step_function: str | None = None  # name of the function that is one step
+    dlprof: DlprofOptions = field(default_factory=DlprofOptions)  # what only DLProf knows
+    nsys: NsysOptions = field(default_factory=NsysOptions)  # what only Nsight Systems knows
+    # regular expression for the names of the ranges that are steps; None leaves that to the reader
     step_range: str | None = None
-    key_node: dict[str, Any] | None = None
-    notes: tuple[Note, ...] = ()
-    share: bool = False
+    key_node: dict[str, Any] | None = None  # how the key node was found, for run.json; None where nobody searched
+    notes: tuple[Note, ...] = ()  # what is known of the run before it begins
+    share: bool = False  # let others read the run folder
 
 
-@dataclass(frozen=True, slots=True)
-class ProfileOutcome:
-    """The result of a profiled run.
+class ProfileOutcome(Struct, frozen=True):
+    """The result of a profiled run."""
 
-    Attributes:
-        folder: the run folder under its final name.
-        workload_code: exit code of the workload; None where a profiler around it ended badly and nobody knows it.
-        interrupted: whether the workload was interrupted.
-        report: the analysed profile; None if `failure` says why there is none.
-        failure: why there is no report, or why its tables were not written.
-        cut: whether it was interrupted or another signal came that is sent to end something.
-    """
-
-    folder: Path
+    folder: Path  # the run folder under its final name
+    # exit code of the workload; None where a profiler around it ended badly and nobody knows it
     workload_code: int | None
-    interrupted: bool
-    report: Profile | None = None
-    failure: TcprobeError | None = None
-    cut: bool = False
+    interrupted: bool  # whether the workload was interrupted
+    report: Profile | None = None  # the analysed profile; None if `failure` says why there is none
+    failure: TcprobeError | None = None  # why there is no report, or why its tables were not written
+    cut: bool = False  # whether it was interrupted or another signal came that is sent to end something
 
     @property
     def exit_code(self) -> int:
@@ -216,10 +189,10 @@ def _sealed(home: folder.RunFolder, record: dict[str, Any], options: ProfileOpti
     """Complete the record and name the folder; what cannot be done is returned, and the run counts as far as it is."""
     failure = None
     if folder.was_replaced(home):
-        record = {**record, "notes": [*record["notes"], asdict(folder.REPLACED)]}
+        record = {**record, "notes": [*record["notes"], as_dict(folder.REPLACED)]}
     try:
         whole = _masked(record, options)
-        folder.write_last_record(home.path, whole, {**whole, "notes": [*whole["notes"], asdict(folder.DISK_FULL)]})
+        folder.write_last_record(home.path, whole, {**whole, "notes": [*whole["notes"], as_dict(folder.DISK_FULL)]})
     except OutputError as error:
         failure = error
     try:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from msgspec.structs import replace
+
 from tcprobe.analysis import Options, analyse
 from tcprobe.errors import UsageError
-from tcprobe.flows.patterns import checked
 from tcprobe.readers.open import open_profile
-from tcprobe.report.run.texts import with_texts
+from tcprobe.report.run.advice import with_texts
 from tcprobe.schema.profile import Note, Profile
 
 STEPS_AS: Final = r"as in --step-range '^step (\d+)'"
@@ -33,6 +33,8 @@ def make_report(path: Path, options: Options | None = None) -> Profile:
     """
     options = options or Options()
     if options.step_range is not None:
+        from tcprobe.flows.patterns import checked
+
         checked("--step-range", options.step_range, STEPS_AS)
     profile = open_profile(path)
     return with_texts(_analysed(profile, options, _asked_of_run(profile, options)))

@@ -7,8 +7,10 @@ ordinary graph is of. So the workload runs once under each, and never under both
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tcprobe.capture import folder, process, run_record, tensorflow
 from tcprobe.capture.base import CaptureRequest
@@ -16,28 +18,20 @@ from tcprobe.capture.probed import read_probe, run
 from tcprobe.errors import TcprobeError, writing
 from tcprobe.probe.constants import WITH_XSPACE
 from tcprobe.schema.profile import Note
+from tcprobe.schema.records import as_dict
 
 CODE: Final = "with-xspace"
 LACKS: Final = "the kernels of this run are not joined with ops"
 
 
-@dataclass(frozen=True, slots=True)
-class SecondRun:
-    """What a second run is made of.
+class SecondRun(Struct, frozen=True):
+    """What a second run is made of."""
 
-    Attributes:
-        first: the request of the first run.
-        asked: as of `run_record.begin`.
-        masked: masks the secrets of a record.
-        stdout_to_stderr: move the workload's standard output to standard error.
-        say: called with one line for each thing that happens.
-    """
-
-    first: CaptureRequest
-    asked: Mapping[str, Any]
-    masked: Callable[[dict[str, Any]], dict[str, Any]]
-    stdout_to_stderr: bool
-    say: Callable[[str], None]
+    first: CaptureRequest  # the request of the first run
+    asked: Mapping[str, Any]  # as of `run_record.begin`
+    masked: Callable[[dict[str, Any]], dict[str, Any]]  # masks the secrets of a record
+    stdout_to_stderr: bool  # move the workload's standard output to standard error
+    say: Callable[[str], None]  # called with one line for each thing that happens
 
     def follow(
         self, record: dict[str, Any], ended: process.Ended, code: int | None, came: list[int]
@@ -63,7 +57,7 @@ class SecondRun:
                 ended, code = (again, again.exit_code) if again.cut else (ended, code)
             except TcprobeError as error:
                 note = Note(CODE, f"the second run came to nothing: {error.message}: {LACKS}", error.hint)
-        said = [] if note is None else [asdict(note)]
+        said = [] if note is None else [as_dict(note)]
         return {**record, "with_xspace": left, "notes": [*record["notes"], *said]}, ended, code
 
     def _run(self, came: list[int]) -> tuple[process.Ended, bool, Note | None]:

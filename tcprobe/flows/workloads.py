@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
+
+from msgspec import Struct
 
 import tcprobe
 from tcprobe.capture.base import Invocation
@@ -14,19 +15,12 @@ from tcprobe.errors import InputError, MissingInput, UsageError
 from tcprobe.foreign import input_path
 
 
-@dataclass(frozen=True, slots=True)
-class Workload:
-    """One packaged workload.
+class Workload(Struct, frozen=True):
+    """One packaged workload."""
 
-    Attributes:
-        name: what to type.
-        path: its script.
-        description: first line of its docstring.
-    """
-
-    name: str
-    path: Path
-    description: str
+    name: str  # what to type
+    path: Path  # its script
+    description: str  # first line of its docstring
 
     def takes(self, option: str) -> bool:
         """Say whether the script defines an option (``--xla``)."""

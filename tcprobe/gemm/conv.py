@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass
 from itertools import product as combinations
 from typing import Any, Final, Literal
+
+from msgspec import Struct
 
 from tcprobe.gemm.record import first_known
 from tcprobe.schema.op import UNKNOWN_GEMM, Contiguous, Gemm, OpRecord, Shape, Size, known_size, product
@@ -21,31 +22,24 @@ CONV_PASSES: Final[dict[str, ConvPass]] = {"conv": "forward", "conv_dgrad": "dgr
 MOST_TAPS: Final = 65536  # no real filter is wider: the record is damaged
 
 
-@dataclass(frozen=True, slots=True)
-class Convolution:
-    """The sizes of one convolution, which its three passes share.
+class Convolution(Struct, frozen=True):
+    """The sizes of one convolution, which its three passes share."""
 
-    Attributes:
-        batch: number of images.
-        size, out, kernel: spatial sizes of the input, the output and the filter.
-        channels, filters: input and output channels of all groups together.
-        group_channels: input channels that one filter sees.
-        strides, dilations, pads: per spatial dimension; `pads` counts only the padding before the input; a stride
-            is None if it is not recorded.
-        declared: number of groups that the op states (no TensorFlow op does); None if it states none.
-    """
-
-    batch: Size
+    batch: Size  # number of images
+    # size, out, kernel: spatial sizes of the input, the output and the filter.
     size: Shape
     out: Shape
     kernel: Shape
+    # channels, filters: input and output channels of all groups together.
     channels: Size
     filters: Size
-    group_channels: Size
+    group_channels: Size  # input channels that one filter sees
+    # strides, dilations, pads: per spatial dimension; `pads` counts only the padding before the input; a stride is None
+    # if it is not recorded.
     strides: Shape
     dilations: tuple[int, ...]
     pads: tuple[int, ...]
-    declared: Size = None
+    declared: Size = None  # number of groups that the op states (no TensorFlow op does); None if it states none
 
     @property
     def groups(self) -> Size:

@@ -20,7 +20,18 @@ def einsum_gemms(op: OpRecord) -> list[Gemm]:
     if isinstance(equation, str) and "->" in equation and equation.split("->", 1)[0].count(",") != 1:
         return []
     labels = labels_of(op)
-    return [UNKNOWN_GEMM] if labels is None else _gemms(labels, (op.shape(0), op.shape(1)), op.output_shape)
+    if labels is None:
+        return [UNKNOWN_GEMM]
+    sizes, roles = _sizes(labels, (op.shape(0), op.shape(1), op.output_shape)), roles_of(labels)
+    if "k" not in roles.values():
+        return []
+    m, n, k, b = (product(sizes.get(label) for label, role in roles.items() if role == r) for r in "mnkb")
+    found = [
+        Contiguous(roles.get(text[-1], "b"), product(sizes.get(c) for c in innermost(text, roles)))
+        for text in labels
+        if text
+    ]
+    return [Gemm(m, n, k, b, tuple(c for c in found if c.role in "mnk"))]
 
 
 def labels_of(op: OpRecord) -> tuple[str, str, str] | None:
@@ -30,14 +41,11 @@ def labels_of(op: OpRecord) -> tuple[str, str, str] | None:
         return None
     inputs, result = equation.replace(" ", "").split("->", 1)
     operands = inputs.split(",")
-    return None if len(operands) != 2 else _labels(operands, result, (op.shape(0), op.shape(1)))
-
-
-def _labels(operands: list[str], result: str, shapes: tuple[Shape | None, ...]) -> tuple[str, str, str] | None:
-    expanded = [_expand(text, shape) for text, shape in zip(operands, shapes, strict=True)]
-    if any(text is None or len(set(text)) < len(text) for text in expanded):
+    if len(operands) != 2:
         return None
-    a, b = (text or "" for text in expanded)
+    a, b = (_expand(text, op.shape(index)) for index, text in enumerate(operands))
+    if a is None or b is None or any(len(set(text)) < len(text) for text in (a, b)):
+        return None
     covered = max((a, b), key=lambda text: sum(c in ELLIPSIS_LABELS for c in text))
     return a, b, result.replace("...", "".join(c for c in covered if c in ELLIPSIS_LABELS))
 
@@ -54,19 +62,6 @@ def _expand(labels: str, shape: Shape | None) -> str | None:
     return labels.replace("...", ELLIPSIS_LABELS[len(ELLIPSIS_LABELS) - count :])
 
 
-def _gemms(labels: tuple[str, str, str], shapes: tuple[Shape | None, ...], output: Shape | None) -> list[Gemm]:
-    a, b, c = labels
-    sizes = _sizes(labels, (*shapes, output))
-    roles = roles_of(labels)
-    if "k" not in roles.values():
-        return []
-    count = {r: product(sizes.get(label) for label, role in roles.items() if role == r) for r in ("m", "n", "k", "b")}
-    runs = [(innermost(text, roles), text) for text in (a, b, c) if text]
-    found = [Contiguous(roles.get(text[-1], "b"), product(sizes.get(c) for c in run)) for run, text in runs]
-    contiguous = tuple(c for c in found if c.role in "mnk")
-    return [Gemm(count["m"], count["n"], count["k"], count["b"], contiguous)]
-
-
 def _sizes(labels: Sequence[str], shapes: Sequence[Shape | None]) -> dict[str, Size]:
     sizes: dict[str, Size] = {}
     for text, shape in zip(labels, shapes, strict=True):
@@ -79,15 +74,8 @@ def _sizes(labels: Sequence[str], shapes: Sequence[Shape | None]) -> dict[str, S
 def roles_of(labels: tuple[str, str, str]) -> dict[str, str]:
     """Return the role of each label in the operands: m, n, k, b(atch), or s(ummed out of one operand)."""
     a, b, c = labels
-    return {label: _role(label, a, b, c) for label in dict.fromkeys(a + b)}
-
-
-def _role(label: str, a: str, b: str, c: str) -> str:
-    if label in a and label in b:
-        return "b" if label in c else "k"
-    if label not in c:
-        return "s"  # summed out of one operand before the multiplication
-    return "m" if label in a else "n"
+    roles = {label: ("m" if label in a else "n") if label in c else "s" for label in dict.fromkeys(a + b)}
+    return roles | {label: "b" if label in c else "k" for label in roles if label in a and label in b}
 
 
 def innermost(text: str, roles: Mapping[str, str]) -> str:

@@ -19,37 +19,29 @@ def hlo_dot(op: OpRecord) -> list[Gemm]:
     left, right = op.shape(0), op.shape(1)
     if left is None or right is None or "lhs_contracting_dimensions" not in numbers:
         return [UNKNOWN_GEMM]
-    sides = [_Side.of(left, numbers, "lhs", "m"), _Side.of(right, numbers, "rhs", "n")]
-    if not all(side.valid for side in sides):
+    first, second = _side(left, numbers, "lhs", "m"), _side(right, numbers, "rhs", "n")
+    if first is None or second is None:
         return [UNKNOWN_GEMM]
-    m, n = sides[0].free, sides[1].free
-    k, batch = sides[0].contracted, sides[0].batch
-    found = [c for c in (sides[0].innermost, sides[1].innermost, Contiguous("n", n)) if c is not None]
-    return [Gemm(m, n, k, batch, tuple(found))]
+    (m, k, batch, of_left), (n, _, _, of_right) = first, second
+    return [Gemm(m, n, k, batch, (*of_left, *of_right, Contiguous("n", n)))]
 
 
-class _Side:
-    """One operand of a dot, its dimensions sorted into batch, free and contracted."""
+def _side(
+    shape: Shape, numbers: Mapping[str, Any], prefix: str, role: str
+) -> tuple[Size, Size, Size, tuple[Contiguous, ...]] | None:
+    """Return the free, contracted and batch sizes of the operand that XLA calls `prefix`, and its innermost dimension.
 
-    def __init__(self, shape: Shape, batch: list[int], contracted: list[int], role: str) -> None:
-        self.valid = all(0 <= d < len(shape) for d in (*batch, *contracted))
-        rest = [d for d in range(len(shape)) if d not in (*batch, *contracted)]
-        self.batch, self.contracted, self.free = (
-            product(shape[d] for d in dims if d < len(shape)) for dims in (batch, contracted, rest)
-        )
-        self.innermost = self._innermost(shape, batch, contracted, role)
-
-    @classmethod
-    def of(cls, shape: Shape, numbers: Mapping[str, Any], prefix: str, role: str) -> _Side:
-        """Sort the dimensions of the operand that XLA calls `prefix`; its free dimensions become `role`."""
-        batch = _dimensions(numbers.get(f"{prefix}_batch_dimensions"))
-        return cls(shape, batch, _dimensions(numbers.get(f"{prefix}_contracting_dimensions")), role)
-
-    def _innermost(self, shape: Shape, batch: list[int], contracted: list[int], role: str) -> Contiguous | None:
-        last = len(shape) - 1
-        if last < 0 or last in batch:
-            return None
-        return Contiguous("k", self.contracted) if last in contracted else Contiguous(role, self.free)
+    None where a number is none of its dimensions. A free dimension has the `role`.
+    """
+    batch, contracted = (_dimensions(numbers.get(f"{prefix}_{kind}_dimensions")) for kind in ("batch", "contracting"))
+    if not all(0 <= d < len(shape) for d in (*batch, *contracted)):
+        return None
+    free = [d for d in range(len(shape)) if d not in (*batch, *contracted)]
+    size, inner, outer = (product(shape[d] for d in dims) for dims in (free, contracted, batch))
+    last = len(shape) - 1
+    if last < 0 or last in batch:
+        return size, inner, outer, ()
+    return size, inner, outer, (Contiguous("k", inner) if last in contracted else Contiguous(role, size),)
 
 
 def hlo_convolution(op: OpRecord) -> list[Gemm]:
@@ -72,13 +64,9 @@ def hlo_convolution(op: OpRecord) -> list[Gemm]:
     elements = product(result)
     rows = None if elements is None or not filters else elements // filters
     window = None if _has_holes(op.attributes) else product((channels, taps))
-    return [_grouped(rows, filters, window, groups, channels, op.pass_)]
-
-
-def _grouped(rows: Size, filters: int, window: Size, groups: Any, channels: int, pass_: str | None) -> Gemm:
     count = groups if isinstance(groups, int) and groups > 0 and filters % groups == 0 else 1
     named = (Contiguous("channels", channels), Contiguous("filters", filters // count))
-    return Gemm(rows, filters // count, window, count, named if pass_ == "forward" else ())
+    return [Gemm(rows, filters // count, window, count, named if op.pass_ == "forward" else ())]
 
 
 def _numbers(attributes: Mapping[str, Any], message: str) -> Mapping[str, Any]:

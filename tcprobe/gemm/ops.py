@@ -6,7 +6,7 @@ import json
 import pkgutil
 import re
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any, Final, Literal
 
 from tcprobe.gemm.conv import conv_gemms
@@ -67,11 +67,7 @@ def gemms_of(op: OpRecord) -> list[Gemm]:
     Source: NVIDIA Deep Learning Performance guides for fully-connected, convolutional and recurrent layers.
     """
     family = family_of(op.op_type)
-    if family is None:
-        return torch_gemms(op)
-    if family == "depthwise":
-        return []
-    return _READERS[family](op)
+    return torch_gemms(op) if family is None else _READERS[family](op)
 
 
 def contiguous_sizes(gemms: list[Gemm]) -> tuple[Size, ...]:
@@ -109,9 +105,10 @@ def _rnn(op: OpRecord) -> list[Gemm]:
 _READERS: Final[dict[OpFamily, Callable[[OpRecord], list[Gemm]]]] = {
     "matmul": matmul_gemms,
     "einsum": einsum_gemms,
-    "conv": lambda op: conv_gemms(op, "forward"),
-    "conv_dgrad": lambda op: conv_gemms(op, "dgrad"),
-    "conv_wgrad": lambda op: conv_gemms(op, "wgrad"),
+    "conv": partial(conv_gemms, kind="forward"),
+    "conv_dgrad": partial(conv_gemms, kind="dgrad"),
+    "conv_wgrad": partial(conv_gemms, kind="wgrad"),
+    "depthwise": lambda _: [],
     "rnn": _rnn,
     "hlo_dot": hlo_dot,
     "hlo_conv": hlo_convolution,

@@ -50,7 +50,12 @@ def parse_dtype(text: str | None) -> str | None:
     """Return the dtype in a JSON list of input dtypes: one name, or several joined by ``+``."""
     names = dict.fromkeys(str(item) for item in _items(text) if item)
     kept = [n for n in names if not n.startswith(("int32", "int64", "resource"))] or list(names)
-    return "+".join(kept) or None
+    return join_dtypes(kept)
+
+
+def join_dtypes(dtypes: Iterable[str | None]) -> str | None:
+    """Return the dtypes of several tensors joined by ``+``, each once and in order; None where none is known."""
+    return "+".join(dict.fromkeys(dtype for dtype in dtypes if dtype)) or None
 
 
 def _load(text: str | None, odd: Callable[[str], Any] = lambda _: None) -> Any:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from tcprobe.gemm.conv import CONV_PASSES, ConvPass, conv_operands, convolution_of, is_channels_last
 from tcprobe.gemm.dimensions import gates_of, named_sizes, names_of_roles

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
+
+from msgspec import Struct
 
 LayerKind: TypeAlias = Literal[
     "dense", "einsum", "projection", "embedding", "attention",
@@ -40,53 +41,31 @@ ProductRule: TypeAlias = Literal[
 """Names of the rules of `tcprobe.keras.products`; ``none`` where a layer multiplies no matrices."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class KerasClass:
-    """One class of Keras.
+class KerasClass(Struct, frozen=True, eq=False):
+    """One class of Keras."""
 
-    Attributes:
-        name: the class's own name.
-        kind: what it is.
-        arguments: names of the positional ones in the order of Keras 3's signature (of Keras 2's where Keras 3 lacks
-            the class), up to the first initializer, regularizer or constraint.
-        keras_2: the same of Keras 2, where `arguments` does not start so; else None.
-        aliases: other and old names in the same module.
-        module: the module that it is imported from, below ``keras``; empty for ``keras`` itself.
-        paths: other names that it has been imported by, from ``keras`` on.
-        rank: number of spatial dimensions; None where it has none, or any.
-        output: argument that sets how many features it puts out.
-        inner: arguments that are sizes inside the layer: nothing outside depends on them.
-        counts: arguments that a size is divided into or multiplied by.
-        structure: further arguments without which its products are not known.
-        settings: further settings that shapes, products and rules read.
-        editable: arguments that a fix may change.
-        features: how many it puts out.
-        shape: which rule gives the shape of its output.
-        products: which rule gives the products of a training step.
-        weights: whether it has weights that are trained.
-        gates: of a recurrent layer or its cell: matrices side by side; 0 for others.
-        cudnn: settings with the value that cuDNN needs, which is Keras' default; empty where cuDNN has no such layer.
-    """
-
-    name: str
-    kind: LayerKind
+    name: str  # the class's own name
+    kind: LayerKind  # what it is
+    # names of the positional ones in the order of Keras 3's signature (of Keras 2's where Keras 3 lacks the class), up
+    # to the first initializer, regularizer or constraint
     arguments: tuple[str, ...] = ()
-    keras_2: tuple[str, ...] | None = None
-    aliases: tuple[str, ...] = ()
-    module: str = "layers"
-    paths: tuple[str, ...] = ()
-    rank: int | None = None
-    output: str | None = None
-    inner: tuple[str, ...] = ()
-    counts: tuple[str, ...] = ()
-    structure: tuple[str, ...] = ()
-    settings: tuple[str, ...] = ()
-    editable: tuple[str, ...] = ()
-    features: Features = "unknown"
-    shape: ShapeRule = "unknown"
-    products: ProductRule = "none"
-    weights: bool = False
-    gates: int = 0
+    keras_2: tuple[str, ...] | None = None  # the same of Keras 2, where `arguments` does not start so; else None
+    aliases: tuple[str, ...] = ()  # other and old names in the same module
+    module: str = "layers"  # the module that it is imported from, below ``keras``; empty for ``keras`` itself
+    paths: tuple[str, ...] = ()  # other names that it has been imported by, from ``keras`` on
+    rank: int | None = None  # number of spatial dimensions; None where it has none, or any
+    output: str | None = None  # argument that sets how many features it puts out
+    inner: tuple[str, ...] = ()  # arguments that are sizes inside the layer: nothing outside depends on them
+    counts: tuple[str, ...] = ()  # arguments that a size is divided into or multiplied by
+    structure: tuple[str, ...] = ()  # further arguments without which its products are not known
+    settings: tuple[str, ...] = ()  # further settings that shapes, products and rules read
+    editable: tuple[str, ...] = ()  # arguments that a fix may change
+    features: Features = "unknown"  # how many it puts out
+    shape: ShapeRule = "unknown"  # which rule gives the shape of its output
+    products: ProductRule = "none"  # which rule gives the products of a training step
+    weights: bool = False  # whether it has weights that are trained
+    gates: int = 0  # of a recurrent layer or its cell: matrices side by side; 0 for others
+    # settings with the value that cuDNN needs, which is Keras' default; empty where cuDNN has no such layer
     cudnn: tuple[tuple[str, str | float | bool], ...] = ()
 
     @property

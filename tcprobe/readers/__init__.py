@@ -6,12 +6,12 @@ Of two formats found side by side the earlier one is read; the order therefore s
 from __future__ import annotations
 
 from tcprobe.readers.base import Reader
-from tcprobe.readers.dlprof import csv as dlprof_csv
-from tcprobe.readers.dlprof import json as dlprof_json
+from tcprobe.readers.dlprof.reader import CSV as DLPROF_CSV
+from tcprobe.readers.dlprof.reader import JSON as DLPROF_JSON
 from tcprobe.readers.ncu import csv as ncu_csv
 from tcprobe.readers.nsys import database as nsys_database
 from tcprobe.readers.nsys_stats import csv as nsys_stats
 from tcprobe.readers.run_folder import folder as run_folder
 from tcprobe.readers.xspace import xplane
 
-READERS: tuple[Reader, ...] = (run_folder, xplane, nsys_database, dlprof_csv, dlprof_json, nsys_stats, ncu_csv)
+READERS: tuple[Reader, ...] = (run_folder, xplane, nsys_database, DLPROF_CSV, DLPROF_JSON, nsys_stats, ncu_csv)

@@ -8,6 +8,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from tcprobe import grouping
 from tcprobe.readers.protobuf import Buffer
 
 Ints: TypeAlias = NDArray[np.int64]
@@ -39,29 +40,14 @@ class Bytes:
 
 def dense(values: NDArray[Any]) -> tuple[Ints, Ints]:
     """Return (codes, distinct values) with ``distinct[codes] == values``; distinct values ascend."""
-    if not len(values):
-        return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    values = values.astype(np.int64, copy=False)
-    low, high = int(values.min()), int(values.max())
-    if high - low >= max(SPARSE, 4 * len(values)):
-        distinct, codes = np.unique(values, return_inverse=True)
-        return codes.astype(np.int64, copy=False), distinct
-    shifted = values - low
-    seen = np.zeros(high - low + 1, np.bool_)
-    seen[shifted] = True
-    distinct = np.flatnonzero(seen)
-    rank = np.zeros(len(seen), np.int64)
-    rank[distinct] = np.arange(len(distinct))
-    return rank[shifted], distinct + low
+    (distinct,), codes = grouping.distinct_rows(values)
+    return codes.astype(np.int64), distinct
 
 
 def combine(columns: Sequence[NDArray[Any]]) -> tuple[Ints, Ints]:
     """Return (codes, first) for the distinct rows of equally long columns; `first` is a row of each code."""
-    codes, _ = dense(columns[0])
-    for column in columns[1:]:
-        more, distinct = dense(column)
-        if len(distinct) > 1:
-            codes, _ = dense(codes * len(distinct) + more)
+    numbers = (column.astype(np.int64, copy=False) for column in columns)
+    codes = grouping.distinct_rows(*numbers)[1].astype(np.int64)
     return codes, first_rows(codes)
 
 

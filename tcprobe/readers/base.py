@@ -1,10 +1,10 @@
-"""The protocol of a reader: a module with these four names, listed in `tcprobe.readers.READERS`."""
+"""The protocol of a reader, a module with these names that `tcprobe.readers.READERS` lists; and what all agree on."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import Final, Protocol, TypeAlias, runtime_checkable
 
 from tcprobe.errors import InputError, UsageError
 from tcprobe.schema.profile import Profile
@@ -14,15 +14,10 @@ Refusal: TypeAlias = InputError | UsageError
 
 
 class Reader(Protocol):
-    """One profile format.
+    """One profile format."""
 
-    Attributes:
-        FORMAT: name of the format, as in `Metadata.format`.
-        WHAT: what a user may give, in words (``*.xplane.pb of TensorFlow or JAX``).
-    """
-
-    FORMAT: str
-    WHAT: str
+    FORMAT: str  # name of the format, as in `Metadata.format`
+    WHAT: str  # what a user may give, in words (``*.xplane.pb of TensorFlow or JAX``)
 
     def finds(self, path: Path) -> list[Path]:
         """Return the files of this format that `path` holds (a file, or a directory searched below it).
@@ -63,3 +58,7 @@ class Holder(Reader, Protocol):
             refused: why others found files in it and could not read them.
         """
         ...
+
+
+NAMELESS: Final = "(no name)"  # what a kernel without a name is called
+MOST_DEVICES: Final = 1024  # of a host; the largest has 16

@@ -6,11 +6,12 @@ So the second run, recorded by TensorFlow's profiler, lends its ops: by kernel n
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 import numpy as np
+from msgspec import Struct
 
+from tcprobe.grouping import distinct_rows, ranks, rows_by_group
 from tcprobe.readers.arrays import dense
 from tcprobe.schema.columns import FloatArray, IntArray, Table
 from tcprobe.schema.profile import Note, Profile, ProfileSource
@@ -22,8 +23,7 @@ NAMED: Final = 3
 """Kernels that a note names."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Calls:
+class _Calls(Struct, frozen=True):
     """The launches of each kernel in each step, in order: rows of `launches`."""
 
     rows: dict[Key, list[IntArray]]
@@ -89,20 +89,17 @@ def _steps(profile: Profile) -> FloatArray | None:
 
 def _calls(launches: Table, steps: FloatArray | None, clock: str) -> _Calls:
     """Group launches by GPU, kernel and step, each group in order of time."""
-    kernel, device = launches.names("kernel"), launches.numbers("device")
-    gpu, gpus = dense(device.astype(np.int64))
-    step = np.zeros(len(launches)) if steps is None else steps
-    placed = np.flatnonzero(~np.isnan(step))
-    names = {name: number for number, name in enumerate(sorted(set(kernel.names)))}
-    number = np.array([names[name] for name in kernel.names], np.int64)[kernel.ids]
-    ties = [launches.numbers(name) for name in ("op_id", "duration_ns", "stream", "start_ns", clock)]
-    keys = (step, number, gpu)
-    order = placed[np.lexsort([column[placed] for column in (*ties, *keys)])]
-    changes = np.any([np.diff(column[order]) != 0 for column in keys], axis=0)
+    kernel, (gpu, gpus) = launches.names("kernel"), dense(launches.numbers("device").astype(np.int64))
+    placed = np.arange(len(launches)) if steps is None else np.flatnonzero(~np.isnan(steps))
+    step = np.zeros(len(launches), np.int64) if steps is None else np.nan_to_num(steps).astype(np.int64)
+    ties = [launches.numbers(name)[placed] for name in ("op_id", "duration_ns", "stream", "start_ns", clock)]
+    order = placed[np.lexsort(ties)]
+    number = ranks(kernel.names)[kernel.ids]
+    (groups, *_), group = distinct_rows(gpu[order], number[order], step[order])
     rows: dict[Key, list[IntArray]] = {}
-    for group in np.split(order, np.flatnonzero(changes) + 1) if len(order) else ():
-        first = int(group[0])
-        rows.setdefault((int(gpu[first]), str(kernel[first])), []).append(group)
+    for members in rows_by_group(group, len(groups)):
+        calls = order[members]
+        rows.setdefault((int(gpu[calls[0]]), str(kernel[int(calls[0])])), []).append(calls)
     return _Calls(rows, len(gpus))
 
 

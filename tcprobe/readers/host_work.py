@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from tcprobe.readers.arrays import Ints
@@ -54,14 +54,10 @@ def work_code(name: str) -> int:
     return -1 if work is None else KINDS.index(work)
 
 
-@dataclass(frozen=True, slots=True)
-class Stretches:
-    """Stretches of time in which some GPU ran no kernel, in order and apart from one another.
+class Stretches(Struct, frozen=True):
+    """Stretches of time in which some GPU ran no kernel, in order and apart from one another."""
 
-    Attributes:
-        start_ns, end_ns: bounds on the file's clock.
-    """
-
+    # start_ns, end_ns: bounds on the file's clock.
     start_ns: Ints
     end_ns: Ints
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from tcprobe.readers.ranks import BESIDE, apart, stack
 from tcprobe.schema.columns import Names, Table, Value, concatenate
@@ -25,8 +26,7 @@ _FIRST_KNOWN: Final = (
 )
 
 
-@dataclass(slots=True)
-class _Taken:
+class _Taken(Struct):
     """What was taken of one source."""
 
     tables: list[str] = field(default_factory=list)
@@ -80,7 +80,7 @@ def _merge(profiles: Sequence[Profile]) -> Profile:
     for profile in profiles:
         absent = {**{n: why for n, why in profile.absent.items() if n not in tables}, **absent}
     sources = tuple(t.source(p.metadata) for t, p in zip(taken, profiles, strict=True))
-    return Profile(replace(_metadata(profiles, capture), sources=sources), tables, absent)
+    return Profile(replace(_metadata(profiles, capture), sources=sources), tables, absent, profiles[0].traits)
 
 
 def _capture(profiles: Sequence[Profile]) -> int:

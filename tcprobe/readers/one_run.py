@@ -1,18 +1,21 @@
-"""Refuse a path that holds several runs, and say which of them is the newest."""
+"""Refuse a path that holds several runs and say which is the newest; say what the search for a profile left out."""
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from tcprobe.errors import UsageError
-from tcprobe.foreign import modified, real_path
+from tcprobe.errors import UsageError, WrongFormat
+from tcprobe.foreign import left_below, modified, real_path
 from tcprobe.schema.profile import Note
 
 LISTED: Final = 8
+ENDINGS: Final = (".pb", ".csv", ".json", ".sqlite", ".sqlite3", ".nsys-rep", ".qdrep", ".qdstrm")
+MOST_SAID: Final = 3  # of each reason
 _STAMP: Final = re.compile(r"(\d{4})_?(\d\d)_?(\d\d)[T_](\d\d)_?(\d\d)_?(\d\d)")  # of a session, of a run folder
 
 
@@ -70,3 +73,36 @@ def few(names: Sequence[str]) -> str:
     """Return the first names, and how many more there are."""
     more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
     return ", ".join(names[:LISTED]) + more
+
+
+def left_out(folder: Path) -> Iterator[str]:
+    """Yield, for each reason, what was left out of a search below `folder`; nothing where `folder` is a file."""
+    by_reason: dict[str, list[str]] = {}
+    if folder.is_dir():
+        for name, why in left_below(folder, _may_be_one).items():
+            by_reason.setdefault(why, []).append(os.path.relpath(name, folder))
+    for why, names in by_reason.items():
+        more = f" and {len(names) - MOST_SAID} more" if len(names) > MOST_SAID else ""
+        yield f"not read: {', '.join(_short(name) for name in names[:MOST_SAID])}{more}: {why}"
+
+
+def _may_be_one(name: str) -> bool:
+    return name.lower().endswith(ENDINGS)
+
+
+def _short(name: str) -> str:
+    """Return a path of many levels by its ends."""
+    return name if len(name) <= 120 else f"{name[:40]}...{name[-40:]}"
+
+
+def left_notes(folder: Path) -> Iterator[Note]:
+    """Yield the same as notes."""
+    for said in left_out(folder):
+        yield Note("left-out", f"{folder}: {said}", "name a file or folder itself to have it read", "note")
+
+
+def away(raw: Path) -> WrongFormat:
+    """Return why a folder of raw files that lies elsewhere is not read."""
+    found = f"a link that leads out of the run folder, to {os.path.realpath(raw)}: it was not followed"
+    remedy = "move the whole run folder and link to that, or put the files back; or report them by themselves"
+    return WrongFormat(raw, found, remedy)

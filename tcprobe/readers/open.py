@@ -5,27 +5,25 @@ from __future__ import annotations
 import codecs
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from tcprobe.errors import EmptyInput, InputError, MissingInput, UnreadableInput, UsageError, WrongFormat
 from tcprobe.foreign import SQLITE, head, leads_out, opened
 from tcprobe.probe.constants import RECORD, WITH_XSPACE
 from tcprobe.readers import READERS
 from tcprobe.readers.base import Holder, Reader, Refusal
-from tcprobe.readers.borrow import with_ops_of
-from tcprobe.readers.left import away, left_notes, left_out
 from tcprobe.readers.merge import merge
-from tcprobe.readers.one_run import few, over_notes, session_of, several_runs
+from tcprobe.readers.one_run import away, few, left_notes, left_out, over_notes, session_of, several_runs
 from tcprobe.schema.profile import Note, Profile, ProfileSource
 
 LARGEST: Final = 1 << 62  # each reader has its own limit
 MOST_NAMES: Final = 10_000  # compared with a name that is not there
 
 
-@dataclass(frozen=True, slots=True)
-class FormatFiles:
+class FormatFiles(Struct, frozen=True):
     """The files of one format that a path holds."""
 
     reader: Reader
@@ -111,6 +109,8 @@ def _with_second(profile: Profile, holder: Holder, files: list[Path], readers: S
     second = files[0].parent / WITH_XSPACE
     if not second.is_dir() or leads_out(second, files[0].parent) or holder.finds(second) != [second / RECORD]:
         return profile
+    from tcprobe.readers.borrow import with_ops_of
+
     return with_ops_of(profile, _held(holder, [second / RECORD], readers))
 
 

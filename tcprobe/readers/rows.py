@@ -1,34 +1,34 @@
-"""CSV tables among other text: their rows whole and with their lines, their columns as texts and numbers by pandas."""
+"""CSV tables among other text: their lines, their rows cell by cell, and their columns as texts and numbers."""
 
 from __future__ import annotations
 
 import csv
 import gzip
 import io
+import math
 import re
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tcprobe.errors import WrongFormat
 from tcprobe.foreign import SQLITE, encoding_of, head, opened, size_text
 from tcprobe.readers.arrays import distinct_rows
-from tcprobe.readers.limits import NAMELESS
-from tcprobe.schema.columns import FloatArray, Names
-
-if TYPE_CHECKING:
-    import pandas as pd
+from tcprobe.readers.base import NAMELESS
+from tcprobe.schema.columns import FloatArray, Names, Value
 
 Lines: TypeAlias = Iterator[tuple[int, str]]
 """Lines with their numbers, from 1."""
 
 MOST: Final = 1 << 30  # of bytes; a trace of a million kernels has 250 MB, page details of 100,000 launches 570 MB
 LONGEST_ROW: Final = 1 << 22
+LONGEST_CELL: Final = 1 << 24  # an XLA op lists the shapes of all its inputs in one cell
 MOST_SIZE: Final = 1 << 31  # of a grid or block
 BEYOND: Final = 1e30  # no counter reaches it, nor in a base unit the largest float
 TO_NS: Final = {
@@ -75,6 +75,7 @@ def lines_of(path: Path, again: str) -> Iterator[Lines]:
             content = gzip.GzipFile(fileobj=file) if packed else file
             encoding = encoding_of(content.read(4))
             content.seek(0)
+            csv.field_size_limit(LONGEST_CELL)
             yield _counted(path, io.TextIOWrapper(content, encoding, "replace"), again)
     except (UnicodeError, EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise WrongFormat(path, f"is damaged or no text: {error}", again) from None
@@ -89,40 +90,13 @@ def _counted(path: Path, file: io.TextIOWrapper, again: str) -> Lines:
         yield number, line
 
 
-def whole_row(path: Path, line: str, number: int, more: Lines, cells: range, again: str, separator: str = ",") -> str:
-    """Return a row without its line end: a quoted cell may hold line ends.
-
-    Args:
-        path: the file.
-        line, number: where the row begins.
-        more: the lines behind it.
-        cells: how many it may have.
-        again: what to do where it is damaged.
-        separator: between cells.
+def closed(path: Path, line: str, number: int, more: Lines, again: str) -> str:
+    """Return the text of the row that begins in a line: a quoted cell may hold line ends.
 
     Raises:
-        WrongFormat: it has more or fewer cells, or a quote is left open.
+        WrongFormat: a quote is left open.
     """
-    quotes = line.count('"')
-    if quotes % 2:
-        line = _closed(path, line, number, more, again)
-    row = line.rstrip("\r\n")
-    if row[:1] == '"':  # of most rows all cells are quoted, or the last one at most
-        count = row.count(f'"{separator}"') + 1
-    elif quotes and (quotes > 2 or row[-1] != '"'):
-        count = 0
-    else:
-        count = row.count(separator, 0, row.find('"') if quotes else None) + 1
-    if count != cells[-1]:
-        try:
-            count = len(next(csv.reader([row], delimiter=separator)))
-        except (csv.Error, StopIteration) as error:
-            why = str(error).partition(" - ")[0]  # behind it stands advice to programmers
-            raise WrongFormat(path, f"line {number} is no row of a CSV table: {why}", again) from None
-        if count not in cells:
-            found = f"the row in line {number} has {count} cells where its header has {cells[-1]}"
-            raise WrongFormat(path, found, f"the file is damaged or cut off: {again}")
-    return row
+    return _closed(path, line, number, more, again) if line.count('"') % 2 else line
 
 
 def _closed(path: Path, row: str, number: int, more: Lines, again: str) -> str:
@@ -135,48 +109,78 @@ def _closed(path: Path, row: str, number: int, more: Lines, again: str) -> str:
     raise WrongFormat(path, f"ends within a quoted cell of the row that begins in line {number}", again)
 
 
-def columns_of(
-    path: Path, rows: Sequence[str], header: Sequence[str], wanted: Sequence[str], separator: str = ","
-) -> dict[str, pd.Series[str]]:
-    """Return columns of rows as texts; of two with one name the first.
+def cells_of(
+    path: Path, lines: Sequence[int], rows: Sequence[str], cells: range, again: str, separator: str = ","
+) -> list[list[str]]:
+    """Return the cells of rows.
 
     Args:
-        path: the file, for the error.
-        rows: lines without their ends; a quoted cell may hold line ends.
-        header: name of each cell.
-        wanted: names of the columns to return, each in `header`; a cell that a short row lacks is blank.
+        path: the file.
+        lines: where each row begins.
+        rows: the text of each, as `closed` returns it.
+        cells: how many it may have.
+        again: what to do where it is damaged.
         separator: between cells.
 
     Raises:
-        WrongFormat: a quote is left open. More cells than the header has are passed over.
+        WrongFormat: a row has more or fewer cells, or is none.
     """
-    import pandas as pd
-
-    at = {header.index(name): name for name in wanted}
-    text, width = io.BytesIO("\n".join(rows).encode()), range(len(header))
+    reader = csv.reader(rows, delimiter=separator)
     try:
-        found = pd.read_csv(text, sep=separator, header=None, names=width, usecols=list(at), dtype=str, na_filter=False)
-    except (ValueError, pd.errors.ParserError) as error:
-        raise WrongFormat(path, f"is no CSV table: {error}", "export it again") from None
-    return {name: found[position].fillna("") for position, name in at.items()}
+        found = list(reader)
+    except csv.Error as error:
+        why = str(error).partition(" - ")[0]  # behind it stands advice to programmers
+        line = lines[reader.line_num - 1]
+        raise WrongFormat(path, f"line {line} is no row of a CSV table: {why}", again) from None
+    if len(found) < len(rows):  # a quote within a cell joined two rows
+        found = [next(csv.reader((row,), delimiter=separator), []) for row in rows]
+    for line, row in zip(lines, found, strict=True):
+        if len(row) not in cells:
+            said = f"the row in line {line} has {len(row)} cells where its header has {cells[-1]}"
+            raise WrongFormat(path, said, f"the file is damaged or cut off: {again}")
+    return found
 
 
-def numbers_of(texts: pd.Series[str]) -> FloatArray:
-    """Return texts as numbers; NaN where one is none, or is none that was counted."""
-    import pandas as pd
+class _Codes(dict[str, int]):
+    """Numbers texts in order of appearance."""
 
-    values = pd.to_numeric(texts, errors="coerce").to_numpy(np.float64, copy=True)
-    values[~(np.abs(values) < BEYOND)] = np.nan
-    return values
+    def __missing__(self, text: str) -> int:
+        self[text] = code = len(self)
+        return code
 
 
-def names_of(texts: pd.Series[str]) -> Names:
-    """Return texts by id; blank ones NA."""
-    import pandas as pd
+class Texts:
+    """Columns of texts, collected some rows at a time; each distinct text is kept once."""
 
-    codes, distinct = pd.factorize(texts)
-    again = Names.of([text.strip() or None for text in distinct])
-    return again.take(codes)
+    def __init__(self, names: Iterable[str]) -> None:
+        self._columns: dict[str, tuple[_Codes, list[NDArray[np.int32]]]] = {name: (_Codes(), []) for name in names}
+
+    def add(self, columns: Iterable[Sequence[str]]) -> None:
+        """Append rows, given as the texts of each column."""
+        for (codes, ids), texts in zip(self._columns.values(), columns, strict=False):
+            if texts.count(texts[0]) == len(texts):  # as in most columns of a report
+                ids.append(np.full(len(texts), codes[texts[0]], np.int32))
+            else:
+                ids.append(np.fromiter(map(codes.__getitem__, texts), np.int32, len(texts)))
+
+    def names(self) -> dict[str, Names]:
+        """Return the columns; of each text the blanks around it are left out, and blank ones are NA."""
+        columns = {}
+        for name, (codes, ids) in self._columns.items():
+            rows = np.concatenate([np.zeros(0, np.int32), *ids])
+            clean = [text.strip() for text in codes]
+            is_clean = "" not in codes and clean == list(codes)
+            columns[name] = Names(rows, clean) if is_clean else Names.of([text or None for text in clean]).take(rows)
+        return columns
+
+
+def number_of(text: str) -> float:
+    """Return the number that a text is; NaN where it is none, or is none that was counted."""
+    try:
+        value = float(text)
+    except ValueError:
+        return math.nan
+    return value if abs(value) < BEYOND and text.isascii() and "_" not in text else math.nan
 
 
 def named_kernels(names: Names) -> Names:
@@ -197,3 +201,15 @@ def rows_as_text(columns: Sequence[FloatArray], between: str) -> Names:
     first, which = distinct_rows(*whole.T)
     texts = [between.join(map(str, row)) if min(row) >= 0 else None for row in whole[first].tolist()]
     return Names.of(texts).take(which)
+
+
+def gpu_row(device: int, name: str | None, *, ran: bool) -> dict[str, Value]:
+    """Return the row of `devices` of a GPU of Nvidia's; `ran`: whether it ran kernels."""
+    return {
+        "device": device,
+        "name": name or None,
+        "name_basis": "reported" if name else None,
+        "vendor": "Nvidia",
+        "tensor_cores": "unknown",
+        "state": "active" if ran else "idle",
+    }

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TextIO
+
+from msgspec import Struct
 
 from tcprobe.report.blocks import visible_block
 
@@ -13,32 +14,19 @@ if TYPE_CHECKING:
     from tcprobe.report.document import Document
 
 
-@dataclass(frozen=True, slots=True)
-class RenderSpec:
-    """What the output can show.
+class RenderSpec(Struct, frozen=True):
+    """What the output can show."""
 
-    Attributes:
-        width: columns of the terminal; None if the output is no terminal, so that nothing is cut.
-        color: whether escape codes may be written.
-        safe_csv: whether CSV is for a spreadsheet, which must not compute what was found in a file.
-    """
-
-    width: int | None = None
-    color: bool = False
-    safe_csv: bool = False
+    width: int | None = None  # columns of the terminal; None if the output is no terminal, so that nothing is cut
+    color: bool = False  # whether escape codes may be written
+    safe_csv: bool = False  # whether CSV is for a spreadsheet, which must not compute what was found in a file
 
 
-@dataclass(frozen=True, slots=True)
-class Renderer:
-    """One output format; its module has a function ``render(document, spec, out)`` and is loaded on first use.
+class Renderer(Struct, frozen=True):
+    """One output format; its module has a function ``render(document, spec, out)`` and is loaded on first use."""
 
-    Attributes:
-        name: its name on the command line and the name of its module in this package.
-        suffixes: file name endings that select it (``.json``).
-    """
-
-    name: str
-    suffixes: tuple[str, ...]
+    name: str  # its name on the command line and the name of its module in this package
+    suffixes: tuple[str, ...]  # file name endings that select it (``.json``)
 
     def render(self, document: Document, spec: RenderSpec, out: TextIO) -> None:
         """Write the document to `out`; the same document and spec always give the same bytes.
@@ -49,8 +37,7 @@ class Renderer:
         import_module(f"tcprobe.report.{self.name}").render(_Shown(document), spec, out)
 
 
-@dataclass(frozen=True, slots=True)
-class _Shown:
+class _Shown(Struct, frozen=True):
     """A document for a renderer: what is for people is visible, all else is the document's own."""
 
     document: Document

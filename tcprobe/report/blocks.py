@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tcprobe.visible import shown
 
@@ -14,25 +17,23 @@ Style = Literal["plain", "strong", "dim", "accent", "warning", "error", "code"]
 RemarkLevel = Literal["error", "warning", "note"]
 
 
-@dataclass(frozen=True, slots=True)
-class TextPart:
+class TextPart(Struct, frozen=True):
     """A piece of text in one style."""
 
     text: str
     style: Style = "plain"
 
 
-@dataclass(frozen=True, slots=True)
-class TextLine:
-    """One line of text.
+class TextLine(Struct, frozen=True):
+    """One line of text."""
 
-    Attributes:
-        parts: its pieces; if the line is wrapped, only the first of several keeps its style.
-        indent: text before each further line if it is wrapped; None if it is never wrapped.
-    """
+    parts: tuple[TextPart, ...]  # its pieces; if the line is wrapped, only the first of several keeps its style
+    indent: str | None = None  # text before each further line if it is wrapped; None if it is never wrapped
 
-    parts: tuple[TextPart, ...]
-    indent: str | None = None
+
+def line_of(*parts: TextPart | str) -> TextLine:
+    """Return a line that is never wrapped."""
+    return TextLine(tuple(TextPart(part) if isinstance(part, str) else part for part in parts))
 
 
 def wrapped_line(text: str, style: Style = "plain", indent: str = "") -> TextLine:
@@ -40,39 +41,34 @@ def wrapped_line(text: str, style: Style = "plain", indent: str = "") -> TextLin
     return TextLine((TextPart(text, style),), indent)
 
 
-@dataclass(frozen=True, slots=True)
-class Heading:
+class Heading(Struct, frozen=True):
     """A heading over the document or the blocks that follow; `level` 1 is a page's title."""
 
     text: str
     level: int
 
 
-@dataclass(frozen=True, slots=True)
-class Lines:
+class Lines(Struct, frozen=True):
     """Lines that belong together: paragraphs or list items."""
 
     lines: tuple[TextLine, ...]
     bullets: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(Struct, frozen=True):
     """Facts about the subject of the document, as (label, text) pairs."""
 
     pairs: tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class NumberedList:
+class NumberedList(Struct, frozen=True):
     """A numbered list of sentences."""
 
     title: str
     sentences: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Remark:
+class Remark(Struct, frozen=True):
     """Something to know, and what to do about it; `remedy` is None if nothing can be done."""
 
     level: RemarkLevel
@@ -80,68 +76,43 @@ class Remark:
     remedy: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Remarks:
+class Remarks(Struct, frozen=True):
     """A list of remarks, in order."""
 
     remarks: tuple[Remark, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnHead:
-    """A column of a section.
+class ColumnHead(Struct, frozen=True):
+    """A column of a section."""
 
-    Attributes:
-        text: heading of the column.
-        right: whether cells are aligned right, as for numbers.
-        rank: 0 is always shown; on a narrow terminal, columns with the highest rank are dropped first.
-        least: minimum width to which a narrow terminal may shorten a name in its middle, or wrap a sentence;
-            0 if cells are never shortened, like numbers, and of sentences for the usual one.
-        wraps: whether cells are sentences, which a narrow terminal may wrap.
-        path: whether cells are file:line, which is shortened at its start.
-    """
-
-    text: str
-    right: bool = False
-    rank: int = 0
+    text: str  # heading of the column
+    right: bool = False  # whether cells are aligned right, as for numbers
+    rank: int = 0  # 0 is always shown; on a narrow terminal, columns with the highest rank are dropped first
+    # minimum width to which a narrow terminal may shorten a name in its middle, or wrap a sentence; 0 if cells are
+    # never shortened, like numbers, and of sentences for the usual one
     least: int = 0
-    wraps: bool = False
-    path: bool = False
+    wraps: bool = False  # whether cells are sentences, which a narrow terminal may wrap
+    path: bool = False  # whether cells are file:line, which is shortened at its start
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """A figure or name as shown, with its raw value before scaling, rounding and escaping.
+class Cell(Struct, frozen=True):
+    """A figure or name as shown, with its raw value before scaling, rounding and escaping."""
 
-    Attributes:
-        text: for people.
-        value: for programs, in full precision; None is NA.
-        unit: unit of the value (``ns``, ``bytes``, ``pct``, ``flops``); empty for a count or a name.
-    """
-
-    text: str
-    value: Value
-    unit: str = ""
+    text: str  # for people
+    value: Value  # for programs, in full precision; None is NA
+    unit: str = ""  # unit of the value (``ns``, ``bytes``, ``pct``, ``flops``); empty for a count or a name
 
     def __str__(self) -> str:
         return self.text
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
-    """A table as shown.
+class Section(Struct, frozen=True):
+    """A table as shown."""
 
-    Attributes:
-        title: text above it; empty for none. A remark in brackets is not part of its name.
-        headings: its columns.
-        cells: one tuple per row; a plain string is its own raw value.
-        notes: text below it.
-    """
-
-    title: str
-    headings: tuple[ColumnHead, ...] = ()
-    cells: tuple[tuple[Cell | str, ...], ...] = ()
-    notes: tuple[str, ...] = ()
+    title: str  # text above it; empty for none. A remark in brackets is not part of its name.
+    headings: tuple[ColumnHead, ...] = ()  # its columns
+    cells: tuple[tuple[Cell | str, ...], ...] = ()  # one tuple per row; a plain string is its own raw value
+    notes: tuple[str, ...] = ()  # text below it
 
     @property
     def name(self) -> str:
@@ -149,32 +120,44 @@ class Section:
         return self.title.partition(" (")[0]
 
 
-@dataclass(frozen=True, slots=True)
-class Folded:
+class Folded(Struct, frozen=True):
     """Blocks that a page hides until the reader opens them."""
 
     title: str
     blocks: tuple[Block, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class LeftOut:
+class LeftOut(Struct, frozen=True):
     """Where to say which tables lack columns because of the width; `remedy` says how to see them all."""
 
     remedy: str
 
 
 Block: TypeAlias = Heading | Lines | Facts | NumberedList | Remarks | Section | Folded | LeftOut
-AnyBlock = TypeVar("AnyBlock", bound=Block)
 
 
-def visible_block(block: AnyBlock) -> AnyBlock:
+def answer_of(sentences: Sequence[str]) -> Lines:
+    """Return the answer of a document: sentences, of which the first is strong."""
+    first, *rest = sentences
+    return Lines((wrapped_line(first, "strong"), *map(wrapped_line, rest)))
+
+
+def folded(section: Section) -> Folded:
+    """Return a table that a page hides."""
+    return Folded(section.title, (replace(section, title=""),))
+
+
+def sections(blocks: Iterable[Block]) -> Iterator[Section]:
+    """Yield the tables among the blocks, including those in folded blocks."""
+    for block in blocks:
+        if isinstance(block, Section):
+            yield block
+        elif isinstance(block, Folded):
+            yield from sections(block.blocks)
+
+
+def visible_block(part: Any) -> Any:
     """Return a block whose text is as people see it (`tcprobe.visible.shown`), each piece one line; raw values stay."""
-    made: AnyBlock = _visible(block)
-    return made
-
-
-def _visible(part: Any) -> Any:
     if type(part) is Cell:  # by far the most
         seen = shown(part.text)
         return part if seen is part.text else Cell(seen, part.value, part.unit)
@@ -182,8 +165,8 @@ def _visible(part: Any) -> Any:
         case str():
             return shown(part)
         case tuple():
-            return tuple(map(_visible, part))
-        case _ if is_dataclass(part) and not isinstance(part, type):
-            return replace(part, **{field.name: _visible(getattr(part, field.name)) for field in fields(part)})
+            return tuple(map(visible_block, part))
+        case Struct():
+            return replace(part, **{name: visible_block(getattr(part, name)) for name in part.__struct_fields__})
         case _:
             return part

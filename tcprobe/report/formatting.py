@@ -87,6 +87,11 @@ def count(value: Value) -> str:
     return f"{int(value):,}" if abs(float(value)) < LARGEST else f"{float(value):.6g}"
 
 
+def many(number: int, noun: str) -> str:
+    """Return so many of something: ``1 file``, ``2 files``."""
+    return f"{number:,} {noun}{'s' * (number != 1)}"
+
+
 def size(value: Value) -> str:
     """Return bytes in binary units."""
     return NA if value is None else _scaled(float(value), BINARY, "B")

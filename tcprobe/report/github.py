@@ -9,36 +9,32 @@ from __future__ import annotations
 from typing import Final, TextIO
 
 from tcprobe.report.base import RenderSpec
-from tcprobe.report.document import Notice, Scanned, ScanResult
+from tcprobe.report.document import Scanned
 from tcprobe.report.formatting import relative
 from tcprobe.schema.place import Place
 from tcprobe.visible import shown
 
-FAILED: Final = {"failed": "not audited", "unjudged": "nothing judged"}
+NOTICES: Final = {
+    "unused": ("notice", "tcprobe (unused suppression)", ""),
+    "failed": ("error", "tcprobe", "not audited: "),
+    "unjudged": ("error", "tcprobe", "nothing judged: "),
+}
+"""The command of each notice that is told, its title, and what its text begins with."""
 COMMANDS: Final = {"error": "error", "warning": "warning", "note": "notice"}
 
 
 def render(document: Scanned, spec: RenderSpec, out: TextIO) -> None:  # noqa: ARG001 - a renderer's signature
     """Write a command for each finding that is not suppressed or known, unused suppression, file not read or judged."""
     scan = document.scan()
-    lines = [_finding(result, scan.root) for result in scan.results if not (result.suppressed or result.known)]
-    lines += [_unused(notice, scan.root) for notice in scan.notices if notice.kind == "unused"]
-    lines += [_failed(notice, scan.root) for notice in scan.notices if notice.kind in FAILED]
-    out.writelines(f"{line}\n" for line in lines)
-
-
-def _finding(result: ScanResult, root: str) -> str:
-    finding = result.finding
-    command = COMMANDS.get(finding.severity or "", "notice")
-    return _command(command, f"tcprobe ({finding.code})", finding.place, result.file, root, result.sentence)
-
-
-def _unused(notice: Notice, root: str) -> str:
-    return _command("notice", "tcprobe (unused suppression)", notice.place, notice.file or "", root, notice.text)
-
-
-def _failed(notice: Notice, root: str) -> str:
-    return _command("error", "tcprobe", notice.place, notice.file or "", root, f"{FAILED[notice.kind]}: {notice.text}")
+    for one in scan.results:
+        if not (one.suppressed or one.known):
+            finding, title = one.finding, f"tcprobe ({one.finding.code})"
+            command = COMMANDS.get(finding.severity or "", "notice")
+            out.write(_command(command, title, finding.place, one.file, scan.root, one.sentence))
+    for notice in sorted(scan.notices, key=lambda notice: notice.kind != "unused"):
+        if notice.kind in NOTICES:
+            command, title, opening = NOTICES[notice.kind]
+            out.write(_command(command, title, notice.place, notice.file or "", scan.root, f"{opening}{notice.text}"))
 
 
 def _command(command: str, title: str, place: Place | None, file: str, root: str, text: str) -> str:
@@ -52,7 +48,7 @@ def _command(command: str, title: str, place: Place | None, file: str, root: str
             # GitHub shows columns only if start and end are on one line.
             given |= {"endLine": place.end_line, "endColumn": place.end_column}
     properties = ",".join(f"{key}={_property(str(value))}" for key, value in given.items())
-    return f"::{command} {properties}::{_data(text)}"
+    return f"::{command} {properties}::{_data(text)}\n"
 
 
 def _data(text: str) -> str:

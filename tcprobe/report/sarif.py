@@ -7,17 +7,19 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import astuple
 from hashlib import sha256
 from pathlib import PurePath
 from typing import Any, Final, TextIO
 from urllib.parse import quote
 
+from msgspec.structs import astuple
+
 from tcprobe import __version__
 from tcprobe.report.base import RenderSpec
 from tcprobe.report.document import Notice, Scan, Scanned, ScanResult
 from tcprobe.report.formatting import relative
-from tcprobe.rules.base import RuleDoc
+from tcprobe.rules.docs import DOCS
+from tcprobe.rules.docs.base import RuleDoc
 from tcprobe.schema.finding import Edit, Fix
 from tcprobe.schema.place import Place
 from tcprobe.visible import shown
@@ -46,9 +48,16 @@ def render(document: Scanned, spec: RenderSpec, out: TextIO) -> None:  # noqa: A
 
 def _log(scan: Scan) -> dict[str, Any]:
     occurring = {result.finding.code for result in scan.results if not result.known}
-    rules = sorted((rule for rule in scan.rules if rule.code in occurring), key=lambda rule: rule.code)
+    rules = [rule for rule in DOCS if rule.code in occurring]
     run: dict[str, Any] = {
-        "tool": {"driver": _driver(rules)},
+        "tool": {
+            "driver": {
+                "name": "tcprobe",
+                "version": __version__,
+                "semanticVersion": __version__,
+                "rules": [_rule(rule) for rule in rules],
+            }
+        },
         "invocations": [_invocation(scan)],
         "columnKind": "unicodeCodePoints",
         "results": _results(scan, {rule.code: n for n, rule in enumerate(rules)}),
@@ -56,15 +65,6 @@ def _log(scan: Scan) -> dict[str, Any]:
     if scan.root:
         run["originalUriBaseIds"] = {BASE: {"uri": PurePath(scan.root).as_uri().rstrip("/") + "/"}}
     return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
-
-
-def _driver(rules: list[RuleDoc]) -> dict[str, Any]:
-    return {
-        "name": "tcprobe",
-        "version": __version__,
-        "semanticVersion": __version__,
-        "rules": [_rule(rule) for rule in rules],
-    }
 
 
 def _rule(rule: RuleDoc) -> dict[str, Any]:

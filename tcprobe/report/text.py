@@ -18,8 +18,9 @@ from tcprobe.report.blocks import (
     Remarks,
     Section,
     TextLine,
+    sections,
 )
-from tcprobe.report.document import Document, sections
+from tcprobe.report.document import Document
 from tcprobe.report.formatting import wrapped
 from tcprobe.report.grid import left_out, text_lines
 from tcprobe.visible import inert

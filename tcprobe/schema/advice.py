@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
+
+from msgspec import Struct
 
 from tcprobe.schema.finding import Range
 from tcprobe.schema.kinds import Blocker, SizeAdvice
@@ -72,8 +73,7 @@ LAUNCHES: Final = "(launches)"
 """Likewise, time of tiny kernels."""
 
 
-@dataclass(frozen=True, slots=True)
-class SizeChange:
+class SizeChange(Struct, frozen=True):
     """A dimension of a layer, its size and the next aligned size."""
 
     dimension: str
@@ -81,92 +81,53 @@ class SizeChange:
     next_size: int
 
 
-@dataclass(frozen=True, slots=True)
-class Where:
-    """What an item concerns; if several ops, the costliest of them.
+class Where(Struct, frozen=True):
+    """What an item concerns; if several ops, the costliest of them."""
 
-    Attributes:
-        layer: path of the layer.
-        op: path of the op.
-        pass_: forward, dgrad, wgrad or other.
-        source: file:line where the layer was constructed.
-    """
-
-    layer: str | None = None
-    op: str | None = None
-    pass_: str | None = None
-    source: str | None = None
+    layer: str | None = None  # path of the layer
+    op: str | None = None  # path of the op
+    pass_: str | None = None  # forward, dgrad, wgrad or other
+    source: str | None = None  # file:line where the layer was constructed
 
 
-@dataclass(frozen=True, slots=True)
-class Concern:
-    """How much of a step an item concerns: a bound on what it can save.
+class Concern(Struct, frozen=True):
+    """How much of a step an item concerns: a bound on what it can save."""
 
-    Attributes:
-        share_pct: share of the run, 0-100.
-        share_of: what that is a share of.
-        kernel_ns: kernel time in a step, summed over GPUs; None if that time or the number of steps is unknown.
-        at_most_ns: what it can save of a step at most; None if no clock tells how long a step takes.
-        step_ns: length of a step; None if unknown.
-        length: what `step_ns` rests on; None if that clock is not the one of the kernels, or there is none.
-        bound: what `at_most_ns` is.
-    """
-
-    share_pct: float
-    share_of: ShareOf
+    share_pct: float  # share of the run, 0-100
+    share_of: ShareOf  # what that is a share of
+    # kernel time in a step, summed over GPUs; None if that time or the number of steps is unknown
     kernel_ns: float | None = None
-    at_most_ns: float | None = None
-    step_ns: float | None = None
+    at_most_ns: float | None = None  # what it can save of a step at most; None if no clock tells how long a step takes
+    step_ns: float | None = None  # length of a step; None if unknown
+    # what `step_ns` rests on; None if that clock is not the one of the kernels, or there is none
     length: StepLength | None = None
-    bound: Bound = "kernel time"
+    bound: Bound = "kernel time"  # what `at_most_ns` is
 
 
-@dataclass(frozen=True, slots=True)
-class Saving:
-    """What an item is predicted to save.
+class Saving(Struct, frozen=True):
+    """What an item is predicted to save."""
 
-    Attributes:
-        ns: time of a step: least, likely, most.
-        pct: the likely time as a percentage of `of`.
-        of: kernel time, the step's products or the step.
-        calibrated: whether it comes from a calibration of the GPU.
-        may_cost: whether the prediction's range holds a longer step too, where `ns` leaves that out.
-    """
-
-    ns: Range
-    pct: float
-    of: ShareOf
-    calibrated: bool
-    may_cost: bool = False
+    ns: Range  # time of a step: least, likely, most
+    pct: float  # the likely time as a percentage of `of`
+    of: ShareOf  # kernel time, the step's products or the step
+    calibrated: bool  # whether it comes from a calibration of the GPU
+    may_cost: bool = False  # whether the prediction's range holds a longer step too, where `ns` leaves that out
 
 
-@dataclass(frozen=True, slots=True)
-class Advice:
-    """One thing to do about a run, as one of the rules TC3xx says.
+class Advice(Struct, frozen=True):
+    """One thing to do about a run, as one of the rules TC3xx says."""
 
-    Attributes:
-        code: code of the rule.
-        says: what to do and why; its kind is one of `REMEDIES`.
-        concern: how much of a step it concerns.
-        where: what it concerns.
-        saving: predicted saving; None if only the bound of `concern` is known.
-        blocker: what keeps the costliest op off the Tensor Cores.
-        sizes: sizes to change; for ``slice_filters`` the filters.
-        effect: what the first of these sizes costs.
-        draws_on: what its saving is a part of: ops and layers by name, `WAITING`, `LAUNCHES`; empty where that is not
-            told.
-        beside: codes of the items above it that draw on some of the same, so that savings do not add up.
-    """
-
-    code: str
-    says: Statement[AdviceKind]
-    concern: Concern
-    where: Where = Where()
-    saving: Saving | None = None
-    blocker: Blocker | None = None
-    sizes: tuple[SizeChange, ...] = ()
-    effect: SizeAdvice | None = None
+    code: str  # code of the rule
+    says: Statement[AdviceKind]  # what to do and why; its kind is one of `REMEDIES`
+    concern: Concern  # how much of a step it concerns
+    where: Where = Where()  # what it concerns
+    saving: Saving | None = None  # predicted saving; None if only the bound of `concern` is known
+    blocker: Blocker | None = None  # what keeps the costliest op off the Tensor Cores
+    sizes: tuple[SizeChange, ...] = ()  # sizes to change; for ``slice_filters`` the filters
+    effect: SizeAdvice | None = None  # what the first of these sizes costs
+    # what its saving is a part of: ops and layers by name, `WAITING`, `LAUNCHES`; empty where that is not told
     draws_on: frozenset[str] = frozenset()
+    # codes of the items above it that draw on some of the same, so that savings do not add up
     beside: tuple[str, ...] = ()
 
     @property

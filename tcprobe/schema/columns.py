@@ -7,10 +7,10 @@ launches cost only a few arrays. pandas is imported only when a caller asks for 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
@@ -24,44 +24,28 @@ Row: TypeAlias = dict[str, Value]
 """One row of a table: column -> value."""
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
-    """One column of a table's contract.
+class Column(Struct, frozen=True):
+    """One column of a table's contract."""
 
-    Attributes:
-        name: in snake_case, ending in the unit (``_ns``, ``_bytes``, ``_pct``).
-        kind: type of the values; `Table` says how each is stored.
-        meaning: what a value says, its unit and its valid range.
-        nullable: whether values may be NA.
-        values: the only strings that a string column may hold; empty if any string may occur.
-    """
-
-    name: str
-    kind: ColumnKind
-    meaning: str
-    nullable: bool = True
-    values: tuple[str, ...] = ()
+    name: str  # in snake_case, ending in the unit (``_ns``, ``_bytes``, ``_pct``)
+    kind: ColumnKind  # type of the values; `Table` says how each is stored
+    meaning: str  # what a value says, its unit and its valid range
+    nullable: bool = True  # whether values may be NA
+    values: tuple[str, ...] = ()  # the only strings that a string column may hold; empty if any string may occur
+    nan: bool = False  # whether NaN is a value, which a script may log; such a column is not nullable
 
 
-@dataclass(frozen=True, slots=True)
-class TableSpec:
-    """The contract of one table.
+class TableSpec(Struct, frozen=True):
+    """The contract of one table."""
 
-    Attributes:
-        name: the table's name.
-        row: what one row stands for.
-        columns: in the order in which they are written.
-        key: columns that identify a row, so that two sources of one run can be joined; empty if nothing identifies it.
-        capture: True if times or row numbers only make sense within one capture; all such tables come from one source.
-        adds: True if rows of every source count, where others fill in what the first lacks.
-    """
-
-    name: str
-    row: str
-    columns: tuple[Column, ...]
+    name: str  # the table's name
+    row: str  # what one row stands for
+    columns: tuple[Column, ...]  # in the order in which they are written
+    # columns that identify a row, so that two sources of one run can be joined; empty if nothing identifies it
     key: tuple[str, ...] = ()
+    # True if times or row numbers only make sense within one capture; all such tables come from one source
     capture: bool = False
-    adds: bool = False
+    adds: bool = False  # True if rows of every source count, where others fill in what the first lacks
 
     def column(self, name: str) -> Column:
         """Return the column called `name`; KeyError if the contract has none."""
@@ -124,17 +108,13 @@ def _stored(column: Column, values: Any) -> Data:
         raise TypeError(f"column {column.name} is {column.kind}, not str")
     if not isinstance(values, np.ndarray):
         values = np.array([np.nan if v is None else v for v in values], dtype=np.float64)
-    if column.kind == "int" and not column.nullable:
-        return values if values.dtype == np.int64 else _whole(column, values)
-    if column.kind == "bool" and not column.nullable:
-        return np.asarray(values, dtype=np.bool_)
-    return np.asarray(values, dtype=np.float64)
-
-
-def _whole(column: Column, values: NDArray[Any]) -> IntArray:
-    if values.dtype.kind == "f" and not np.isfinite(values).all():
-        raise ValueError(f"column {column.name} holds NA and is not nullable")
-    return values.astype(np.int64)
+    if not column.nullable and not column.nan and values.dtype.kind == "f":
+        missing = ~np.isfinite(values) if column.kind == "int" else np.isnan(values)
+        if missing.any():
+            raise ValueError(f"column {column.name} holds NA and is not nullable")
+    if column.nullable or column.kind == "float":
+        return np.asarray(values, dtype=np.float64)
+    return np.asarray(values, dtype=np.bool_ if column.kind == "bool" else np.int64)
 
 
 class Table:
@@ -142,7 +122,8 @@ class Table:
 
     How each kind is stored: ``str`` as `Names`; ``int`` as int64, or if nullable as float64 with NaN for NA
     (exact up to 2**53, which is 104 days in ns); ``float`` as float64 with NaN for NA; ``bool`` as bool, or if
-    nullable as float64 0/1/NaN. A column that is left out is all NA.
+    nullable as float64 0/1/NaN. A column that is left out is all NA. Where the contract allows it,
+    NaN is a value.
 
     Raises:
         KeyError: a column is not in the contract, or a column that is not nullable is missing.
@@ -186,7 +167,7 @@ class Table:
         return name in self.columns
 
     def numbers(self, name: str) -> NDArray[Any]:
-        """Return the array of a numeric column; NaN is NA."""
+        """Return the array of a numeric column; NaN is NA, unless the contract says that it is a value."""
         data = self.columns[name]
         if isinstance(data, Names):
             raise TypeError(f"column {name} of {self.spec.name} holds strings")
@@ -204,9 +185,9 @@ class Table:
         data = self.columns[name]
         if isinstance(data, Names):
             return list(data.tolist())
-        kind = self.spec.column(name).kind
-        convert: Any = {"int": int, "float": float, "bool": bool}[kind]
-        return [None if v != v else convert(v) for v in data.tolist()]
+        column = self.spec.column(name)
+        convert: Any = {"int": int, "float": float, "bool": bool}[column.kind]
+        return [None if v != v and not column.nan else convert(v) for v in data.tolist()]
 
     def rows(self) -> Iterator[dict[str, Value]]:
         """Yield one mapping per row; meant for small tables."""

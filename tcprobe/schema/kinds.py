@@ -7,8 +7,9 @@ needs. Only `tcprobe.report` turns a kind into a sentence, and no code parses a 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from tcprobe.schema.columns import Row
@@ -163,25 +164,15 @@ Limit = Literal["compute", "memory", "launch"]
 """What limits the speed of a product."""
 
 
-@dataclass(frozen=True, slots=True)
-class Blocker:
-    """What keeps an op off the Tensor Cores; only the fields that matter for its kind are set.
+class Blocker(Struct, frozen=True):
+    """What keeps an op off the Tensor Cores; only the fields that matter for its kind are set."""
 
-    Attributes:
-        kind: one of `BLOCKERS`.
-        op_type: type of the op.
-        dtype: dtype of the operand.
-        gpu: name of the GPU; None if it is unknown or if several models ran.
-        compute_capability: that of the GPU, as ``8.0``, if its name is unknown.
-        kernel: short name of the costliest kernel that ran off the Tensor Cores, if known.
-    """
-
-    kind: BlockerKind
-    op_type: str | None = None
-    dtype: str | None = None
-    gpu: str | None = None
-    compute_capability: str | None = None
-    kernel: str | None = None
+    kind: BlockerKind  # one of `BLOCKERS`
+    op_type: str | None = None  # type of the op
+    dtype: str | None = None  # dtype of the operand
+    gpu: str | None = None  # name of the GPU; None if it is unknown or if several models ran
+    compute_capability: str | None = None  # that of the GPU, as ``8.0``, if its name is unknown
+    kernel: str | None = None  # short name of the costliest kernel that ran off the Tensor Cores, if known
 
     @classmethod
     def of(cls, row: Row) -> Blocker | None:
@@ -204,36 +195,24 @@ class Blocker:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class SizeAdvice:
-    """What to do about an unaligned size; only the fields that its sentence needs are set.
+class SizeAdvice(Struct, frozen=True):
+    """What to do about an unaligned size; only the fields that its sentence needs are set."""
 
-    Attributes:
-        kind: one of `SIZE_ADVICE`.
-        gpu: name of the GPU that the rates are for, or that has no Tensor Cores.
-        rate_low_pct, rate_high_pct: speed of its products relative to aligned ones, in whole percent; None if unknown.
-        rate_basis: what the rates are based on.
-        limit: what limits the speed of its products, if the size costs next to nothing.
-        xla_pads: whether XLA pads its products.
-        image_channels: channels of the images that the units may be reshaped to.
-        padding_may_lose: whether zeros around its operands at run time, which are copied, may cost more than they gain;
-            None if unknown.
-        size, passes: from its row of `bad_sizes`.
-        sixteen_bit: whether the dtype of that row has 16 bits.
-    """
-
-    kind: SizeAdviceKind
-    gpu: str | None = None
+    kind: SizeAdviceKind  # one of `SIZE_ADVICE`
+    gpu: str | None = None  # name of the GPU that the rates are for, or that has no Tensor Cores
+    # rate_low_pct, rate_high_pct: speed of its products relative to aligned ones, in whole percent; None if unknown.
     rate_low_pct: int | None = None
     rate_high_pct: int | None = None
-    rate_basis: RateBasis | None = None
-    limit: Limit | None = None
-    xla_pads: bool | None = None
-    image_channels: int | None = None
+    rate_basis: RateBasis | None = None  # what the rates are based on
+    limit: Limit | None = None  # what limits the speed of its products, if the size costs next to nothing
+    xla_pads: bool | None = None  # whether XLA pads its products
+    image_channels: int | None = None  # channels of the images that the units may be reshaped to
+    # whether zeros around its operands at run time, which are copied, may cost more than they gain; None if unknown
     padding_may_lose: bool | None = None
+    # size, passes: from its row of `bad_sizes`.
     size: int | None = None
     passes: str | None = None
-    sixteen_bit: bool | None = None
+    sixteen_bit: bool | None = None  # whether the dtype of that row has 16 bits
 
     @classmethod
     def of(cls, row: Row) -> SizeAdvice | None:

@@ -5,8 +5,12 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
 from typing import Any, Final, TypeAlias
+
+from msgspec import Struct, field
+from msgspec.structs import force_setattr
+
+from tcprobe.schema.records import as_dict
 
 Size: TypeAlias = int | None
 Shape: TypeAlias = tuple[Size, ...]
@@ -27,53 +31,39 @@ def known_shape(sizes: Iterable[Any]) -> Shape:
     return tuple(map(known_size, sizes))
 
 
-@dataclass(frozen=True, slots=True)
-class OpRecord:
-    """One op as recorded in a graph or profile; what is given as a size and is none is unknown.
+class OpRecord(Struct, frozen=True):
+    """One op as recorded in a graph or profile; what is given as a size and is none is unknown."""
 
-    Attributes:
-        op_type: TensorFlow type (``_FusedConv2D``) or HLO opcode (``dot``).
-        input_shapes: one shape per input; None for an unknown rank, None inside a shape for an unknown dimension.
-        output_shape: shape of the first output; None if unknown.
-        attributes: named as in the contract of `graph_ops`; empty if the source has none.
-        dtype: dtype of the inputs (``float16``); None if unknown.
-        pass_: forward, dgrad, wgrad or other; None if unknown.
-    """
-
-    op_type: str
+    op_type: str  # TensorFlow type (``_FusedConv2D``) or HLO opcode (``dot``)
+    # one shape per input; None for an unknown rank, None inside a shape for an unknown dimension
     input_shapes: tuple[Shape | None, ...] = ()
-    output_shape: Shape | None = None
+    output_shape: Shape | None = None  # shape of the first output; None if unknown
+    # named as in the contract of `graph_ops`; empty if the source has none
     attributes: Mapping[str, Any] = field(default_factory=dict)
-    dtype: str | None = None
-    pass_: str | None = None
+    dtype: str | None = None  # dtype of the inputs (``float16``); None if unknown
+    pass_: str | None = None  # forward, dgrad, wgrad or other; None if unknown
 
     def __post_init__(self) -> None:
         inputs = tuple(None if shape is None else known_shape(shape) for shape in self.input_shapes)
-        object.__setattr__(self, "input_shapes", inputs)
+        force_setattr(self, "input_shapes", inputs)
         if self.output_shape is not None:
-            object.__setattr__(self, "output_shape", known_shape(self.output_shape))
+            force_setattr(self, "output_shape", known_shape(self.output_shape))
 
     def shape(self, index: int) -> Shape | None:
         """Return the shape of an input; None if there is no such input or its rank is unknown."""
         return self.input_shapes[index] if index < len(self.input_shapes) else None
 
 
-@dataclass(frozen=True, slots=True)
-class Contiguous:
-    """A dimension that is innermost in memory, of an operand or of the result.
+class Contiguous(Struct, frozen=True):
+    """A dimension that is innermost in memory, of an operand or of the result."""
 
-    Attributes:
-        role: ``m``, ``n`` or ``k`` of a matrix multiplication; ``channels`` or ``filters`` of a convolution
-            (per group, if it is grouped).
-        size: in elements; None if unknown.
-    """
-
+    # ``m``, ``n`` or ``k`` of a matrix multiplication; ``channels`` or ``filters`` of a convolution (per group, if it
+    # is grouped)
     role: str
-    size: Size
+    size: Size  # in elements; None if unknown
 
 
-@dataclass(frozen=True, slots=True)
-class Gemm:
+class Gemm(Struct, frozen=True):
     """`batch` products C[M,N] = A[M,K] B[K,N], all row-major; None for an unknown size."""
 
     m: Size
@@ -89,21 +79,13 @@ class Gemm:
         return None if count is None else 2 * count
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A part of training that a step calls: a function, with the variables that it trains.
+class Part(Struct, frozen=True):
+    """A part of training that a step calls: a function, with the variables that it trains."""
 
-    Attributes:
-        key: number of the part, as in `graph_ops.part`.
-        name: of the function; empty where unknown.
-        calls_per_step: calls in a step; None where unknown.
-        recorded: whether what it multiplies is in the graph.
-    """
-
-    key: int
-    name: str
-    calls_per_step: float | None
-    recorded: bool = True
+    key: int  # number of the part, as in `graph_ops.part`
+    name: str  # of the function; empty where unknown
+    calls_per_step: float | None  # calls in a step; None where unknown
+    recorded: bool = True  # whether what it multiplies is in the graph
 
     @classmethod
     def all_of(cls, text: object) -> tuple[Part, ...]:
@@ -117,7 +99,7 @@ class Part:
     @staticmethod
     def text_of(parts: Iterable[Part]) -> str:
         """Return parts as `phases.parts` holds them; `recorded` stands there only where it is false."""
-        made = [asdict(part) for part in parts]
+        made = [as_dict(part) for part in parts]
         return json.dumps([{k: v for k, v in one.items() if k != "recorded" or not v} for one in made])
 
 

@@ -2,43 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class CellLine:
-    """A line of a cell of a notebook.
+class CellLine(Struct, frozen=True, order=True):
+    """A line of a cell of a notebook."""
 
-    Attributes:
-        cell: number of the cell, from 1; those that hold no code count.
-        line: line within the cell, from 1.
-        row: line of the notebook's own file on which it stands, from 1.
-    """
-
-    cell: int
-    line: int
-    row: int
+    cell: int  # number of the cell, from 1; those that hold no code count
+    line: int  # line within the cell, from 1
+    row: int  # line of the notebook's own file on which it stands, from 1
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Place:
-    """A range of text in a source file.
+class Place(Struct, frozen=True, order=True):
+    """A range of text in a source file."""
 
-    Attributes:
-        file: absolute path.
-        line: first line, from 1; in a notebook that of the module that its cells make together.
-        column: first column, in characters from 1; 1 if only the line is known.
-        end_line: last line; None if only the start is known.
-        end_column: column after the last character, from 1; None if only the start is known.
-        in_cell: where its first line stands in a notebook; None in any other file.
-    """
-
-    file: str
-    line: int
-    column: int = 1
-    end_line: int | None = None
-    end_column: int | None = None
-    in_cell: CellLine | None = None
+    file: str  # absolute path
+    line: int  # first line, from 1; in a notebook that of the module that its cells make together
+    column: int = 1  # first column, in characters from 1; 1 if only the line is known
+    end_line: int | None = None  # last line; None if only the start is known
+    end_column: int | None = None  # column after the last character, from 1; None if only the start is known
+    in_cell: CellLine | None = None  # where its first line stands in a notebook; None in any other file
 
     @property
     def position(self) -> str:

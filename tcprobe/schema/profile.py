@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from typing import Any, Literal
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from tcprobe.schema.advice import Advice
 from tcprobe.schema.changes.whatif import WhatIf
@@ -16,40 +18,31 @@ from tcprobe.schema.tables import TABLES
 from tcprobe.schema.waits import Tuning, Waiting
 
 NoteLevel = Literal["note", "warning", "error"]
+Trait = Literal["key_node", "serialises_kernels", "shows_xla"]
+"""What readers declare of a source. `key_node`: its steps end where an op of the step does, and the start-up of the
+process counts to step 0. `serialises_kernels`: each kernel ran by itself, so that times of steps mean nothing.
+`shows_xla`: its host ops hold the instructions that XLA made, with types in lower case."""
 
 
-@dataclass(frozen=True, slots=True)
-class Note:
-    """Something that the reader of a report must know.
+class Note(Struct, frozen=True):
+    """Something that the reader of a report must know."""
 
-    Attributes:
-        code: stable identifier in kebab-case (``one-step-only``).
-        message: one sentence.
-        remedy: what to do about it; None if nothing can be done.
-        level: note (for information), warning (affects a figure) or error (a figure is missing).
-    """
-
-    code: str
-    message: str
-    remedy: str | None = None
-    level: NoteLevel = "warning"
+    code: str  # stable identifier in kebab-case (``one-step-only``)
+    message: str  # one sentence
+    remedy: str | None = None  # what to do about it; None if nothing can be done
+    level: NoteLevel = "warning"  # note (for information), warning (affects a figure) or error (a figure is missing)
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
-    """The iterations that are counted, first and last included.
+class Window(Struct, frozen=True):
+    """The iterations that are counted, first and last included."""
 
-    Attributes:
-        first, last: iteration numbers; None if there are no iterations.
-        start_ns, end_ns: bounds on the profile's clock; None if unknown.
-        basis: how the window was chosen.
-    """
-
+    # first, last: iteration numbers; None if there are no iterations.
     first: int | None = None
     last: int | None = None
+    # start_ns, end_ns: bounds on the profile's clock; None if unknown.
     start_ns: int | None = None
     end_ns: int | None = None
-    basis: WindowBasis = "whole capture"
+    basis: WindowBasis = "whole capture"  # how the window was chosen
 
     @property
     def length_ns(self) -> int | None:
@@ -57,66 +50,37 @@ class Window:
         return None if self.start_ns is None or self.end_ns is None else self.end_ns - self.start_ns
 
 
-@dataclass(frozen=True, slots=True)
-class ProfileSource:
-    """One source of a report: what a reader found there, and what was used of it.
+class ProfileSource(Struct, frozen=True):
+    """One source of a report: what a reader found there, and what was used of it."""
 
-    Attributes:
-        format: name of the reader.
-        paths: files read, as the user would name them.
-        tables: tables used as a whole.
-        columns: columns that it filled in tables of another source, by table.
-        left_out: tables that were not used -> why.
-        unread: why nothing of it was read; None if it was read.
-    """
-
-    format: str
-    paths: tuple[str, ...] = ()
-    tables: tuple[str, ...] = ()
+    format: str  # name of the reader
+    paths: tuple[str, ...] = ()  # files read, as the user would name them
+    tables: tuple[str, ...] = ()  # tables used as a whole
+    # columns that it filled in tables of another source, by table
     columns: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    left_out: dict[str, str] = field(default_factory=dict)
-    unread: str | None = None
+    left_out: dict[str, str] = field(default_factory=dict)  # tables that were not used -> why
+    unread: str | None = None  # why nothing of it was read; None if it was read
 
 
-@dataclass(frozen=True, slots=True)
-class Metadata:
-    """Where a profile comes from.
+class Metadata(Struct, frozen=True):
+    """Where a profile comes from."""
 
-    Attributes:
-        format: name of the reader (``xplane``, ``dlprof_csv``).
-        paths: files read, as the user would name them.
-        profiler: tool and version that recorded it, as far as the file says.
-        framework: such as ``tensorflow 2.21.0``, if known.
-        host: machine that ran it.
-        rank: rank of the process in a distributed run, if known.
-        command: the workload's command line.
-        precision: requested precision (float32, tf32, mixed_float16, mixed_bfloat16), if known.
-        xla: whether XLA compiled the step, if known.
-        target_gpu: id in gpus.csv of the GPU for which blockers are judged if none ran.
-        gpu_used: whether the workload used a GPU, if known; False means a CPU run.
-        partial: True if the run was cut off.
-        window: the iterations that are counted.
-        notes: what the reader of the report must know.
-        run: run.json of a run folder, as read; empty for a bare file.
-        sources: what the path held, richest first, including what could not be read.
-    """
-
-    format: str
-    paths: tuple[str, ...] = ()
-    profiler: str | None = None
-    framework: str | None = None
-    host: str | None = None
-    rank: int | None = None
-    command: tuple[str, ...] = ()
-    precision: str | None = None
-    xla: bool | None = None
-    target_gpu: str | None = None
-    gpu_used: bool | None = None
-    partial: bool = False
-    window: Window = field(default_factory=Window)
-    notes: tuple[Note, ...] = ()
-    run: dict[str, Any] = field(default_factory=dict)
-    sources: tuple[ProfileSource, ...] = ()
+    format: str  # name of the reader (``xplane``, ``dlprof_csv``)
+    paths: tuple[str, ...] = ()  # files read, as the user would name them
+    profiler: str | None = None  # tool and version that recorded it, as far as the file says
+    framework: str | None = None  # such as ``tensorflow 2.21.0``, if known
+    host: str | None = None  # machine that ran it
+    rank: int | None = None  # rank of the process in a distributed run, if known
+    command: tuple[str, ...] = ()  # the workload's command line
+    precision: str | None = None  # requested precision (float32, tf32, mixed_float16, mixed_bfloat16), if known
+    xla: bool | None = None  # whether XLA compiled the step, if known
+    target_gpu: str | None = None  # id in gpus.csv of the GPU for which blockers are judged if none ran
+    gpu_used: bool | None = None  # whether the workload used a GPU, if known; False means a CPU run
+    partial: bool = False  # True if the run was cut off
+    window: Window = field(default_factory=Window)  # the iterations that are counted
+    notes: tuple[Note, ...] = ()  # what the reader of the report must know
+    run: dict[str, Any] = field(default_factory=dict)  # run.json of a run folder, as read; empty for a bare file
+    sources: tuple[ProfileSource, ...] = ()  # what the path held, richest first, including what could not be read
 
     def source_of(self, table: str, column: str) -> str | None:
         """Return the format from which a column of a recorded table was read; None if no source names it."""
@@ -124,48 +88,33 @@ class Metadata:
         return next(filled, next((s.format for s in self.sources if table in s.tables), None))
 
 
-@dataclass(frozen=True, slots=True)
-class OffTensorCores:
-    """Ops that run off the Tensor Cores, and what each costs: measured kernel time, else the FLOPs of the graph's ops.
+class OffTensorCores(Struct, frozen=True):
+    """Ops that run off the Tensor Cores, and what each costs: kernel time, else the FLOPs of the graph's ops."""
 
-    Attributes:
-        table: the rows of `ops` (else of `gemms`) that something keeps off the Tensor Cores, costliest first.
-        weight: cost of each row, all in the same unit.
-        total: what shares are taken of, in the same unit.
-        measured: True if weights are ns of kernel time, False if they are FLOPs.
-        bounded: True if these are of what is known of a step: some ops run more often, or nobody knows how often.
-    """
-
-    table: Table
-    weight: FloatArray
-    total: float
-    measured: bool
+    table: Table  # the rows of `ops` (else of `gemms`) that something keeps off the Tensor Cores, costliest first
+    weight: FloatArray  # cost of each row, all in the same unit
+    total: float  # what shares are taken of, in the same unit
+    measured: bool  # True if weights are ns of kernel time, False if they are FLOPs
+    # True if these are of what is known of a step: some ops run more often, or nobody knows how often
     bounded: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Profile:
-    """One profile: metadata and tables.
+class Profile(Struct, frozen=True):
+    """One profile: metadata and tables."""
 
-    Attributes:
-        metadata: see `Metadata`.
-        tables: by name; each follows its contract in `tcprobe.schema.tables.TABLES`.
-        absent: name of a missing table -> why it is missing.
-        off: ops that run off the Tensor Cores; None if there are none or the profile is not analysed yet.
-        waiting: how long a step takes and the GPU waits in it; None if no clock of the profile tells.
-        tuning: the autotuning that the window holds; None if none was seen.
-        what_ifs: changes and the steps predicted with them, largest gain first, all together last.
-        advice: what to do, most important first; the table of that name has a row for each.
-    """
-
-    metadata: Metadata
+    metadata: Metadata  # see `Metadata`
+    # by name; each follows its contract in `tcprobe.schema.tables.TABLES`
     tables: dict[str, Table] = field(default_factory=dict)
-    absent: dict[str, str] = field(default_factory=dict)
+    absent: dict[str, str] = field(default_factory=dict)  # name of a missing table -> why it is missing
+    traits: frozenset[Trait] = frozenset()  # of the richest source
+    # ops that run off the Tensor Cores; None if there are none or the profile is not analysed yet
     off: OffTensorCores | None = None
+    # how long a step takes and the GPU waits in it; None if no clock of the profile tells
     waiting: Waiting | None = None
-    tuning: Tuning | None = None
+    tuning: Tuning | None = None  # the autotuning that the window holds; None if none was seen
+    # changes and the steps predicted with them, largest gain first, all together last
     what_ifs: tuple[WhatIf, ...] = ()
-    advice: tuple[Advice, ...] = ()
+    advice: tuple[Advice, ...] = ()  # what to do, most important first; the table of that name has a row for each
 
     def table(self, name: str) -> Table | None:
         """Return the table; None if it is absent.
@@ -186,6 +135,11 @@ class Profile:
         """Return the row of `summary` for a metric; None if there is none."""
         return next((row for row in self.require("summary").rows() if row["metric"] == metric), None)
 
+    def value(self, metric: str) -> float | None:
+        """Return the value of a metric of `summary`; None if it is not there or not known."""
+        row = self.figure(metric)
+        return None if row is None or row["value"] is None else float(row["value"])
+
     @property
     def is_unprofiled(self) -> bool:
         """Whether it is a run folder for which no profiler recorded anything: its iterations are the probe's steps."""
@@ -202,6 +156,38 @@ class Profile:
     def counted_steps(self) -> int | None:
         """Return how many steps the counted kernels are of; None if kernels of no step may be among them."""
         return None if self.metadata.window.first is None else self.marked_steps
+
+    @property
+    def summed_steps(self) -> float | None:
+        """Return how many steps the sums over the window are of; None where kernels of no step may be among them."""
+        if self.metadata.window.first is not None:
+            return self.counted_steps
+        captured = self.waiting is not None and self.waiting.length == "capture"
+        return None if captured else self.value("iterations_in_window") or None
+
+    @property
+    def kernel_steps(self) -> float | None:
+        """Return how many steps the kernel times are of; the whole capture is one where it stands for a step.
+
+        None where that is not known, and where autotuning, which is no part of a step, is among them.
+        """
+        if self.tuning is not None:
+            return None
+        return 1.0 if self.waiting and self.waiting.length == "capture" else self.summed_steps
+
+    @property
+    def active_gpus(self) -> list[Row]:
+        """Return the rows of `devices` of the GPUs that ran kernels."""
+        return [row for row in self.require("devices").rows() if row["state"] == "active"]
+
+    @property
+    def busiest_gpu(self) -> tuple[int, float]:
+        """Return how many GPUs are known to have run kernels, at least 1, and the share of their time on the busiest.
+
+        That is 1 where it is not known which ran what.
+        """
+        spent = [float(row["sum_ns"]) for row in self.active_gpus if row["sum_ns"]]
+        return len(spent) or 1, max(spent) / sum(spent) if spent else 1.0
 
     def with_tables(self, *tables: Table) -> Profile:
         """Return a copy with `tables` added, replacing those of the same name."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 StackKind = Literal["serving", "framework", "benchmark", "unknown"]
 Borrowed = Literal["gpu", "dtype", "stack", "convolution", "alignment"]
@@ -12,45 +14,31 @@ COLUMNS: Final = ("constants_gpu", "constants_stack", "constants_borrowed")
 STACK_KINDS: Final[tuple[StackKind, ...]] = ("serving", "framework", "benchmark", "unknown")
 
 
-@dataclass(frozen=True, slots=True)
-class Stack:
-    """The software that ran and timed the measured products.
+class Stack(Struct, frozen=True):
+    """The software that ran and timed the measured products."""
 
-    Attributes:
-        kind: a serving stack (its kernels alone), a framework (each call with its launch), a benchmark of the library.
-        name: such as ``vLLM`` or ``PyTorch 2.13.0``; empty where unknown.
-    """
-
+    # a serving stack (its kernels alone), a framework (each call with its launch), a benchmark of the library
     kind: StackKind = "unknown"
-    name: str = ""
+    name: str = ""  # such as ``vLLM`` or ``PyTorch 2.13.0``; empty where unknown
 
 
 UNKNOWN_STACK: Final = Stack()
 
 
-@dataclass(frozen=True, slots=True)
-class Provenance:
-    """Whose constants a predicted time rests on.
+class Provenance(Struct, frozen=True):
+    """Whose constants a predicted time rests on."""
 
-    Attributes:
-        gpu: id of the GPU that the time is predicted for.
-        measured_on: id of the GPU whose rates they are.
-        stack: what timed these.
-        dtype: dtype family of these rates, if it stands in for another; None where it is the product's own.
-        framework_of: id of the GPU whose framework's launch and efficiency were put on these rates; None if none were.
-        convolutions_of: id of the GPU whose convolutions stand in; None where they are its own, or there are none.
-        unaligned_of: the same for the slowdown of unaligned sizes.
-        widened: factor on the slow end of the range for what is borrowed; 1 where nothing is.
-    """
-
-    gpu: str
-    measured_on: str
-    stack: Stack = UNKNOWN_STACK
+    gpu: str  # id of the GPU that the time is predicted for
+    measured_on: str  # id of the GPU whose rates they are
+    stack: Stack = UNKNOWN_STACK  # what timed these
+    # dtype family of these rates, if it stands in for another; None where it is the product's own
     dtype: str | None = None
+    # id of the GPU whose framework's launch and efficiency were put on these rates; None if none were
     framework_of: str | None = None
+    # id of the GPU whose convolutions stand in; None where they are its own, or there are none
     convolutions_of: str | None = None
-    unaligned_of: str | None = None
-    widened: float = 1.0
+    unaligned_of: str | None = None  # the same for the slowdown of unaligned sizes
+    widened: float = 1.0  # factor on the slow end of the range for what is borrowed; 1 where nothing is
 
     @property
     def borrowed(self) -> Mapping[Borrowed, str]:

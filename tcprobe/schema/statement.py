@@ -2,43 +2,31 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Generic, TypeAlias, TypeVar
+from typing import Generic, NamedTuple, TypeAlias, TypeVar
+
+from msgspec import Struct
 
 K = TypeVar("K", bound=str)
 Kind_co = TypeVar("Kind_co", bound=str, covariant=True)
 FieldValue: TypeAlias = "str | int | float | bool | About | Statement[str] | tuple[FieldValue, ...] | None"
 
 
-@dataclass(frozen=True, slots=True)
-class About:
-    """The subject of a statement, as the sentence names it: ``Conv2D 'conv2d_1' filters=31``.
+class About(Struct, frozen=True):
+    """The subject of a statement, as the sentence names it: ``Conv2D 'conv2d_1' filters=31``."""
 
-    Attributes:
-        class_name: class of the layer, or type of an op that the user's code calls itself.
-        name: name of the layer or op.
-        dimension, size: the dimension concerned; None if the whole layer is meant.
-        more: number of further layers on the same line to which the statement applies.
-    """
-
-    class_name: str
-    name: str
+    class_name: str  # class of the layer, or type of an op that the user's code calls itself
+    name: str  # name of the layer or op
+    # dimension, size: the dimension concerned; None if the whole layer is meant.
     dimension: str | None = None
     size: int | None = None
-    more: int = 0
+    more: int = 0  # number of further layers on the same line to which the statement applies
 
 
-@dataclass(frozen=True, slots=True)
-class Statement(Generic[Kind_co]):
-    """One message.
+class Statement(Struct, Generic[Kind_co], frozen=True):
+    """One message."""
 
-    Attributes:
-        kind: from a closed list.
-        fields: what its sentence names; every kind has a fixed set.
-    """
-
-    kind: Kind_co
-    fields: tuple[tuple[str, FieldValue], ...] = ()
+    kind: Kind_co  # from a closed list
+    fields: tuple[tuple[str, FieldValue], ...] = ()  # what its sentence names; every kind has a fixed set
 
     def get(self, name: str) -> FieldValue:
         """Return the value of a field; None if the kind has no such field."""
@@ -61,3 +49,32 @@ def parts(said: FieldValue) -> list[Statement[str]]:
     if not isinstance(said, Statement):
         return []
     return [said, *(part for _, value in said.fields for part in parts(value))]
+
+
+class Name(NamedTuple):
+    """A name in a sentence, of a kernel or an op, which may be long."""
+
+    text: str
+
+
+class Duration(NamedTuple):
+    """A time in a sentence."""
+
+    ns: float
+
+
+class Share(NamedTuple):
+    """A percentage in a sentence."""
+
+    pct: float
+
+
+Sentence: TypeAlias = str | tuple[str | Name | Duration | Share, ...]
+"""Text, or parts of which `tcprobe.report.sentences` makes text."""
+
+
+class Both(NamedTuple):
+    """The two sentences of a kind: what a finding is and how bad it is; what advice says to do and why."""
+
+    first: Sentence
+    second: Sentence

@@ -251,7 +251,7 @@ METRICS: Final = T(
     (
         C("step", "int", "step during which it was logged; NA before the first"),
         C("name", "str", "name in the log line (G Loss, throughput)", nullable=False),
-        C("value", "float", "the figure as logged", nullable=False),
+        C("value", "float", "the figure as logged; NaN is one", nullable=False, nan=True),
         C("unit", "str", "unit as logged (img/s, s)"),
     ),
 )

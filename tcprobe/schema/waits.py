@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final, Literal
+
+from msgspec import Struct
 
 HostWork = Literal["input", "copy", "compile", "python", "communicate", "synchronise", "launch", "unknown"]
 HOST_WORK: Final[dict[HostWork, str]] = {
@@ -17,6 +18,8 @@ HOST_WORK: Final[dict[HostWork, str]] = {
     "unknown": "nothing that the profile tells",
 }
 """What the host did while the GPU waited."""
+MOST_GAPS: Final = 20
+"""Rows of `gaps` of one GPU: the longest."""
 StepLength = Literal["between steps", "marked step", "reported", "capture"]
 STEP_LENGTHS: Final[dict[StepLength, str]] = {
     "between steps": "from the start of a step to the start of the next, the median: of steps outside the profiler, "
@@ -28,22 +31,15 @@ STEP_LENGTHS: Final[dict[StepLength, str]] = {
 """What the length of a step rests on."""
 
 
-@dataclass(frozen=True, slots=True)
-class Waiting:
-    """How long the GPU waits in a step of the window; the mean over the GPUs that ran kernels.
+class Waiting(Struct, frozen=True):
+    """How long the GPU waits in a step of the window; the mean over the GPUs that ran kernels."""
 
-    Attributes:
-        step_ns: length of a step; of the whole capture if `length` is ``capture``.
-        length: what `step_ns` rests on.
-        busy_ns: time in a step during which at least one kernel ran, 0 to `step_ns`; copies do not count. If the
-            profiler reports neither that nor when kernels ran, the summed time of the kernels, which may be longer.
-        idle_ns: the rest of the step: what the end of all waiting could save at most.
-    """
-
-    step_ns: float
-    length: StepLength
+    step_ns: float  # length of a step; of the whole capture if `length` is ``capture``
+    length: StepLength  # what `step_ns` rests on
+    # time in a step during which at least one kernel ran, 0 to `step_ns`; copies do not count. If the profiler reports
+    # neither that nor when kernels ran, the summed time of the kernels, which may be longer.
     busy_ns: float
-    idle_ns: float
+    idle_ns: float  # the rest of the step: what the end of all waiting could save at most
 
     def busiest_ns(self, gpus: int, busiest: float) -> float:
         """Return how long the GPU that ran most is busy in a step, at most the step.
@@ -60,22 +56,12 @@ class Waiting:
         return 100.0 * self.idle_ns / self.step_ns if self.step_ns > 0 else 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Tuning:
-    """Autotuning within the window: a library tried several kernels for one op.
+class Tuning(Struct, frozen=True):
+    """Autotuning within the window: a library tried several kernels for one op."""
 
-    Attributes:
-        ops: ops that were tuned.
-        kernels: their launches.
-        sum_ns: kernel time of these launches.
-        share_pct: that time as a share of the window's kernel time, 0-100.
-        worst_op: the op with the most launches a call.
-        worst_calls: its launches in one call.
-    """
-
-    ops: int
-    kernels: int
-    sum_ns: float
-    share_pct: float
-    worst_op: str
-    worst_calls: int
+    ops: int  # ops that were tuned
+    kernels: int  # their launches
+    sum_ns: float  # kernel time of these launches
+    share_pct: float  # that time as a share of the window's kernel time, 0-100
+    worst_op: str  # the op with the most launches a call
+    worst_calls: int  # its launches in one call

@@ -4,28 +4,20 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
 
-from tcprobe.keras.names import positional
+from msgspec import Struct
+
+from tcprobe.keras.catalogue import positional
 from tcprobe.schema.place import Place
-from tcprobe.source.callsites import CallSites
 from tcprobe.source.names import DottedNames
-from tcprobe.source.scopes import FunctionNode, Scope
+from tcprobe.source.routines import Routines
+from tcprobe.source.scopes import FunctionNode
 from tcprobe.source.values import Known
 from tcprobe.source.walk import Walk
 
 
-class Valuer(Protocol):
-    """What tells the values of expressions."""
-
-    def known(self, node: ast.expr) -> Known | None:
-        """Return the value of an expression; None where the file alone does not decide it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Argument:
+class Argument(Struct, frozen=True):
     """One argument of a call.
 
     Attributes:
@@ -38,54 +30,47 @@ class Argument:
     name: str
     node: ast.expr
     place: Place
-    _values: Valuer
+    _known: Callable[[ast.expr], Known | None]
 
     @property
     def known(self) -> Known | None:
-        return self._values.known(self.node)
+        return self._known(self.node)
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
-    """One call.
+class Call(Struct, frozen=True):
+    """One call."""
 
-    Attributes:
-        node: the call.
-        name: canonical dotted name (``keras.layers.Dense``, ``tensorflow.cast``); of a function or class of the file
-            its own name.
-        arguments: by name, those of a functools.partial included; ``*args`` and ``**kwargs`` are not among them.
-        place: of the whole call.
-        scope: qualified name of the function or class around it; empty in the module.
-        written: the name as it was imported (``tensorflow.keras.layers.Dense``).
-        spread: whether it passes ``*args`` or ``**kwargs``, so that `arguments` may lack some.
-    """
-
-    node: ast.Call
+    node: ast.Call  # the call
+    # canonical dotted name (``keras.layers.Dense``, ``tensorflow.cast``); of a function or class of the file its own
+    # name
     name: str
+    # by name, those of a functools.partial included; ``*args`` and ``**kwargs`` are not among them
     arguments: Mapping[str, Argument]
-    place: Place
-    scope: str
-    written: str = ""
-    spread: bool = False
+    place: Place  # of the whole call
 
 
 class CallTable:
     """The calls of one file."""
 
     def __init__(
-        self, walk: Walk, names: DottedNames, sites: CallSites, values: Valuer, place: Callable[[ast.AST], Place]
+        self,
+        walk: Walk,
+        names: DottedNames,
+        routines: Routines,
+        known: Callable[[ast.expr], Known | None],
+        place: Callable[[ast.AST], Place],
     ) -> None:
         self._walk = walk
         self._names = names
-        self._sites = sites
-        self._values = values
+        self._routines = routines
+        self._known = known
         self._place = place
         self._made: dict[ast.Call, Call] = {}
 
     @cached_property
     def named(self) -> tuple[Call, ...]:
         """CallTable with a canonical name."""
-        calls = (self.of(node) for node in self._scopes if self._names.written(node.func) is not None)
+        calls = (self.of(node) for node in self._walk.calls if self._names.written(node.func) is not None)
         return tuple(sorted(calls, key=lambda c: (c.place.line, c.place.column)))
 
     def of(self, node: ast.Call) -> Call:
@@ -105,13 +90,9 @@ class CallTable:
         return found[0] if found else None
 
     @cached_property
-    def _scopes(self) -> dict[ast.Call, Scope]:
-        return dict(self._walk.calls)
-
-    @cached_property
     def _by_line(self) -> dict[int, list[ast.Call]]:
         lines: dict[int, list[ast.Call]] = {}
-        for node in self._scopes:
+        for node in self._walk.calls:
             for line in {node.lineno, *range(node.lineno, min(node.end_lineno or node.lineno, node.lineno + 20) + 1)}:
                 lines.setdefault(line, []).append(node)
         return lines
@@ -134,24 +115,14 @@ class CallTable:
         for keyword in node.keywords:
             if keyword.arg is not None:
                 arguments[keyword.arg] = self._argument(keyword.arg, keyword.value)
-        spread = any(isinstance(a, ast.Starred) for a in node.args) or any(k.arg is None for k in node.keywords)
-        scope = self._scopes.get(node)
-        return Call(
-            node,
-            name or (ast.unparse(node.func) if own else ""),
-            arguments,
-            self._place(node),
-            scope.path if scope else "",
-            written or "",
-            spread,
-        )
+        return Call(node, name or (ast.unparse(node.func) if own else ""), arguments, self._place(node))
 
     def _argument(self, name: str, node: ast.expr) -> Argument:
-        return Argument(name, node, self._place(node), self._values)
+        return Argument(name, node, self._place(node), self._known)
 
     def _own(self, node: ast.Call) -> tuple[FunctionNode, int] | None:
         """Return the one function of the file that a call of a name reaches."""
-        found = self._sites.targets(node.func) if isinstance(node.func, ast.Name) else []
+        found = self._routines.targets(node.func) if isinstance(node.func, ast.Name) else []
         return found[0] if len(found) == 1 else None
 
 

@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
-from tcprobe.keras.names import known
+from msgspec import Struct
+
+from tcprobe.keras.catalogue import known
 from tcprobe.schema.model import NotJudgedKind
 
 
-@dataclass(frozen=True, slots=True)
-class Foreign:
-    """Something that a call makes and that is not judged.
+class Foreign(Struct, frozen=True):
+    """Something that a call makes and that is not judged."""
 
-    Attributes:
-        library: as its users call it (``PyTorch``).
-        kind: what it is.
-        name: as code calls it (``Linear``).
-    """
-
-    library: str
-    kind: NotJudgedKind
-    name: str
+    library: str  # as its users call it (``PyTorch``)
+    kind: NotJudgedKind  # what it is
+    name: str  # as code calls it (``Linear``)
 
 
 # Only what multiplies or sets a size: a ReLU is no reason to speak up. Names that are gone are kept, as old files are.

@@ -6,8 +6,8 @@ import ast
 import sys
 from typing import Final, TypeGuard
 
-from tcprobe.keras.names import canonical_name, public
-from tcprobe.source.reexports import Meaning, Reexports, one_name
+from tcprobe.keras.catalogue import canonical_name, public
+from tcprobe.source.imports import Meaning, Reexports, one_name
 from tcprobe.source.scopes import Binding, owner, reaching
 from tcprobe.source.walk import Walk
 
@@ -59,7 +59,7 @@ class DottedNames:
         if use is None or found is None:
             return []
         scope, flows = found
-        return reaching(scope, node.id, use.order)[0] if flows else scope.bindings[node.id]
+        return reaching(scope, node.id, use.order) if flows else scope.bindings[node.id]
 
     def partial_of(self, func: ast.expr) -> ast.Call | None:
         """Return the call of functools.partial that made what a call names; None where none alone did."""

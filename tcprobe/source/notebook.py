@@ -14,8 +14,9 @@ import json
 import re
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from tcprobe.errors import UnsupportedVersion, WrongFormat
 from tcprobe.schema.place import CellLine
@@ -34,33 +35,20 @@ class OtherLanguage(UnsupportedVersion):
     """A notebook whose cells are not Python."""
 
 
-@dataclass(frozen=True, slots=True)
-class UnreadCell:
-    """A cell that is no part of the module.
+class UnreadCell(Struct, frozen=True):
+    """A cell that is no part of the module."""
 
-    Attributes:
-        line: its first line in the module.
-        reason: why it was not read.
-    """
-
-    line: int
-    reason: str
+    line: int  # its first line in the module
+    reason: str  # why it was not read
 
 
-@dataclass(frozen=True, slots=True)
-class Notebook:
-    """The code cells of a notebook.
+class Notebook(Struct, frozen=True):
+    """The code cells of a notebook."""
 
-    Attributes:
-        text: the module that they make together.
-        written: the cells as they are written, those that could not be read too.
-        lines: the cell that each line of `text` stands in.
-        unread: cells that could not be read; those of a cell magic only if they speak of layers.
-    """
-
-    text: str
-    written: str
-    lines: tuple[CellLine, ...]
+    text: str  # the module that they make together
+    written: str  # the cells as they are written, those that could not be read too
+    lines: tuple[CellLine, ...]  # the cell that each line of `text` stands in
+    # cells that could not be read; those of a cell magic only if they speak of layers
     unread: tuple[UnreadCell, ...] = ()
 
     def at(self, line: int) -> CellLine | None:

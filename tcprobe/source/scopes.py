@@ -3,86 +3,60 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from bisect import bisect_left
+from operator import attrgetter
+from typing import Final, Literal, TypeAlias
+
+from msgspec import Struct, field
 
 BindingKind = Literal["value", "import", "param", "def", "class", "other"]
 FunctionNode: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
+_MOST_BRANCHES: Final = 16
+FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
-@dataclass(slots=True, eq=False)
-class CodeBlock:
-    """Statements that run together or not at all; `start <= order < end` lies in it.
+class CodeBlock(Struct, eq=False):
+    """Statements that run together or not at all; `start <= order < end` lies in it."""
 
-    Attributes:
-        start, end: the orders of what happens in it.
-        parent: the block around it.
-        loop: whether it may run more than once.
-        group: the statement whose branch it is; None where it always runs.
-        group_end: order behind that statement.
-        leaves: whether it ends with return or raise, so that nothing of it reaches what follows.
-    """
-
+    # start, end: the orders of what happens in it.
     start: int
-    parent: CodeBlock | None = None
-    loop: bool = False
-    group: ast.AST | None = None
-    leaves: bool = False
+    parent: CodeBlock | None = None  # the block around it
+    group: ast.AST | None = None  # the statement whose branch it is; None where it always runs
+    leaves: bool = False  # whether it ends with return or raise, so that nothing of it reaches what follows
     end: int = 2**62
-    group_end: int = 2**62
+    group_end: int = 2**62  # order behind that statement
 
     def holds(self, order: int) -> bool:
         """Return whether something that happens at `order` happens in it."""
         return self.start <= order < self.end
 
 
-@dataclass(slots=True, eq=False)
-class Binding:
-    """One place that gives a name its value.
+class Binding(Struct, eq=False):
+    """One place that gives a name its value."""
 
-    Attributes:
-        kind: what binds it; ``other`` is what cannot be followed (``with``, ``except``, a pattern).
-        order: when, among all that happens in the file.
-        block: in which block.
-        node: the statement, parameter, function or class.
-        value: the expression that it takes its value from.
-        part: whether that is only a part of what the expression yields.
-        imported: dotted name of what is imported.
-        function: of a parameter, its function.
-    """
-
-    kind: BindingKind
-    order: int
-    block: CodeBlock
-    node: ast.AST
-    value: ast.expr | None = None
-    part: bool = False
-    imported: str | None = None
-    function: FunctionNode | ast.Lambda | None = None
+    kind: BindingKind  # what binds it; ``other`` is what cannot be followed (``with``, ``except``, a pattern)
+    order: int  # when, among all that happens in the file
+    block: CodeBlock  # in which block
+    node: ast.AST  # the statement, parameter, function or class
+    value: ast.expr | None = None  # the expression that it takes its value from
+    part: bool = False  # whether that is only a part of what the expression yields
+    imported: str | None = None  # dotted name of what is imported
+    function: FunctionNode | ast.Lambda | None = None  # of a parameter, its function
 
 
-@dataclass(slots=True, eq=False)
-class Scope:
+class Scope(Struct, eq=False):
     """Names of a module, class, function, or comprehension (`inline`: it runs where it stands)."""
 
     kind: Literal["module", "class", "function", "inline"]
     node: ast.AST
     parent: Scope | None
-    name: str = ""
     bindings: dict[str, list[Binding]] = field(default_factory=dict)
     elsewhere: dict[str, Scope] = field(default_factory=dict)  # `global` and `nonlocal`
     shared: set[str] = field(default_factory=set)  # bound by other scopes too
     attributes: dict[str, list[Binding]] = field(default_factory=dict)  # of a class: what `self.x = ...` binds
 
-    @property
-    def path(self) -> str:
-        """Qualified name: ``Model.call``; empty for the module."""
-        above = self.parent.path if self.parent else ""
-        return f"{above}.{self.name}".strip(".") if self.name else above
 
-
-@dataclass(slots=True, eq=False)
-class Use:
+class Use(Struct, eq=False):
     """Where and when a name is read."""
 
     scope: Scope
@@ -108,36 +82,18 @@ def owner(scope: Scope, name: str) -> tuple[Scope, bool] | None:
     return None
 
 
-def reaching(scope: Scope, name: str, order: int) -> tuple[list[Binding], str | None]:
-    """Return the bindings that a read at `order` may see, latest first, and why there may be others; None if not."""
+def reaching(scope: Scope, name: str, order: int) -> list[Binding]:
+    """Return the bindings that a read at `order` may see, latest first."""
     bindings = scope.bindings[name]
-    at = _before(bindings, order)
     found: list[Binding] = []
-    reason = "is not assigned before it is used"
-    for index in range(at - 1, -1, -1):
-        binding = bindings[index]
+    for binding in reversed(bindings[: bisect_left(bindings, order, key=attrgetter("order"))]):
         if binding.block.holds(order):
-            found.append(binding)
-            break
+            return [*found, binding]
         if _may_reach(binding.block, order):
             found.append(binding)
-            reason = "is assigned under a condition"
-        if len(found) > MOST_BRANCHES:
-            return found, "is assigned at too many places"
-    else:
-        return found, reason
-    return found, _changes_in_loop(bindings, at, found[-1], order)
-
-
-MOST_BRANCHES = 16
-
-
-def _before(bindings: list[Binding], order: int) -> int:
-    low, high = 0, len(bindings)
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (middle + 1, high) if bindings[middle].order < order else (low, middle)
-    return low
+        if len(found) > _MOST_BRANCHES:
+            break
+    return found
 
 
 def _may_reach(block: CodeBlock | None, order: int) -> bool:
@@ -148,12 +104,50 @@ def _may_reach(block: CodeBlock | None, order: int) -> bool:
     return True
 
 
-def _changes_in_loop(bindings: list[Binding], at: int, first: Binding, order: int) -> str | None:
-    """Say so where a loop around the read, but not around the binding, binds the name again later on."""
-    for later in bindings[at : at + MOST_BRANCHES]:
-        block: CodeBlock | None = later.block
-        while block is not None:
-            if block.loop and block.holds(order) and not block.holds(first.order):
-                return "changes in a loop"
-            block = block.parent
+# What lies around a piece of syntax
+
+
+def all_parameters(arguments: ast.arguments) -> list[ast.arg]:
+    """Return every parameter of a function, ``*args`` and ``**kwargs`` last."""
+    more = [a for a in (arguments.vararg, arguments.kwarg) if a is not None]
+    return [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, *more]
+
+
+def self_class(scope: Scope, node: ast.AST) -> Scope | None:
+    """Return the class whose instance a name is: the first parameter of a method; None where it is none."""
+    here: Scope | None = scope
+    while isinstance(node, ast.Name) and here is not None:
+        if node.id in here.bindings:
+            first, above, function = here.bindings[node.id][0], here.parent, here.node
+            method = isinstance(function, FunctionNode) and above is not None and above.kind == "class"
+            own = method and len(here.bindings[node.id]) == 1 and not is_static(function)
+            positional = [*function.args.posonlyargs, *function.args.args] if isinstance(function, FunctionNode) else []
+            return above if own and first.node in positional[:1] else None
+        here = here.parent
+    return None
+
+
+def is_static(function: ast.AST) -> bool:
+    """Return whether a function is a static method."""
+    marks = getattr(function, "decorator_list", ())
+    return any(isinstance(mark, ast.Name) and mark.id == "staticmethod" for mark in marks)
+
+
+def is_main_guard(test: ast.expr) -> bool:
+    """Return whether a condition is ``__name__ == "__main__"``."""
+    return (
+        isinstance(test, ast.Compare)
+        and isinstance(test.left, ast.Name)
+        and test.left.id == "__name__"
+        and isinstance(test.ops[0], ast.Eq)
+    )
+
+
+def enclosing(scope: Scope, name: str) -> Scope | None:
+    """Return the function around a scope that binds a name; None where there is none."""
+    here = scope.parent
+    while here is not None:
+        if here.kind == "function" and name in here.bindings:
+            return here
+        here = here.parent
     return None

@@ -7,21 +7,21 @@ import io
 import tokenize
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tcprobe.errors import UnreadableInput, WrongFormat
 from tcprobe.foreign import read
 from tcprobe.schema.place import CellLine, Place
 from tcprobe.source.calls import Call, CallTable
-from tcprobe.source.callsites import CallSites
-from tcprobe.source.doubts import Doubts
-from tcprobe.source.imports import MOST_BYTES, file_of
+from tcprobe.source.imports import LONGEST_SOURCE, MOST_BYTES, Reexports, file_of
 from tcprobe.source.names import DottedNames
-from tcprobe.source.reexports import LONGEST_SOURCE, Reexports
-from tcprobe.source.values import Known, same
+from tcprobe.source.routines import Routines
+from tcprobe.source.values import Known
 from tcprobe.source.walk import Walk
 
 if TYPE_CHECKING:
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 
 
 class Readings(Protocol):
-    """What following a file from top to bottom has shown of its expressions and calls."""
+    """What following a file from top to bottom has shown of its expressions."""
 
-    def alternatives(self, node: ast.expr) -> tuple[Known, ...]:
-        """Return every value that an expression was seen to have; at most 64, none beyond."""
+    def known(self, node: ast.expr) -> Known | None:
+        """Return the value of an expression where the file alone decides it; None otherwise."""
 
-    def why_open(self, node: ast.expr) -> str | None:
-        """Return why an expression may have another value than these; None where it may not."""
+    def seen(self, node: ast.expr) -> list[Known]:
+        """Return the constants that an expression was seen to be; at most 64, none beyond."""
 
 
 LONGEST_NOTEBOOK: Final = 50_000_000
@@ -50,28 +50,17 @@ class TooLong(UnreadableInput):
 Follow: TypeAlias = Callable[["Source"], Readings]
 
 
-@dataclass(eq=False)
-class Source:
-    """One parsed file.
+class Source(Struct, eq=False, dict=True, weakref=True):
+    """One parsed file."""
 
-    Attributes:
-        path: absolute path.
-        text: the whole text, line ends as they stand in the file.
-        tree: its syntax tree.
-        lines: its lines, with their ends.
-        walk: scopes, bindings and functions of the file.
-        notebook: the cells, if the file is a notebook; `text` is then the module that they make.
-        folder: absolute path of the folder that is audited with it; None where it was named by itself.
-    """
-
-    path: str
-    text: str
-    tree: ast.Module
-    lines: list[str]
-    walk: Walk = field(repr=False)
-    _follow: Follow = field(repr=False)
-    notebook: Notebook | None = None
-    folder: str | None = None
+    path: str  # absolute path
+    text: str  # the whole text, line ends as they stand in the file
+    tree: ast.Module  # its syntax tree
+    lines: list[str]  # its lines, with their ends
+    walk: Walk  # scopes, bindings and functions of the file
+    _follow: Follow
+    notebook: Notebook | None = None  # the cells, if the file is a notebook; `text` is then the module that they make
+    folder: str | None = None  # absolute path of the folder that is audited with it; None where it was named by itself
 
     @classmethod
     def read(cls, path: Path | str, follow: Follow, folder: str | None = None) -> Source:
@@ -147,19 +136,7 @@ class Source:
 
     def name_of(self, node: ast.expr) -> str | None:
         """Return the canonical dotted name behind imports and simple aliases; None where it is not known."""
-        return self._names.canonical(node)
-
-    def written_name_of(self, node: ast.expr) -> str | None:
-        """Return the dotted name as imported, moved and old names kept (``tensorflow.keras.layers.MaxPool2D``)."""
-        return self._names.written(node)
-
-    def imported(self, node: ast.Import | ast.ImportFrom, name: str) -> str | None:
-        """Return what of another package an import from the file's own tree binds a name to; None for any other."""
-        return self._names.imported(node, name)
-
-    def handed_on(self, node: ast.Attribute) -> str | None:
-        """Return what of another package an attribute of a module of the file's own tree is; None for any other."""
-        return self._names.handed_on(node)
+        return self.names.canonical(node)
 
     def is_of_tree(self, dotted: str) -> bool:
         """Return whether a dotted name is of a module of the file's own tree."""
@@ -187,25 +164,16 @@ class Source:
         """Return the value of an expression where the file alone decides it; None otherwise.
 
         In a loop over constants, and in a function that is called with several, an expression has several values:
-        then it is None, and `alternatives` has them.
+        then it is None, and `seen` has them.
         """
-        found = same(list(self.alternatives(node)), node) if self.why_open(node) is None else None
-        return found.at(node) if found else None
+        return self.readings.known(node)
 
-    def alternatives(self, node: ast.expr) -> tuple[Known, ...]:
-        """Return every value that the file shows an expression to have.
+    def seen(self, node: ast.expr) -> list[Known]:
+        """Return every constant that the file shows an expression to be, though it may be others as well.
 
-        One per iteration of a loop over constants, per call of the function around it, per branch, per entry of a
-        dictionary whose key is not known. There may be others where `why_open` says so. At most 64; none beyond.
+        One per iteration of a loop over constants, per call of the function around it. At most 64; none beyond.
         """
-        return self.readings.alternatives(node)
-
-    def why_open(self, node: ast.expr) -> str | None:
-        """Return why an expression may have another value than `alternatives`; None where it may not.
-
-        As ``units comes from a function argument``.
-        """
-        return self.readings.why_open(node)
+        return self.readings.seen(node)
 
     def calls(self) -> tuple[Call, ...]:
         """Return every call with a canonical name, in the order of their places."""
@@ -253,22 +221,18 @@ class Source:
         return text if place.end_column is not None else text.rstrip("\r\n")
 
     @cached_property
-    def sites(self) -> CallSites:
-        """Which functions of the file its calls may reach, as the syntax alone tells."""
-        return CallSites(self.walk, self._names)
+    def routines(self) -> Routines:
+        """Which functions of the file its calls may reach, and what that tells against values that were seen."""
+        return Routines(self.walk, self.names)
 
     @cached_property
-    def doubts(self) -> Doubts:
-        """What the syntax tells against values that were seen."""
-        return Doubts(self.walk, self._names)
-
-    @cached_property
-    def _names(self) -> DottedNames:
+    def names(self) -> DottedNames:
+        """What the names of the file stand for."""
         return DottedNames(self.walk, Reexports(self.path, self.folder))
 
     @cached_property
     def _calls(self) -> CallTable:
-        return CallTable(self.walk, self._names, self.sites, self, self.place)
+        return CallTable(self.walk, self.names, self.routines, self.known, self.place)
 
     def _column(self, line: int, offset: int) -> int:
         """Return the column in characters, from 1, of an offset in bytes of UTF-8, as syntax trees have it."""

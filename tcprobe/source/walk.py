@@ -6,8 +6,18 @@ import ast
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from tcprobe.source.enclosing import all_parameters, enclosing, is_main_guard, self_class
-from tcprobe.source.scopes import Binding, BindingKind, CodeBlock, FunctionNode, Scope, Use
+from tcprobe.source.scopes import (
+    Binding,
+    BindingKind,
+    CodeBlock,
+    FunctionNode,
+    Scope,
+    Use,
+    all_parameters,
+    enclosing,
+    is_main_guard,
+    self_class,
+)
 
 
 class Walk:
@@ -17,7 +27,7 @@ class Walk:
         module: the outermost scope.
         uses: where and when each name is read, by node.
         scopes: the scope that a function, class, lambda or comprehension opens, by node.
-        calls: every call with the scope around it, in the order in which they end.
+        calls: every call, in the order in which they end.
         called: the functions that calls name (nodes of names); other reads of a function pass it on.
         stars: modules of ``from x import *``.
         functions: every function of the file.
@@ -28,7 +38,7 @@ class Walk:
         self.module = Scope("module", tree, None)
         self.uses: dict[ast.AST, Use] = {}
         self.scopes: dict[ast.AST, Scope] = {tree: self.module}
-        self.calls: list[tuple[ast.Call, Scope]] = []
+        self.calls: list[ast.Call] = []
         self.called: set[ast.AST] = set()
         self.stars: list[str] = []
         self.functions: list[tuple[FunctionNode, Scope]] = []
@@ -103,7 +113,7 @@ class Walk:
             self.called.add(node.func)
         self._all(node.args)
         self._all(node.keywords)
-        self.calls.append((node, self._scope))
+        self.calls.append(node)
 
     def _assign(self, node: ast.Assign) -> None:
         self._visit(node.value)
@@ -152,8 +162,8 @@ class Walk:
                 self._scope.elsewhere[name] = place
                 place.shared.add(name)
 
-    def _branch(self, body: list[Any], group: ast.AST, loop: bool = False) -> CodeBlock:
-        around, self._block = self._block, CodeBlock(self._tick(), self._block, loop, group)
+    def _branch(self, body: list[Any], group: ast.AST) -> CodeBlock:
+        around, self._block = self._block, CodeBlock(self._tick(), self._block, group)
         block = self._block
         self._all(body)
         block.end = self._tick()
@@ -176,7 +186,7 @@ class Walk:
 
     def _for(self, node: ast.For | ast.AsyncFor) -> None:
         self._visit(node.iter)
-        around, self._block = self._block, CodeBlock(self._tick(), self._block, True, node)
+        around, self._block = self._block, CodeBlock(self._tick(), self._block, node)
         self._target(node.target, node, node.iter, True)
         self._all(node.body)
         self._block.end = self._block.group_end = self._tick()
@@ -184,7 +194,7 @@ class Walk:
         self._branch(node.orelse, node)
 
     def _while(self, node: ast.While) -> None:
-        self._close([self._branch([node.test, *node.body], node, loop=True), self._branch(node.orelse, node)])
+        self._close([self._branch([node.test, *node.body], node), self._branch(node.orelse, node)])
 
     def _with(self, node: ast.With | ast.AsyncWith) -> None:
         for item in node.items:
@@ -228,7 +238,7 @@ class Walk:
             if self._scope.kind == "class":
                 self.methods.setdefault(node.name, []).append(node)
         around = self._scope, self._block
-        self._scope = Scope("function", node, around[0], getattr(node, "name", ""))
+        self._scope = Scope("function", node, around[0])
         self.scopes[node] = self._scope
         self._block = CodeBlock(self._tick(), around[1])
         for arg in all_parameters(arguments):
@@ -239,7 +249,7 @@ class Walk:
 
     def _class(self, node: ast.ClassDef) -> None:
         self._all([*node.decorator_list, *node.bases, *node.keywords])
-        around, self._scope = self._scope, Scope("class", node, self._scope, node.name)
+        around, self._scope = self._scope, Scope("class", node, self._scope)
         self.scopes[node] = self._scope
         self._all(node.body)
         self._scope = around
@@ -250,7 +260,7 @@ class Walk:
         self._visit(node.generators[0].iter)
         self._scope = Scope("inline", node, around[0])
         self.scopes[node] = self._scope
-        self._block = CodeBlock(self._tick(), around[1], True, node)
+        self._block = CodeBlock(self._tick(), around[1], node)
         for index, generator in enumerate(node.generators):
             if index:
                 self._visit(generator.iter)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tcprobe.report.run.texts import with_texts
+from tcprobe.report.run.advice import with_texts
 from tcprobe.schema.columns import Table, TableSpec
 from tcprobe.schema.profile import Metadata, Profile
 from tcprobe.schema.tables import (

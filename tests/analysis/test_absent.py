@@ -21,12 +21,10 @@ from tcprobe.readers.open import open_profile
 from tcprobe.report import DocumentKind, renderers
 from tcprobe.report.base import RenderSpec
 from tcprobe.report.compare.document import CompareDocument
-from tcprobe.report.compare.spec import CompareSpec
-from tcprobe.report.document import Document
-from tcprobe.report.key_node.document import KeyNodeDocument
+from tcprobe.report.document import Document, ReportSpec
+from tcprobe.report.key_node import KeyNodeDocument
+from tcprobe.report.run.advice import with_texts
 from tcprobe.report.run.document import RunDocument
-from tcprobe.report.run.spec import ReportSpec
-from tcprobe.report.run.texts import with_texts
 from tcprobe.schema.columns import Names, Table
 from tcprobe.schema.profile import Profile
 from tcprobe.schema.tables import DERIVED
@@ -86,7 +84,7 @@ def check(path: Path, chance: Chance) -> None:
     assert not [spec.name for spec in DERIVED if NOBODY in texts(analysed.require(spec.name))]
     shown(RunDocument(analysed, ReportSpec(chance.choice((None, 0)))), "run", chance)
     pair = chance.sample((original, analysed), 2)
-    shown(CompareDocument(compare(pair, ("a", "b")), CompareSpec()), "compare", chance)
+    shown(CompareDocument(compare(pair, ("a", "b")), ReportSpec()), "compare", chance)
     nodes = find_key_nodes(changed)
     assert (nodes.best is None) == (nodes.why_none is not None)
     if nodes.best is not None:

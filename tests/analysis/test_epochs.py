@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tcprobe.analysis.epochs import LONG, epoch_ends, steps_with_ends
+from tcprobe.analysis.phases import LONG, epoch_ends, steps_with_ends
 from tests.analysis import builders as b
 
 MS = 1_000_000

@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tcprobe.analysis.key_node.search import find_key_nodes
 from tcprobe.analysis.key_node.series import gap_cv
 from tcprobe.readers.open import open_profile
 from tcprobe.schema.columns import Table
-from tcprobe.schema.key_nodes.found import Candidate, KeyNodes
+from tcprobe.schema.key_nodes import Candidate, KeyNodes
 from tcprobe.schema.profile import Metadata, Profile
 from tcprobe.schema.tables import HOST_OPS, OPS, RANGES, STEPS
 from tests.analysis.builders import details, launches, marks
@@ -161,7 +162,7 @@ def test_what_xla_made_is_no_op_of_the_framework() -> None:
         launches(*(("k", 0, None, 10 * n, 1) for n in range(9))),
         details(("b", "B")).with_columns(hlo_op=["fusion.1"]),
     )
-    assert named(find_key_nodes(profile.with_metadata(format="xplane"))) == ["a"]
+    assert named(find_key_nodes(replace(profile, traits=frozenset({"shows_xla"})))) == ["a"]
     assert named(find_key_nodes(counted(*ops))) == ["a", "fc/MatMul"]
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from tcprobe.audit.severity import grade, grade_all, severity_of
 from tcprobe.schema.finding import Finding, Range

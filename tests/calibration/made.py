@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from tcprobe.calibration.plan import Case, cases_for
 from tcprobe.cost.constants import Constants, Multiplier, Rate, RateFamily, launch_apart

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from tcprobe.calibration import measure as package
+from tcprobe.calibration.files import read_raw
 from tcprobe.calibration.plan import dry_cases
-from tcprobe.calibration.raw import read_raw
 from tcprobe.calibration.start import FRAMEWORKS, Device, ask_device, measure_cases
 from tcprobe.cost.measured import csv_of
 from tcprobe.errors import MeasurementFailed, ToolError

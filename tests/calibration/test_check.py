@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from tcprobe.calibration.check import ALL, Score, kind_of_row, scores, split_rows
-from tcprobe.calibration.raw import read_raw
-from tcprobe.calibration.store import calibrations, file_of, text_of
+from tcprobe.calibration.files import calibrations, file_of, read_raw, text_of
 from tcprobe.cost.measured import Measurement, conv_record, gemm_record
 from tcprobe.cost.predict import Target, load_constants, op_cost
 from tcprobe.errors import InputError

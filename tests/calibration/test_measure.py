@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from tcprobe.calibration import measure as package
-from tcprobe.calibration.measure import BACKENDS, base, timing, work
+from tcprobe.calibration.measure import base, work
 from tcprobe.calibration.start import FRAMEWORKS
 from tcprobe.cost.measured import MEASUREMENT_COLUMNS
 
@@ -74,7 +74,6 @@ class Session:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     found = Clock()
-    monkeypatch.setattr(timing, "time", found)
     monkeypatch.setattr(work, "time", found)
     monkeypatch.setattr(work, "gc", SimpleNamespace(collect=lambda: None))  # here it would walk all that pytest holds
     return found
@@ -84,22 +83,21 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 @pytest.mark.parametrize("sets", [1, 5, 64])
 def test_the_time_of_one_execution(clock: Clock, ns: int, sets: int) -> None:
     session = Session(clock, lambda: ns)
-    assert timing.time_case(session, CASE, sets) == ns
+    assert work.time_case(session, CASE, sets) == ns
     # short products take turns on several operands even if the cache could not hold one
-    assert len(session.made) == (max(sets, timing.SHORT_SETS) if ns < timing.SHORT_NS else sets)
-    assert session.executed * ns >= timing.SAMPLE_COUNT * timing.SAMPLE_NS
+    assert len(session.made) == (max(sets, work.SHORT_SETS) if ns < work.SHORT_NS else sets)
+    assert session.executed * ns >= work.SAMPLE_COUNT * work.SAMPLE_NS
 
 
 def test_the_median_leaves_outliers_out(clock: Clock) -> None:
     samples = iter([1_000_000] * 11 + [9_000_000])
     session = Session(clock, lambda: next(samples, 1_000_000))
-    assert timing.time_case(session, CASE, 1) == pytest.approx(1_000_000, rel=0.01)
-    assert (timing.median([3, 1, 2]), timing.median([4, 1, 2, 3])) == (2.0, 2.5)
+    assert work.time_case(session, CASE, 1) == pytest.approx(1_000_000, rel=0.01)
 
 
 def test_a_result_that_is_not_finite(clock: Clock) -> None:
-    with pytest.raises(timing.NotFinite):
-        timing.time_case(Session(clock, lambda: 1000, finite=False), CASE, 1)
+    with pytest.raises(work.NotFinite):
+        work.time_case(Session(clock, lambda: 1000, finite=False), CASE, 1)
 
 
 def done(
@@ -176,10 +174,6 @@ def test_a_framework_that_is_not_there(tmp_path: Path) -> None:
         bare = [sys.executable, "-S", "-E", str(FOLDER), str(orders)]  # without site-packages
         subprocess.run(bare, check=True, timeout=60, capture_output=True)
         assert json.loads(out.read_text(encoding="utf-8")) == {"unusable": f"{title} is not installed"}
-
-
-def test_every_framework_has_its_file() -> None:
-    assert [backend.NAME for backend in BACKENDS] == list(FRAMEWORKS)
 
 
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.py")), ids=lambda path: path.name)

@@ -11,18 +11,23 @@ import pytest
 from tcprobe.calibration.check import split_rows
 from tcprobe.calibration.plan import (
     CACHES,
+    LARGE,
     LONGEST_S,
     MEMORY_DIVISOR,
     MOST_SETS,
     Case,
+    Conv,
+    MatMul,
+    both_transposed,
     cases_for,
     dry_cases,
     dtypes_to_measure,
+    unaligned,
+    unaligned_convs,
 )
-from tcprobe.calibration.shapes import LARGE, Conv, MatMul, both_transposed, unaligned, unaligned_convs
-from tcprobe.cost.dtype import compute_units_of
 from tcprobe.cost.fit import FEWEST
 from tcprobe.cost.measured import MEASUREMENT_COLUMNS, conv_record, csv_of, gemm_record, measurements_of
+from tcprobe.cost.tiles import compute_units_of
 from tcprobe.cost.works import conv_classes, task_of
 from tcprobe.hardware import Gpu, find_gpu
 from tcprobe.schema.op import OpRecord

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tcprobe.calibration.files import gpu_of, read_raw
 from tcprobe.calibration.plan import Case, cases_for, dry_cases
-from tcprobe.calibration.raw import gpu_of, read_raw
 from tcprobe.cost.measured import MEASUREMENT_COLUMNS, Measurement, csv_of, gemm_record
 from tcprobe.errors import EmptyInput, MissingInput, UnreadableInput, UsageError, WrongFormat
 from tcprobe.hardware import find_gpu

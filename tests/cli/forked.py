@@ -161,11 +161,9 @@ def main() -> None:
     import tcprobe.analysis
     import tcprobe.cli.app
     import tcprobe.cli.compare
-    import tcprobe.cli.ending.failure
+    import tcprobe.cli.ending
     import tcprobe.cli.streams
     import tcprobe.flows.audit.flow
-    import tcprobe.flows.conditions.parse
-    import tcprobe.flows.judged_report
     import tcprobe.flows.report
     import tcprobe.report.markdown
     import tcprobe.report.run.document  # noqa: F401 - imported once for all

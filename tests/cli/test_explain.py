@@ -7,7 +7,8 @@ import subprocess
 import pytest
 
 from tcprobe.hardware import load_gpus
-from tcprobe.rules.registry import DOCS, RETIRED
+from tcprobe.rules.docs import DOCS
+from tcprobe.rules.registry import RETIRED
 from tests import warm
 
 

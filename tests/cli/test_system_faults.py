@@ -19,9 +19,9 @@ from typing import Final, NamedTuple
 
 import pytest
 
-from tcprobe.cli.ending.crash import report_bug
+from tcprobe.cli.ending import report_bug
 from tcprobe.errors import OutputError, TcprobeError, cannot_write, not_ours
-from tcprobe.flows.write.files import write_files
+from tcprobe.flows.write import write_files
 from tests.cli.forked import FAULTS
 from tests.fixtures import xplane
 from tests.support import ROOT

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from bench.fit import text_of
 from tcprobe.cost.constants import Constants, Multiplier, calibration_folder
@@ -169,7 +169,7 @@ def test_the_further_the_relative_the_wider_the_range() -> None:
     assert own == pytest.approx(high / low * OTHER_VERSION**2)
     assert width("a100-sxm-40") == pytest.approx(own * SAME_CHIP**2)
     assert width("a30") == pytest.approx(own * RELATIVE**2)
-    assert widened((0.5, 1.0, 2.0), 2.0, 3.0) == (0.25, 1.0, 6.0)
+    assert widened((0.5, 1.0, 2.0), 2.0) == (0.25, 1.0, 4.0)
     few, many = (fitted(find_gpu("a100-sxm-80"), family).rate.spread for family in ("tf32", "tc16"))
     assert few[0] <= many[0] < many[2] <= few[2]  # 94 TF32 products tell no narrower range than 1,337 of 16 bits
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
+from bench.fit import START
 from tcprobe.cost.constants import Constants, Multiplier
-from tcprobe.cost.fit import START, Sample, estimates, fit, fit_rate
+from tcprobe.cost.fit import Sample, estimates, fit, fit_rate
 from tcprobe.cost.measured import MEASUREMENT_COLUMNS, Measurement, conv_record, csv_of, gemm_record, measurements_of
 from tcprobe.cost.predict import Target, op_cost
 from tcprobe.cost.shipped import shipped

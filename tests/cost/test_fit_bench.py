@@ -16,7 +16,7 @@ from tcprobe.cost.measured import conv_record, gemm_record
 from tcprobe.cost.plan import plan_of
 from tcprobe.cost.predict import Target, op_cost
 from tcprobe.cost.shipped import shipped
-from tcprobe.cost.winograd import logs_of
+from tcprobe.cost.spread import logs_of
 from tcprobe.gemm.conv import convolution_of
 from tcprobe.hardware import find_gpu
 from tests.support import ROOT
@@ -98,5 +98,5 @@ def test_a_fit_of_convolutions_finds_the_powers_behind_the_times(tmp_path: Path)
         text += f"{images},{side},{channels},{filters},3,1,1,{time_ns * 1e-6}\n"
     (tmp_path / "Tesla T4.csv").write_text(text, encoding="utf-8")
     done = fitted("winograd", tmp_path)
-    assert done.stdout.strip() == '"t4": _Fit(0.800, -0.600, -0.300, -0.200, -0.400, (1.00, 1.00)),', done.stderr
+    assert done.stdout.strip() == '"t4": _Fit(0.800, (-0.600, -0.300, -0.200, -0.400), (1.00, 1.00)),', done.stderr
     assert "error 0.0 %, in range" in done.stderr

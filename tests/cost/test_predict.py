@@ -5,12 +5,12 @@ from __future__ import annotations
 import subprocess
 import sys
 import timeit
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tcprobe.cost.constants import Multiplier
 from tcprobe.cost.measured import conv_record, gemm_record

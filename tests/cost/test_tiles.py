@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from tcprobe.cost.constants import Rate
 from tcprobe.cost.fit import Sample, estimates

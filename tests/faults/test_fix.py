@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tcprobe.audit.fix.source.write import write
+from tcprobe.audit.fix.write import write
 from tcprobe.errors import OutputError
 from tests.audit.fix.test_write import change
 from tests.cli.struck import WAYS, struck
@@ -58,7 +58,7 @@ def test_a_signal_waits_until_all_are_written(project: Path, number: signal.Sign
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_before_changes_nothing(project: Path, number: signal.Signals) -> None:
-    environment = struck(project.parent / "hook", number, "import", 1, "tcprobe.audit.fix.source.write")
+    environment = struck(project.parent / "hook", number, "import", 1, "tcprobe.audit.fix.write")
     done = subprocess.run(FIX, cwd=project, env=environment, capture_output=True, text=True)
     assert done.returncode == (130 if number == signal.SIGINT else -number)
     assert held(project) == dict.fromkeys(NAMES, BAD)

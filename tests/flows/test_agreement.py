@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tcprobe.flows.report import make_report
-from tcprobe.report.run import findings, headline, sections, views
+from tcprobe.report.run import findings, headline, tables, views
 from tcprobe.schema.columns import Row
 from tcprobe.schema.profile import Profile
 from tests.fixtures.gpu_run import variants
@@ -121,13 +121,13 @@ def _sizes(shown: Shown) -> Iterator[tuple[str, float | None, float | None]]:
     section = findings.bad_size_table(shown.profile, None)
     yield "rows of bad sizes shown", listed, float(len(section.cells)) if section else 0.0
     for view in views.BY.values():
-        table = sections.section(shown.profile, view, None)
+        table = tables.view_section(shown.profile, view, None)
         yield (
             f"rows of {view.table} shown",
             float(len(shown.rows(view.table))),
             float(len(table.cells)) if table else 0.0,
         )
-        short = sections.section(shown.profile, view, 2)
+        short = tables.view_section(shown.profile, view, 2)
         if table is not None and short is not None:
             told = sum(int(n.split()[0][1:].replace(",", "")) for n in short.notes)
             yield f"{view.table} shown and left out", float(len(table.cells)), float(len(short.cells) + told)
@@ -135,9 +135,9 @@ def _sizes(shown: Shown) -> Iterator[tuple[str, float | None, float | None]]:
 
 def says_a_step(profile: Profile) -> list[str]:
     """Return the headings and sentences that speak of a step."""
-    found = [s for view in (*views.BY.values(), views.GEMM_VIEW) if (s := sections.section(profile, view, 5))]
+    found = [s for view in (*views.BY.values(), views.GEMM_VIEW) if (s := tables.view_section(profile, view, 5))]
     if profile.off is not None:
-        found += [findings.causes(profile, profile.off, 5), findings.first(profile, profile.off, 5)]
+        found += [findings.blockers(profile, profile.off, 5), findings.costliest(profile, profile.off, 5)]
     if (sizes := findings.bad_size_table(profile, 5)) is not None:
         found.append(sizes)
     texts = [

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
+from tcprobe.calibration.files import calibrations, file_of
 from tcprobe.calibration.plan import Case
 from tcprobe.calibration.start import Device, MeasureResult
-from tcprobe.calibration.store import calibrations, file_of
 from tcprobe.cost.measured import gemm_record
 from tcprobe.cost.predict import Target, load_constants, op_cost
 from tcprobe.cost.shipped import fitted
@@ -101,7 +101,7 @@ def test_constants_worse_than_the_shipped_ones_are_refused(tmp_path: Path, confi
     """Times that the shipped constants predict exactly, but for those that are fitted: these are ten times longer."""
     path = raw_csv(tmp_path / "raw.csv", levels=1, constants=shipped())
     from tcprobe.calibration.check import split_rows
-    from tcprobe.calibration.raw import read_raw
+    from tcprobe.calibration.files import read_raw
 
     fitted_rows = {repr(row.record) for row in split_rows(read_raw(path))[0]}
     lines = path.read_text(encoding="utf-8").splitlines()

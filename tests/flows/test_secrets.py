@@ -23,8 +23,8 @@ from tcprobe.masking import without_secrets
 from tcprobe.probe.config import SecretsGoneError, load_config
 from tcprobe.report import renderers
 from tcprobe.report.base import RenderSpec
+from tcprobe.report.document import ReportSpec
 from tcprobe.report.run.document import RunDocument
-from tcprobe.report.run.spec import ReportSpec
 from tests import warm
 from tests.support import ROOT, needs_tensorflow
 

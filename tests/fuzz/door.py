@@ -15,7 +15,7 @@ from typer.main import get_command
 
 from tcprobe.__main__ import main
 from tcprobe.cli import app
-from tcprobe.cli.ending import crash
+from tcprobe.cli import ending as crash
 from tcprobe.flows import report
 from tcprobe.flows.audit import flow
 from tests.support import ROOT

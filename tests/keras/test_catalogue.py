@@ -16,7 +16,7 @@ from tcprobe.keras.catalogue import LAYER_CLASSES, UNKNOWN_CLASS, by_path, canon
 from tcprobe.keras.classes import CLASSES
 from tcprobe.keras.products.layers import records_of
 from tcprobe.keras.row import KerasClass, ProductRule, ShapeRule
-from tcprobe.keras.shapes.layers import output_shape
+from tcprobe.keras.shapes import output_shape
 from tcprobe.schema.model import Layer
 from tests.keras.record_signatures import document
 from tests.support import ROOT
@@ -129,13 +129,15 @@ def test_a_fix_changes_what_a_row_knows_as_a_size(row: KerasClass) -> None:
 
 
 def test_every_rule_is_there_and_has_a_class() -> None:
+    from tcprobe.keras import shapes
     from tcprobe.keras.products import layers as products
-    from tcprobe.keras.shapes import layers as shapes
 
     assert {row.shape for row in CLASSES} == set(get_args(ShapeRule))
     assert {row.products for row in CLASSES} == set(get_args(ProductRule))
-    assert set(shapes._RULES) | set(shapes._MERGES) == set(get_args(ShapeRule)) - {"unknown"}
-    assert not set(shapes._RULES) & set(shapes._MERGES)
+    assert set(shapes._RULES) | set(shapes._IMAGES) | set(shapes._MERGES) == set(get_args(ShapeRule)) - {"unknown"}
+    assert len({*shapes._RULES, *shapes._IMAGES, *shapes._MERGES}) == sum(
+        map(len, (shapes._RULES, shapes._IMAGES, shapes._MERGES))
+    )
     assert set(products._READERS) == set(get_args(ProductRule)) - {"none"}
 
 
@@ -204,8 +206,8 @@ ELSEWHERE = {
     "tcprobe/probe/tensorflow/graph/types.py": "likewise",
     "tcprobe/probe/tensorflow/graph/records.py": "likewise",
     "tcprobe/source/frameworks.py": "what other frameworks call their classes",
-    "tcprobe/audit/source/outside/given.py": "what a class may extend to be a model",
-    "tcprobe/rules/precision/tree.py": "how people end the names of their own models",
+    "tcprobe/audit/source/given.py": "what a class may extend to be a model",
+    "tcprobe/rules/precision/file.py": "how people end the names of their own models",
 }
 _WORD = re.compile(r"[A-Za-z_]\w*")
 
@@ -239,7 +241,7 @@ def test_no_other_list_names_classes_of_keras() -> None:
         if not path.is_relative_to(here) and name not in ELSEWHERE:
             tree = ast.parse(path.read_text(encoding="utf-8"))
             found.update({f"{name}:{line}": names for line, names in lists(tree) if len(names) > 1})
-    assert found == {}
+    assert found == {} and all((ROOT / name).exists() for name in ELSEWHERE)
 
 
 def test_lists_of_classes_are_found() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tcprobe.keras.shapes.layers import output_shape
+from tcprobe.keras.shapes import output_shape
 from tests.keras.test_traced import derived, keras, own, sizes, traced
 
 pytestmark = pytest.mark.tensorflow

@@ -6,7 +6,7 @@ import inspect
 
 import pytest
 
-from tcprobe.keras.names import canonical_name, known, layer_class, positional, public
+from tcprobe.keras.catalogue import canonical_name, known, layer_class, positional, public
 
 
 @pytest.mark.parametrize(

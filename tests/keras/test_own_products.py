@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tcprobe.gemm.ops import gemms_of
 from tcprobe.keras.products.own import Operand, OwnOp, own_records
-from tcprobe.keras.products.passes import Passes, batched_dense, fully_connected
+from tcprobe.keras.products.passes import Passes, multiplied
 from tcprobe.schema.op import OpRecord, Shape
 
 PLAIN: dict[str, Any] = {"transpose_a": False, "transpose_b": False}
@@ -28,12 +28,12 @@ def flops(record: OpRecord) -> int:
 
 
 def test_a_matmul_with_a_matrix_is_a_dense_layer() -> None:
-    dense = fully_connected(Passes("float32"), 32, 250, 63)
+    dense = multiplied(Passes("float32"), (32, 250), (250, 63))
     assert records("matmul", (32, 250), (250, 63), **PLAIN) == [record for record, _ in dense]
 
 
 def test_a_matmul_of_a_sequence_with_a_matrix_is_a_dense_layer_without_flattening() -> None:
-    dense = batched_dense(Passes("float32"), (32, 50), 250, 63)
+    dense = multiplied(Passes("float32"), (32, 50, 250), (250, 63))
     assert records("matmul", (32, 50, 250), (250, 63), **PLAIN) == [record for record, _ in dense]
 
 

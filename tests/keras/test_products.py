@@ -14,7 +14,7 @@ from tcprobe.gemm.record import flops_of
 from tcprobe.keras.products.layers import records_of
 from tcprobe.keras.products.rnn import uses_cudnn
 from tcprobe.keras.settings import UNRESOLVED
-from tcprobe.keras.shapes.layers import output_shape
+from tcprobe.keras.shapes import output_shape
 from tcprobe.schema.model import Layer
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from tcprobe.keras.shapes.layers import output_shape
+from tcprobe.keras.shapes import output_shape
 
 pytestmark = pytest.mark.tensorflow
 pytest.importorskip("tensorflow")

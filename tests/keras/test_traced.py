@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tcprobe.gemm.ops import gemms_of
 from tcprobe.keras.products.layers import records_of

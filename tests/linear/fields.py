@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from tcprobe.analysis.capability import tc_capable
+from tcprobe.analysis.capability import short_name, tc_capable
 from tcprobe.analysis.kernels.cxx import parse
 from tcprobe.analysis.kernels.mangled import readable
 from tcprobe.analysis.kernels.verdict import by_name
 from tcprobe.analysis.ops.attribution import GraphIndex, OpName, attribute_ops
-from tcprobe.analysis.ops.blockers import short_name
 from tcprobe.analysis.ops.paths import plain_path
 from tcprobe.analysis.waits import tuning
 from tcprobe.gemm.einsum import einsum_gemms

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import dataclasses
 import importlib
 import pkgutil
 import re
@@ -11,6 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, NamedTuple
+
+from msgspec import Struct
 
 import tcprobe
 
@@ -48,9 +49,9 @@ def _within(value: Any, depth: int) -> Iterator[re.Pattern[str]]:
         for name, one in value.items():
             if not str(name).startswith("__"):
                 yield from _within(one, depth + 1)
-    elif depth <= 4 and dataclasses.is_dataclass(value) and not isinstance(value, type):
-        for field in dataclasses.fields(value):
-            yield from _within(getattr(value, field.name), depth + 1)
+    elif depth <= 4 and isinstance(value, Struct):
+        for name in value.__struct_fields__:
+            yield from _within(getattr(value, name), depth + 1)
 
 
 def _inline(module: ModuleType) -> tuple[list[re.Pattern[str]], list[str]]:

@@ -20,6 +20,8 @@ ONLY_WHEN_RUN = {
         "tcprobe.capture.program: "
         "f'^\\\\s*(?:-\\\\w,\\\\s*)?{flag}(?![\\\\w-]).*(?:\\\\n(?!\\\\s*-{{1,2}}[A-Za-z]).*)*'"
     ): "a profiler's help",
+    "tcprobe.calibration.files: fitting": "a table of its own: digits, and words",
+    "tcprobe.capture.program: profiler.option": "a profiler's help",
     "tcprobe.flows.patterns: _CATEGORIES[argument]": "classes, on one character",
     "tcprobe.analysis.ranges.steps: pattern": "what a user asks for, which flows.patterns has looked at",
     "tcprobe.flows.patterns: text": "what a user asks for, which is looked at before it is used",
@@ -27,7 +29,7 @@ ONLY_WHEN_RUN = {
     "tcprobe.probe.core.metrics: text": "what a user asks for: it runs on lines of 4,096 characters at most",
     "tcprobe.report.run.headline: f'^{name}\\\\b'": "names of frameworks",
     "tcprobe.audit.fix.literals: f'\\\\b{re.escape(name)}\\\\b'": "a name, escaped",
-    "tcprobe.source.reexports: f'^(?:async def|def|class) {re.escape(name)}\\\\b'": "a name, escaped",
+    "tcprobe.source.imports: f'^(?:async def|def|class) {re.escape(name)}\\\\b'": "a name, escaped",
 }
 """Calls whose pattern is not known before they run: where it comes from."""
 

@@ -7,12 +7,12 @@ import pstats
 from pathlib import Path
 from random import Random
 
+import numpy as np
 import pytest
 
-from tcprobe.analysis.epochs import _commonest
 from tcprobe.analysis.kernels.rule import LONGEST_FUNCTION, LONGEST_NAME, is_cut
-from tcprobe.analysis.ops.paths import KnownScopes
-from tcprobe.analysis.ops.stacks import MOST_SCOPES
+from tcprobe.analysis.ops.paths import MOST_SCOPES, KnownScopes
+from tcprobe.analysis.phases import _commonest
 from tcprobe.analysis.validity import long_name_notes
 from tcprobe.errors import WrongFormat
 from tcprobe.readers.dlprof.layout import KERNEL
@@ -20,7 +20,7 @@ from tcprobe.readers.dlprof.text import MOST_COLUMNS, _layout
 from tcprobe.readers.hlo.gemms import MOST_PRODUCTS, gemms_of
 from tcprobe.readers.hlo.module import Instruction, Module
 from tcprobe.readers.protobuf import DamagedError
-from tcprobe.readers.run_folder.phases import MOST_PHASES, read_phases
+from tcprobe.readers.run_folder.graph import MOST_PHASES, read_phases
 from tcprobe.schema.tables import KERNELS, OPS
 from tests.analysis import builders as b
 from tests.audit.fix.fixes.whole import whole
@@ -70,7 +70,7 @@ def test_models_are_what_stands_around_holders() -> None:
 
 
 def test_commonest_of_several_is_the_largest() -> None:
-    assert _commonest([3, 7, 7, 3, 1]) == 7
+    assert _commonest(np.array([3, 7, 7, 3, 1])) == 7
 
 
 def test_says_which_names_were_cut() -> None:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import io
-from dataclasses import replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tcprobe.analysis.flow import analyse, with_advice
 from tcprobe.report import RENDERERS
 from tcprobe.report.base import RenderSpec
-from tcprobe.report.blocks import Section
-from tcprobe.report.document import Document
+from tcprobe.report.blocks import Block, Section
+from tcprobe.report.document import DataTable, Document, ReportSpec
 from tcprobe.report.run.document import RunDocument
-from tcprobe.report.run.spec import ReportSpec
 from tcprobe.schema.columns import Table, Value
 from tcprobe.schema.profile import Metadata, Note, Profile, Window
 from tcprobe.schema.tables import TABLES
@@ -22,6 +23,29 @@ from tests.analysis import builders as b
 MS = 1_000_000
 WGRAD = "void cudnn::cnn::wgrad2d_grouped_direct_kernel<__half, __half, float, int, (bool)1, (bool)0, (int)1>(...)"
 SGEMM = "ampere_fp16_s16816gemm_fp16_128x128_ldg8_f2f_stages_32x5_nn"
+
+
+class Plain(Struct, frozen=True):
+    """A document of given blocks, and of raw values for programs."""
+
+    blocks: tuple[Block, ...]
+    values: tuple[DataTable, ...] = ()
+    tree: dict[str, Any] = {}
+
+    def screen(self) -> tuple[Block, ...]:
+        return self.blocks
+
+    def page(self) -> tuple[Block, ...]:
+        return self.blocks
+
+    def data(self) -> dict[str, Any]:
+        return self.tree
+
+    def tables(self) -> tuple[DataTable, ...]:
+        return self.values
+
+    def table(self) -> DataTable:
+        return self.values[0]
 
 
 def table(name: str, *rows: dict[str, Value]) -> Table:

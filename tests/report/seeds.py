@@ -53,8 +53,7 @@ def _audits() -> dict[str, str]:
 
 
 def _files() -> dict[str, str]:
-    from tcprobe.flows.write.destination import destination
-    from tcprobe.flows.write.document import write_document
+    from tcprobe.flows.write import destination, write_document
     from tcprobe.report.base import RenderSpec
     from tests.report.builders import gpu_profile, run
 

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 
-import pytest
-
-from tcprobe.errors import UsageError
 from tcprobe.report.blocks import (
     Cell,
     ColumnHead,
@@ -23,11 +18,11 @@ from tcprobe.report.blocks import (
     Section,
     TextLine,
     TextPart,
+    sections,
     wrapped_line,
 )
-from tcprobe.report.document import Plain, sections
 from tcprobe.report.formatting import duration, percent
-from tests.report.builders import rendered
+from tests.report.builders import Plain, rendered
 
 BEFORE, AFTER, SHARE = 12345678.123456789, 2**53 + 1, 100 / 3
 
@@ -118,45 +113,10 @@ def test_markdown() -> None:
     )
 
 
-def test_json_holds_raw_values_in_full() -> None:
-    found = json.loads(rendered("json", Plain(TOY.blocks[:6])))
-    assert found["facts"] == {"run A": "runs/a", "B": "runs/b"}
-    assert found["tables"]["kernels"] == [
-        {"kernel": "void gemm<__half>, x", "before_ns": BEFORE, "after_ns": AFTER, "of_it_pct": SHARE},
-        {"kernel": "gone", "before_ns": 0.1, "after_ns": None, "of_it_pct": None},
-    ]
-    assert found["notes"][0] == {"level": "warning", "message": "one step only", "remedy": "profile more"}
-
-
-def test_csv_holds_raw_values_in_full() -> None:
-    first, second = csv.DictReader(io.StringIO(rendered("csv", Plain((STEPS,)))))
-    assert (float(first["before_ns"]), int(first["after_ns"]), float(first["of_it_pct"])) == (BEFORE, AFTER, SHARE)
-    assert (first["kernel"], second["after_ns"]) == ("void gemm<__half>, x", "")
-
-
 def test_what_json_cannot_hold_is_null() -> None:
-    odd = Plain((Section("t", (ColumnHead("n"),), ((Cell("-", float("nan")),),)),))
-    assert json.loads(rendered("json", odd))["tables"] == {"t": [{"n": None}]}
+    odd = Plain((), tree={"t": [{"n": float("nan"), "m": SHARE}]})
+    assert json.loads(rendered("json", odd)) == {"t": [{"n": None, "m": SHARE}]}
 
 
 def test_folded_tables_are_tables_too() -> None:
     assert list(sections(TOY.blocks)) == [STEPS, SMALL]
-    with pytest.raises(UsageError, match="one CSV holds one table, and there are 2"):
-        rendered("csv", TOY)
-
-
-def test_an_empty_table_keeps_its_columns() -> None:
-    assert (
-        rendered(
-            "csv",
-            Plain(
-                (
-                    Section(
-                        "t",
-                        (ColumnHead("a b"), ColumnHead("c")),
-                    ),
-                )
-            ),
-        )
-        == "a_b,c\n"
-    )

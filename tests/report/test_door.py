@@ -6,13 +6,14 @@ import io
 import json
 import re
 import unicodedata
-from dataclasses import fields, is_dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 from markdown_it import MarkdownIt
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tcprobe.analysis import analyse
 from tcprobe.errors import TcprobeError
@@ -33,16 +34,15 @@ from tcprobe.report.blocks import (
     TextLine,
     TextPart,
 )
-from tcprobe.report.document import Document, Plain
+from tcprobe.report.document import Document, ReportSpec
+from tcprobe.report.run.advice import with_texts
 from tcprobe.report.run.document import RunDocument
-from tcprobe.report.run.spec import ReportSpec
-from tcprobe.report.run.texts import with_texts
 from tcprobe.report.text import CODES, RESET
 from tcprobe.schema.columns import Names, Table
 from tcprobe.schema.profile import Profile
 from tcprobe.schema.statement import Statement
 from tests.report.audit.builders import REPORTS, SPEC, document
-from tests.report.builders import PROFILES, rendered, run
+from tests.report.builders import PROFILES, Plain, rendered, run
 from tests.support import ROOT
 
 FIXTURES = ROOT / "tests" / "fixtures"
@@ -85,9 +85,9 @@ def nasty(value: Any) -> Any:
             return {key: nasty(x) for key, x in value.items()}
         case Statement():
             return Statement(value.kind, tuple((n, x if isinstance(x, str) else nasty(x)) for n, x in value.fields))
-        case _ if is_dataclass(value) and not isinstance(value, type):
+        case Struct():
             return replace(
-                value, **{f.name: nasty(getattr(value, f.name)) for f in fields(value) if f.name not in KEPT}
+                value, **{name: nasty(getattr(value, name)) for name in value.__struct_fields__ if name not in KEPT}
             )
         case _:
             return value

@@ -19,8 +19,8 @@ from tcprobe.readers.xspace.text import parse_shapes, program_id
 from tcprobe.report import renderers
 from tcprobe.report.base import RenderSpec
 from tcprobe.report.csv import write_table
+from tcprobe.report.document import ReportSpec
 from tcprobe.report.run.document import RunDocument
-from tcprobe.report.run.spec import ReportSpec
 from tcprobe.schema.place import Place
 from tests.fixtures import dlprof
 from tests.readers.run_folder.test_folder import OP, graph, make_run

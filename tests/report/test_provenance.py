@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tcprobe.report.provenance import constants_of
+from tcprobe.report.sentences import constants_of
 from tcprobe.schema.provenance import Provenance, Stack
 
 VLLM, TORCH = Stack("serving", "vLLM"), Stack("framework", "PyTorch")

@@ -7,8 +7,8 @@ from typing import get_args
 
 import pytest
 
+from tcprobe.cli.audit_shapes import Format as AuditFormat
 from tcprobe.cli.options import Format as RunFormat
-from tcprobe.cli.options.audit_shapes import AuditFormat as AuditFormat
 from tcprobe.report import FORMATS, RENDERERS, DocumentKind, renderers
 from tcprobe.report.base import Renderer
 
@@ -29,4 +29,4 @@ def test_every_kind_lists_formats_that_there_are(kind: DocumentKind) -> None:
 
 
 def test_the_verbs_offer_the_formats_of_their_documents() -> None:
-    assert (tuple(RunFormat), get_args(AuditFormat)) == (FORMATS["run"], FORMATS["audit"])
+    assert (get_args(RunFormat), get_args(AuditFormat)) == (FORMATS["run"], FORMATS["audit"])

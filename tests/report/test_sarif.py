@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tcprobe.report import sarif
-from tcprobe.rules.base import RuleDoc
-from tcprobe.rules.registry import RULES as AUDIT_RULES
+from tcprobe.rules.docs import DOCS
+from tcprobe.rules.docs.base import RuleDoc
 from tcprobe.schema.finding import Audited, AuditReport, Finding
 from tcprobe.schema.place import CellLine, Place
-from tests.report.audit.builders import COSTLY, FILE, MILD, REPORTS, ROOT, RULE, SPEC, audited, document, report
+from tests.report.audit.builders import COSTLY, FILE, MILD, REPORTS, ROOT, SPEC, audited, document, report
 from tests.report.builders import rendered as rendered_document
 
 jsonschema = pytest.importorskip("jsonschema")
@@ -22,7 +22,7 @@ SCHEMA = json.loads((Path(__file__).parent / "schemas" / "sarif-2.1.0.json").rea
 
 
 def rendered(of: AuditReport) -> dict[str, Any]:
-    loaded: dict[str, Any] = json.loads(rendered_document("sarif", document(of, replace(SPEC, rules=(RULE,)))))
+    loaded: dict[str, Any] = json.loads(rendered_document("sarif", document(of, SPEC)))
     return loaded
 
 
@@ -97,11 +97,11 @@ def test_a_place_in_a_notebook_is_a_line_of_its_json_and_named() -> None:
     assert result["message"]["text"].startswith("cell 3:2: Conv2D")
 
 
-RULES = tuple(rule.DOC for rule in AUDIT_RULES)
+RULES = tuple(doc for doc in DOCS if not doc.of_runs)
 
 
 def test_a_finding_takes_a_few_kilobytes() -> None:
-    text = rendered_document("sarif", document(report(), replace(SPEC, rules=RULES)))
+    text = rendered_document("sarif", document(report(), SPEC))
     log = json.loads(text)
     run = log["runs"][0]
     assert [rule["id"] for rule in run["tool"]["driver"]["rules"]] == sorted({r["ruleId"] for r in run["results"]})
@@ -111,9 +111,7 @@ def test_a_finding_takes_a_few_kilobytes() -> None:
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code)
 def test_github_shows_the_description_of_a_rule_whole(rule: RuleDoc) -> None:
     found = replace(COSTLY, code=rule.code)
-    log = json.loads(
-        rendered_document("sarif", document(AuditReport((audited((found,)),), root=ROOT), replace(SPEC, rules=RULES)))
-    )
+    log = json.loads(rendered_document("sarif", document(AuditReport((audited((found,)),), root=ROOT), SPEC)))
     (made,) = [r for r in log["runs"][0]["tool"]["driver"]["rules"] if r["id"] == rule.code]
     described = made["fullDescription"]["text"]
     assert len(described) <= 1024

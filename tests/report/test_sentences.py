@@ -1,38 +1,38 @@
-"""Templates are filled with fields: plain, or as a conversion says."""
+"""A sentence is made of the fields of a statement: parts are rendered, statements within it are text by then."""
 
 from __future__ import annotations
 
-import pytest
+from tcprobe.report.sentences import NAME_WIDTH, render, sentence_of
+from tcprobe.rules.base import Says
+from tcprobe.schema.statement import About, Both, Duration, Name, Share, say
 
-from tcprobe.report.sentences import NAME_WIDTH, Sentences
-from tcprobe.schema.statement import About, say
 
-
-@pytest.mark.parametrize(
-    ("template", "fields", "said"),
-    [
-        ("{ns!d} of {pct!p}", {"ns": 62_100_000_000.0, "pct": 12.34}, "62.1 s of 12.3 %"),
-        ("{gpu!a} in {passes!l}", {"gpu": "A100", "passes": ("forward", "dgrad")}, "an A100 in forward and dgrad"),
-        ("{n:,} of {op}", {"n": 1234, "op": "conv"}, "1,234 of conv"),
-        ("{of}", {"of": About("Conv2D", "c", "filters", 31)}, "Conv2D 'c' filters=31"),
-        ("{inner}", {"inner": say("other", n=3)}, "3 others"),
-        ("{several!c}", {"several": (say("other", n=1), say("other", n=2))}, "1 others, 2 others"),
-    ],
-)
-def test_a_field_is_said_as_its_conversion_wants(template: str, fields: dict[str, object], said: str) -> None:
-    assert Sentences({"kind": template, "other": "{n} others"}).halves("kind", fields) == (said, "")
+def test_parts_are_rendered_as_what_they_are() -> None:
+    assert (
+        render((Duration(62_100_000_000.0), " of ", Share(12.34), " in ", Name("conv"))) == "62.1 s of 12.3 % in conv"
+    )
+    assert render("as it is") == "as it is"
 
 
 def test_a_long_name_keeps_its_ends() -> None:
-    name = "void cudnn::" + "x" * 200 + "_kernel"
-    said, _ = Sentences({"kind": "{name!n}"}).halves("kind", {"name": name})
+    said = render((Name("void cudnn::" + "x" * 200 + "_kernel"),))
     assert len(said) == NAME_WIDTH
     assert said.startswith("void cudnn::")
     assert said.endswith("_kernel")
 
 
-def test_a_template_may_be_chosen_by_the_fields_and_have_two_sentences() -> None:
-    sentences = Sentences({"kind": lambda fields: ("{n}", "why" if fields["n"] > 1 else "")})
-    assert sentences.halves("kind", {"n": 2}) == ("2", "why")
-    assert sentences.sentence_of(say("kind", n=2)) == "2: why"
-    assert sentences.sentence_of(say("kind", n=1)) == "1"
+def test_a_field_is_handed_over_as_it_is_or_as_text() -> None:
+    says: Says = {
+        "kind": lambda of, inner, several, n: f"{of}: {inner}, {' and '.join(several)}, {n + 1}",
+        "other": lambda n: f"{n} others",
+    }
+    inner, several = say("other", n=3), (say("other", n=1), say("other", n=2))
+    said = say("kind", of=About("Conv2D", "c", "filters", 31), inner=inner, several=several, n=4)
+    assert sentence_of(says, said) == "Conv2D 'c' filters=31: 3 others, 1 others and 2 others, 5"
+
+
+def test_a_kind_may_have_two_sentences() -> None:
+    says: Says = {"kind": lambda n: Both(f"{n}", "why" if n > 1 else ""), "plain": Both("one", "two")}
+    assert sentence_of(says, say("kind", n=2)) == "2: why"
+    assert sentence_of(says, say("kind", n=1)) == "1"
+    assert sentence_of(says, say("plain")) == "one: two"

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from tcprobe.cost.predict import Target
 from tcprobe.hardware import find_gpu
 from tcprobe.keras.products.layers import records_of
-from tcprobe.keras.shapes.layers import output_shape
+from tcprobe.keras.shapes import output_shape
 from tcprobe.report.audit.words import message
-from tcprobe.rules.base import Rule, Subject
+from tcprobe.rules.base import Subject
 from tcprobe.rules.model.step import Step
+from tcprobe.rules.registry import RULES, Rule
 from tcprobe.schema.finding import Finding
 from tcprobe.schema.model import Layer, Model, Product
 from tcprobe.schema.op import OpRecord, Shape
 from tcprobe.schema.place import Place
 
 FILE = "/project/model.py"
+tc101, tc102, tc103, tc104, tc105, tc106, tc107, tc108, tc109 = RULES[:9]
 
 
 @dataclass

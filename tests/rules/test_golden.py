@@ -8,7 +8,7 @@ import pytest
 
 from tcprobe.audit.source.read import read_source
 from tcprobe.rules.base import Subject
-from tcprobe.rules.registry import RULES
+from tcprobe.rules.registry import RULES, Rule
 from tcprobe.schema.model import Model
 from tcprobe.source.source import Source
 from tests import warm
@@ -16,7 +16,7 @@ from tests.rules.builders import golden, step_of
 
 FOLDER = Path(__file__).with_name("golden")
 FILES = sorted(FOLDER.glob("tc1*.py"))
-SIZES = [rule for rule in RULES if rule.DOC.code.startswith("TC1")]
+SIZES = [rule for rule in RULES if rule.code.startswith("TC1")]
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
@@ -25,9 +25,9 @@ def test_a_file_says_what_its_pair_holds(path: Path, request: pytest.FixtureRequ
     assert lines == expected
 
 
-@pytest.mark.parametrize("rule", SIZES, ids=lambda rule: rule.DOC.code)
-def test_every_rule_has_a_pair_in_which_it_speaks_and_one_in_which_it_is_silent(rule: object) -> None:
-    code = rule.DOC.code  # type: ignore[attr-defined]
+@pytest.mark.parametrize("rule", SIZES, ids=lambda rule: rule.code)
+def test_every_rule_has_a_pair_in_which_it_speaks_and_one_in_which_it_is_silent(rule: Rule) -> None:
+    code = rule.code
     said = [code in path.with_suffix(".txt").read_text(encoding="utf-8") for path in FILES]
     assert any(said)
     assert not all(said)

@@ -101,3 +101,14 @@ def test_a_column_has_one_kind() -> None:
         table.names("start_ns")
     with pytest.raises(KeyError):
         Table.from_rows(SPEC, [{"colour": "red"}])
+
+
+def test_nan_is_a_value_only_where_the_contract_says_so() -> None:
+    def column(**more: bool) -> TableSpec:
+        return TableSpec("figures", "one figure", (Column("value", "float", "a figure", nullable=False, **more),))
+
+    table = Table(column(nan=True), {"value": [np.nan, 1.0]})
+    assert table.values("value")[0] != table.values("value")[0]
+    for refused in ([np.nan, 1.0], np.array([np.nan])):
+        with pytest.raises(ValueError, match="holds NA"):
+            Table(column(), {"value": refused})

@@ -1,23 +1,59 @@
-"""Choose what to do first: gather what the rules on runs read, and order what they say by what it saves of a step."""
+"""List what keeps ops off the Tensor Cores, and choose what to do first: what saves most of a step."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Final
 
-from tcprobe.analysis.subject.build import subject_of
-from tcprobe.rules.run.rules import RUN_NAMES, RUN_RULES
+import numpy as np
+from msgspec.structs import replace
+from numpy.typing import NDArray
+
+from tcprobe.analysis.causes.facts import facts_of
+from tcprobe.rules.registry import RUN_RULES, rule_of
+from tcprobe.rules.run.base import Run
 from tcprobe.rules.run.savings import SMALLEST_PCT
 from tcprobe.schema.advice import Advice, AdviceKind
-from tcprobe.schema.columns import Row, Table
-from tcprobe.schema.profile import Profile
+from tcprobe.schema.columns import FloatArray, Row, Table
+from tcprobe.schema.kinds import NOT_BLOCKED
+from tcprobe.schema.profile import OffTensorCores, Profile
+from tcprobe.schema.sizes import bounded_rows
 from tcprobe.schema.tables import ADVICE
 
 FIRST: Final[tuple[AdviceKind, ...]] = ("profile_later", "key_node", "skip_warm_up")
 """They come before all, in this order: nothing else is about a usual step until that is done."""
 LAST: Final[AdviceKind] = "profile_steps"
 """It comes after all: it is a doubt about the figures, and no finding."""
+
+
+def off_tensor_cores(profile: Profile) -> OffTensorCores | None:
+    """Return the ops that could use Tensor Cores and do not, with what each costs; None where there is none."""
+    ops = profile.require("ops")
+    total = _sum(profile.require("kernels").numbers("sum_ns")) or _sum(ops.numbers("sum_ns"))
+    if total > 0:
+        off = ops.numbers("sum_ns") - np.nan_to_num(ops.numbers("tc_ns")) - np.nan_to_num(ops.numbers("unknown_ns"))
+        capable = ops.names("tc_capable").among("yes")
+        return _weighed(ops, off, total, capable & (np.nan_to_num(off) > 0), measured=True)
+    gemms = profile.require("gemms")
+    runs = ~gemms.names("executes").among("no")
+    flops = gemms.numbers("flops") * gemms.numbers("calls_per_step")
+    cost = _weighed(gemms, flops, _sum(flops[runs]), runs, measured=False)
+    return cost and replace(cost, bounded=bool(np.any(runs & bounded_rows(gemms))))
+
+
+def _weighed(
+    table: Table, weight: FloatArray, total: float, mask: NDArray[np.bool_], measured: bool
+) -> OffTensorCores | None:
+    mask = mask & ~table.names("tc_blocker_kind").among(*NOT_BLOCKED)
+    if not mask.any():
+        return None
+    weight, kept = np.nan_to_num(weight[mask]), table.take(mask)
+    order = np.argsort(-weight, kind="stable")
+    return OffTensorCores(kept.take(order), weight[order], total, measured)
+
+
+def _sum(values: FloatArray) -> float:
+    return float(np.nansum(values))
 
 
 def advise(profile: Profile) -> Profile:
@@ -29,9 +65,9 @@ def advise(profile: Profile) -> Profile:
     Args:
         profile: with all tables, and what keeps ops off the Tensor Cores.
     """
-    subject = subject_of(profile)
-    found = [item for rule in RUN_RULES for item in rule.check(subject)]
-    ranked = related(sorted(_by_step(found) if subject.waiting else _by_share(found), key=_turn))
+    run = Run(profile, facts_of(profile))
+    items = [item for rule in RUN_RULES for item in rule.check(run)]
+    ranked = related(sorted(_by_step(items) if run.waiting else _by_share(items), key=_turn))
     table = Table.from_rows(ADVICE, [_row(rank, item) for rank, item in enumerate(ranked, 1)])
     return replace(profile, advice=ranked).with_tables(table)
 
@@ -53,9 +89,9 @@ def _turn(item: Advice) -> int:
     return int(item.kind == LAST)
 
 
-def _by_step(found: list[Advice]) -> Iterator[Advice]:
+def _by_step(items: list[Advice]) -> Iterator[Advice]:
     """Yield the items that may save 1 % of a step, largest saving first; those of unknown saving last."""
-    ranked = sorted(found, key=lambda item: (-(item.saves_ns or 0.0), -item.concern.share_pct, item.code))
+    ranked = sorted(items, key=lambda item: (-(item.saves_ns or 0.0), -item.concern.share_pct, item.code))
     yield from (item for item in ranked if _most_pct(item) >= SMALLEST_PCT or item.kind in FIRST)
 
 
@@ -67,13 +103,13 @@ def _most_pct(item: Advice) -> float:
     return 100.0 * most / item.concern.step_ns
 
 
-def _by_share(found: list[Advice]) -> Iterator[Advice]:
+def _by_share(items: list[Advice]) -> Iterator[Advice]:
     """Yield the items that concern 1 % of the run, largest share first, predicted savings sorted among themselves."""
-    ranked = sorted((i for i in found if i.concern.share_pct >= SMALLEST_PCT), key=lambda i: -i.concern.share_pct)
+    ranked = sorted((i for i in items if i.concern.share_pct >= SMALLEST_PCT), key=lambda i: -i.concern.share_pct)
     saving = iter(sorted((i for i in ranked if i.saving), key=lambda i: -(i.saves_ns or 0.0)))
     yield from (next(saving) if item.saving else item for item in ranked)
 
 
 def _row(rank: int, item: Advice) -> Row:
     """Return an item as a row of `advice`; its text is the report's."""
-    return {"rank": rank, "code": item.code, "name": RUN_NAMES[item.code], "kind": item.kind, **item.figures()}
+    return {"rank": rank, "code": item.code, "name": rule_of(item.code).name, "kind": item.kind, **item.figures()}

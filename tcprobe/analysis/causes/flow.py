@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections import defaultdict
+from collections.abc import Collection, Sequence
 
-from tcprobe.analysis.causes.around import around_ns, around_of_layers
-from tcprobe.analysis.causes.bar import Split, build_causes, split_of
-from tcprobe.analysis.causes.kernels import OpFacts, Parts, few_of, few_of_gradients, kernel_causes, parts_of, short
+from tcprobe.analysis.capability import short_name
+from tcprobe.analysis.causes.bar import Split, around_ns, build_causes, split_of
+from tcprobe.analysis.causes.kernels import (
+    Kernel,
+    Kernels,
+    OpFacts,
+    by_op,
+    few_of,
+    few_of_gradients,
+    kernels_of,
+    layout_ns,
+    set_causes,
+)
 from tcprobe.analysis.causes.speed import Speed, Speeds
 from tcprobe.analysis.ops.layers import NO_LAYER
 from tcprobe.analysis.ops.table import OpIdentity
 from tcprobe.analysis.sizes.run import JudgedStep
 from tcprobe.analysis.summary.figures import SummaryInputs
-from tcprobe.rules.model.known_gpu import KnownGpu
+from tcprobe.rules.model.step import KnownGpu
 from tcprobe.schema.columns import Row, Table, Value
 from tcprobe.schema.profile import Profile
-
-_RATES = ("achieved_tflop_per_s", "peak_pct", "limit")
 
 
 def with_causes(profile: Profile, inputs: SummaryInputs, gpu: KnownGpu, judged: JudgedStep | None = None) -> Profile:
@@ -29,166 +37,113 @@ def with_causes(profile: Profile, inputs: SummaryInputs, gpu: KnownGpu, judged: 
         gpu: the GPU to predict for.
         judged: the products of a step with their costs; None where there are none.
     """
-    kernels, ops = profile.table("kernels"), profile.require("ops")
-    if kernels is None or not len(kernels):
+    table, ops = profile.table("kernels"), profile.require("ops")
+    if table is None or not len(table):
         return profile.with_absent(causes=profile.absent.get("kernels", "the source has no kernel times"))
-    rows = {(str(row["op"]), _text(row["op_type"])): row for row in ops.rows()}
-    parts = parts_of(kernels, rows)
-    speeds = Speeds(inputs, gpu, _layout_ns(kernels, parts), judged)
-    facts = few_of_gradients({key: _facts(key, row, speeds) for key, row in rows.items()})
-    kernels = kernels.with_columns(cause=kernel_causes(kernels, facts, parts))
-    profile = profile.with_tables(kernels)
-    split = split_of(profile, inputs.launched)
-    costliest = _costliest(kernels)
-    around = around_ns(kernels, rows)
-    made = [
-        _op({**row, "around_ns": around.get(key)}, facts[key], costliest.get(key, {}), split, key)
-        for key, row in rows.items()
-    ]
+    rows: dict[OpIdentity, Row] = {_key(row): row for row in ops.rows()}
+    every = kernels_of(table, rows)
+    kernels = by_op(every)
+    speeds = Speeds(inputs, gpu, layout_ns(kernels), judged)
+    facts = few_of_gradients({op: _facts(op, row, speeds) for op, row in rows.items()})
+    set_causes(kernels, facts)
+    split, around = split_of(profile, every, inputs.launched), around_ns(kernels, rows)
+    made = {op: {**_op(facts[op], kernels.get(op, ()), split), "around_ns": around.get(op)} for op in rows}
+    tables = [table.with_columns(cause=[one.cause for one in every]), build_causes(profile, every, split, rows)]
     if made:
-        profile = profile.with_tables(Table.from_rows(ops.spec, made))
-    if (table := build_causes(profile, split, rows)) is not None:
-        profile = profile.with_tables(table)
-    return _with_layers(_with_gemms(profile, speeds, inputs), speeds, inputs)
+        tables.append(Table.from_rows(ops.spec, [*made.values()]))
+    if (gemms := profile.table("gemms")) is not None:
+        tables.append(_gemms(gemms, made, speeds, inputs))
+    if (layers := profile.table("layers")) is not None:
+        tables.append(_layers(layers, made, kernels, speeds, inputs))
+    return profile.with_tables(*tables)
 
 
-def _layout_ns(kernels: Table, parts: Parts) -> dict[OpIdentity, float]:
-    """Return the time of each op's kernels that change layout or type."""
-    found: dict[OpIdentity, float] = {}
-    columns = (kernels.names(name).tolist() for name in ("op", "op_type"))
-    for op, op_type, ns, part in zip(*columns, kernels.numbers("sum_ns").tolist(), parts, strict=True):
-        if op is not None and ns == ns and part == "layout":
-            found[op, op_type] = found.get((op, op_type), 0.0) + ns
-    return found
+def _key(row: Row) -> OpIdentity:
+    return str(row["op"]), None if row["op_type"] is None else str(row["op_type"])
 
 
-def _facts(key: OpIdentity, row: Row, speeds: Speeds) -> OpFacts:
-    number = speeds.numbers.get(key)
-    record = None if number is None else speeds.record(number)
-    return OpFacts(row, speeds.of(key), few_of(record, key[1]))
+def _facts(op: OpIdentity, row: Row, speeds: Speeds) -> OpFacts:
+    speed, record = speeds.facts(op)
+    return OpFacts(row, speed, few_of(record, op[1]))
 
 
-_Spent = dict[str, tuple[float, str, float]]
-"""Cause -> time, costliest kernel, and the time of that."""
-
-
-def _costliest(kernels: Table) -> dict[OpIdentity, _Spent]:
-    """Return the time of each op by cause."""
-    found: dict[OpIdentity, _Spent] = {}
-    columns = (kernels.names(name).tolist() for name in ("kernel", "op", "op_type", "cause"))
-    for kernel, op, op_type, cause, ns in zip(*columns, kernels.numbers("sum_ns").tolist(), strict=True):
-        spent = 0.0 if ns != ns else float(ns)
-        mine = found.setdefault((str(op) if op is not None else "(no op)", op_type), {})
-        total, name, most = mine.get(str(cause), (0.0, "", -1.0))
-        better = (spent, str(kernel)) > (most, name)
-        mine[str(cause)] = (total + spent, str(kernel) if better else name, spent if better else most)
-    return found
-
-
-def _main(spent: _Spent) -> str | None:
-    """Return the cause of most of an op's time, layout changes apart."""
-    causes = {cause: ns for cause, (ns, _, _) in spent.items() if cause != "layout"} or {
-        c: t[0] for c, t in spent.items()
-    }
-    return min(causes, key=lambda cause: (-causes[cause], cause)) if causes else None
-
-
-def _op(row: Row, fact: OpFacts, spent: _Spent, split: Split | None, key: OpIdentity) -> Row:
-    """Return a row of `ops` with its cause, rates and part of the window."""
-    cause, speed = _main(spent), fact.speed
-    found: Row = {**row, "cause": cause, "split_ns": None if split is None else split.ops.get(key, 0)}
+def _op(fact: OpFacts, kernels: Sequence[Kernel], split: Split | None) -> Row:
+    """Return a row of `ops` with the cause of most of its time, layout changes apart, and its part of the window."""
+    members = defaultdict[str, list[Kernel]](list)
+    for kernel in kernels:
+        members[kernel.cause].append(kernel)
+    causes: Collection[str] = members.keys() - {"layout"} or members.keys()
+    cause = min(causes, key=lambda one: (-sum(k.ns or 0 for k in members[one]), one), default=None)
+    speed, part = fact.speed, None if split is None else split.ops.get(_key(fact.row), 0)
+    row: Row = {**fact.row, "cause": cause, "split_ns": part}
     if speed is not None:
-        found |= {**speed.columns(), "predicted_ns": speed.predicted_ns}
+        row |= {**speed.columns(), "predicted_ns": speed.predicted_ns}
     if cause is not None and cause not in ("type", "op_unknown"):
-        found["cause_kernel"] = short(spent[cause][1])
+        row["cause_kernel"] = short_name(max(members[cause], key=lambda one: one.rank).name)
     if cause == "channels" and fact.few is not None:
-        found |= {"cause_dimension": fact.few.dimension, "cause_size": fact.few.size}
+        row |= {"cause_dimension": fact.few.dimension, "cause_size": fact.few.size}
     elif speed is not None and cause == speed.cause:
-        found |= {"cause_dimension": speed.dimension, "cause_size": speed.size}
+        row |= {"cause_dimension": speed.dimension, "cause_size": speed.size}
         if cause in ("tc_tiles", "tc_small"):
-            found |= {"tile": speed.tile, "waves": speed.waves}
-    return found
+            row |= {"tile": speed.tile, "waves": speed.waves}
+    return row
 
 
-def _with_gemms(profile: Profile, speeds: Speeds, inputs: SummaryInputs) -> Profile:
-    """Add to each product the rate, the cause and the costliest kernel of the op that it is."""
-    gemms = profile.table("gemms")
-    if gemms is None:
-        return profile
+def _gemms(gemms: Table, ops: dict[OpIdentity, Row], speeds: Speeds, inputs: SummaryInputs) -> Table:
+    """Add to each product its rate, and the cause and kernel of the op that it is, of several the costliest."""
     by_number: dict[int, Row] = {}
-    for row in profile.require("ops").rows():
-        number = speeds.numbers.get((str(row["op"]), _text(row["op_type"])))
-        before = by_number.get(-1 if number is None else number)
-        if number is not None and (before is None or float(row["sum_ns"] or 0) > float(before["sum_ns"] or 0)):
-            by_number[number] = row
-    names = ("cause", "kernel", *_RATES)
-    columns: dict[str, list[Value]] = {name: [] for name in names}
+    for op, row in sorted(ops.items(), key=lambda item: -float(item[1]["sum_ns"] or 0)):
+        if op in speeds.numbers:
+            by_number.setdefault(speeds.numbers[op], row)
+    columns: dict[str, list[Value]] = {}
     for number in inputs.gemms.records:
-        op, speed = by_number.get(number), speeds.found.get(number)
-        told: Row = {} if speed is None else speed.columns()
-        if op is not None:
-            told |= {"cause": op["cause"], "kernel": op["cause_kernel"]}
-        for name in names:
-            columns[name].append(told.get(name))
-    return profile.with_tables(gemms.with_columns(**columns))
+        of_op, speed = by_number.get(number, {}), speeds.by_number.get(number)
+        rate: Row = dict.fromkeys(("achieved_tflop_per_s", "peak_pct", "limit")) if speed is None else speed.columns()
+        rate |= {"cause": of_op.get("cause"), "kernel": of_op.get("cause_kernel")}
+        for name, value in rate.items():
+            columns.setdefault(name, []).append(value)
+    return gemms.with_columns(**columns)
 
 
-def _with_layers(profile: Profile, speeds: Speeds, inputs: SummaryInputs) -> Profile:
+def _layers(
+    layers: Table, ops: dict[OpIdentity, Row], kernels: Kernels, speeds: Speeds, inputs: SummaryInputs
+) -> Table:
     """Add to each layer the cause of most of its capable ops' time, its rate, and its part of the window."""
-    layers = profile.table("layers")
-    if layers is None:
-        return profile
-    members: dict[str, list[Row]] = {}
-    for op in profile.require("ops").rows():
-        members.setdefault(str(op["layer"] or NO_LAYER), []).append(op)
-    products: dict[str, set[int]] = {}
+    members = defaultdict[str, list[OpIdentity]](list)
+    for op, row in ops.items():
+        members[str(row["layer"] or NO_LAYER)].append(op)
+    products = defaultdict[str, set[int]](set)
     for number, layer in zip(inputs.gemms.records, inputs.gemms.table.values("layer"), strict=True):
-        products.setdefault(str(layer or NO_LAYER), set()).add(number)
-    kernels = _by_layer_cause(profile)
-    around = around_of_layers(profile.require("ops").rows(), NO_LAYER)
+        products[str(layer or NO_LAYER)].add(number)
     made: list[Row] = []
     for row in layers.rows():
         layer = str(row["layer"])
-        spent = kernels.get(layer, {})
-        cause = min(spent, key=lambda one: (-spent[one], one)) if spent else None
-        found = [speed for number in products.get(layer, ()) if (speed := speeds.found.get(number)) is not None]
-        splits = [op["split_ns"] for op in members.get(layer, ())]
-        made.append(
-            {**row, "cause": cause, "cause_ns": None if cause is None else spent[cause], **_rate(found),
-             "split_ns": None if not splits or None in splits else sum(int(ns or 0) for ns in splits),
-             "around_ns": around.get(layer)}
-        )  # fmt: skip
-    return profile.with_tables(Table.from_rows(layers.spec, made))
+        spent = defaultdict[str, int](int)
+        for op in members[layer]:
+            for kernel in kernels.get(op, ()) if ops[op]["tc_capable"] == "yes" else ():
+                if kernel.cause != "layout":
+                    spent[kernel.cause] += kernel.ns or 0
+        cause = min(spent, key=lambda one: (-spent[one], one), default=None)
+        rate = _rate([speeds.by_number[number] for number in products[layer] if number in speeds.by_number])
+        splits, around = ([ops[op][name] for op in members[layer]] for name in ("split_ns", "around_ns"))
+        made.append({
+            **row, **rate, "cause": cause, "cause_ns": None if cause is None else spent[cause],
+            "split_ns": None if not splits or None in splits else sum(int(ns or 0) for ns in splits),
+            "around_ns": sum(int(ns or 0) for ns in around) if {*around} - {None} else None,
+        })  # fmt: skip
+    return Table.from_rows(layers.spec, made)
 
 
-def _by_layer_cause(profile: Profile) -> dict[str, dict[str, int]]:
-    """Return the kernel time of each layer's capable ops by cause, layout changes apart."""
-    ops = {(str(row["op"]), _text(row["op_type"])): row for row in profile.require("ops").rows()}
-    found: dict[str, dict[str, int]] = {}
-    for kernel in profile.require("kernels").rows():
-        op = ops.get((str(kernel["op"]), _text(kernel["op_type"])))
-        if op is None or op["tc_capable"] != "yes" or kernel["cause"] == "layout":
-            continue
-        mine = found.setdefault(str(op["layer"] or NO_LAYER), {})
-        cause = str(kernel["cause"])
-        mine[cause] = mine.get(cause, 0) + int(kernel["sum_ns"] or 0)
-    return found
-
-
-def _rate(found: Iterable[Speed]) -> Mapping[str, Any]:
+def _rate(speeds: Sequence[Speed]) -> Row:
     """Return the rate of several products together; NA where one of them is a lower bound or has no peak."""
-    speeds = list(found)
     if not speeds or any(speed.at_least for speed in speeds):
         return {}
     ideal = [speed.ideal_ns for speed in speeds]
-    whole = Speed(
+    limits = {speed.limit for speed in speeds}
+    together = Speed(
         sum(speed.flops for speed in speeds),
         sum(speed.ns for speed in speeds),
-        None if None in ideal else sum(ns for ns in ideal if ns is not None),
+        None if None in ideal else sum(ns or 0.0 for ns in ideal),
+        limit=limits.pop() if len(limits) == 1 else None,
     )
-    limits = {speed.limit for speed in speeds}
-    return {**whole.columns(), "limit": limits.pop() if len(limits) == 1 else None}
-
-
-def _text(value: Value) -> str | None:
-    return None if value is None else str(value)
+    return together.columns()

@@ -1,14 +1,19 @@
-"""Give every kernel one cause: why the time that it takes is spent as it is."""
+"""Give every kernel one cause: why its time is spent as it is; its name tells what part it has in its op."""
 
 from __future__ import annotations
 
+import re
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Final, TypeAlias
+from functools import lru_cache
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-from tcprobe.analysis.causes.parts import Part, is_direct, part_of
+from msgspec import Struct
+from msgspec.structs import replace
+
 from tcprobe.analysis.causes.speed import Speed
-from tcprobe.analysis.ops.blockers import short_name
+from tcprobe.analysis.kernels.rule import MULTIPLIES, NameParts
+from tcprobe.analysis.kernels.verdict import by_name, may_multiply
 from tcprobe.analysis.ops.table import NO_OP, OpIdentity
 from tcprobe.gemm.conv import CONV_PASSES, convolution_of
 from tcprobe.gemm.ops import conv_like, family_of, gemms_of
@@ -17,34 +22,133 @@ from tcprobe.schema.kinds import CauseKind
 from tcprobe.schema.op import OpRecord
 
 FEW: Final = 4  # channels or filters of one group: cuDNN has Tensor Core kernels for more (docs/cost-model.md)
+Part = Literal["multiplies", "layout", "helps"]
+
+# Words of a kernel's own name that say nothing but that it moves elements to other places or types: layout changes of
+# cuDNN and XLA (nchwToNhwc, tensorTransform, input_transpose_fusion), casts, copies of PyTorch's .to(). A layout alone
+# (BiasNHWCKernel) is where a kernel works, and a permutation of rows (permute_2D_data) is no change of layout.
+_LAYOUT: Final = re.compile(
+    r"(?:^|_)(?:transposes?|transposed|permutation_kernel\w*|n[cdhw0-9]+_(?:to|2)_n[cdhw0-9]+|cast\w*|cvt|convert\w*?"
+    r"|reformat|tensor_transform|direct_copy|(?:(?:loop|input|wrapped)_)?copy(?:_fusion)?)(?:_|\d|$)"
+)
+# The same of PyTorch, TensorRT, Eigen (casts, but not where they compute too) and TensorFlow (transpositions)
+_COPIES: Final = re.compile(
+    r"(?:direct|b?float\d+)_copy_kernel|genericReformat::|SwapDimension\dAnd\dInTensor|ShuffleInTensor\d"
+    r"|^(?!.*(?:TensorCwise(?:Unary|Binary|Ternary)|Tensor(?:Tuple)?Reduc(?:tion|er))Op).*TensorConversionOp",
+    re.DOTALL,
+)
+# Compilers name a fusion after the ops in it (loop_add_convert_fusion, triton_poi_fused__to_copy_add_3): it changes
+# layout or type alone where each of them does, or reads or writes in another place.
+_FUSED: Final = re.compile(r"(?:[a-z]+_)??(?P<ops>[a-z_]+)_fusion[._\d]*|triton_[a-z]{3}_fused_(?P<too>\w+?)(?:_\d+)?")
+_MOVES: Final = frozenset(
+    (
+        *("loop", "input", "wrapped", "copy", "transpose", "convert", "bitcast", "reshape", "broadcast", "slice"),
+        *("concatenate", "reverse", "pad", "to", "clone", "permute", "view", "expand", "squeeze", "unsqueeze", "t"),
+        *("as", "strided", "select", "alias", "detach", "element", "type", "prims", "unsafe", "contiguous"),
+    )
+)
+# Kernels around the product of an algorithm for convolutions: they turn images into matrices, and transform operands
+_TRANSFORMS: Final = re.compile(
+    r"(?:^|_)(?:im2col\w*|col2im\w*|flip_filter|winograd_\w*(?:data|filter|output|delta|tiles)\w*)(?:_|\d|$)"
+)
+_NOT_COPIES: Final = re.compile(r"(?:^|_)(?:cat|recat|batched|async)(?:_|$)")
+_MULTIPLIES: Final = re.compile(MULTIPLIES, re.VERBOSE)
+_DIRECT: Final = re.compile(r"direct|grouped|depthwise|c1_k1|convolve|(?:^|_)[dw]grad\d?d?_(?:alg|engine)")
 
 
-@dataclass(frozen=True, slots=True)
-class Few:
+@lru_cache(maxsize=65536)
+def part_of(kernel: str) -> Part:
+    """Return what part a kernel has in an op that multiplies matrices, by its name alone.
+
+    A kernel of whose name no rule knows that it moves or maps data counts as one that multiplies.
+    """
+    verdict, texts = by_name(kernel), NameParts.of(kernel).texts
+    words = texts["words"]
+    moves = (_LAYOUT.search(words) and not _NOT_COPIES.search(words)) or _COPIES.search(texts["whole"])
+    if verdict.uses_tc != "yes" and moves and not _MULTIPLIES.search(words):
+        return "helps" if _computes_too(words) else "layout"
+    transforms = verdict.uses_tc != "yes" and _TRANSFORMS.search(words) and "gemm" not in words
+    return "multiplies" if may_multiply(verdict) and not transforms else "helps"
+
+
+def _computes_too(words: str) -> bool:
+    """Say whether a compiler's fusion, by the ops in its name, does more than change layout or type."""
+    fused = _FUSED.fullmatch(words)
+    ops = "" if fused is None else fused["ops"] or fused["too"]
+    return any(op and not op.isdecimal() and op not in _MOVES for op in ops.split("_"))
+
+
+@lru_cache(maxsize=65536)
+def is_direct(kernel: str) -> bool:
+    """Say whether a kernel computes a convolution without turning it into a matrix product, by its name.
+
+    cuDNN's grouped, direct and depthwise kernels, and its older ones for few channels (``implicit_convolve_sgemm``).
+    """
+    return _DIRECT.search(NameParts.of(kernel).texts["words"]) is not None
+
+
+class Kernel(Struct):
+    """One row of `kernels`."""
+
+    device: int | None
+    name: str
+    op: OpIdentity  # `NO_OP` where the source names none
+    calls: int | None
+    ns: int | None  # None where unknown
+    uses_tc: str
+    part: Part | None  # what it does in its op; None where the op could not use Tensor Cores
+    cause: CauseKind = "op_unknown"
+
+    @property
+    def rank(self) -> tuple[int, str]:
+        """The costliest kernel has the highest; of equal ones the last by name."""
+        return self.ns or 0, self.name
+
+
+Kernels: TypeAlias = Mapping[OpIdentity, Sequence[Kernel]]
+"""The kernels of each op."""
+
+
+def kernels_of(table: Table, ops: Mapping[OpIdentity, Row]) -> list[Kernel]:
+    """Return the rows of `kernels`, whose causes are yet to be told.
+
+    Args:
+        table: `kernels`, with their class.
+        ops: op -> its row of `ops`.
+    """
+    columns = (table.values(name) for name in ("device", "kernel", "op", "op_type", "calls", "sum_ns", "uses_tc"))
+    kernels: list[Kernel] = []
+    row: tuple[Any, ...]
+    for row in zip(*columns, strict=True):
+        device, name, op, op_type, calls, ns, uses_tc = row
+        known = None if op is None else ops.get((op, op_type))
+        part = None if known is None or known["tc_capable"] == "no" else part_of(name)
+        kernels.append(Kernel(device, name, (op or NO_OP, op_type), calls, ns, uses_tc, part))
+    return kernels
+
+
+def by_op(kernels: Sequence[Kernel]) -> dict[OpIdentity, list[Kernel]]:
+    """Return the kernels of each op."""
+    ops = defaultdict[OpIdentity, list[Kernel]](list)
+    for kernel in kernels:
+        ops[kernel.op].append(kernel)
+    return ops
+
+
+class Few(NamedTuple):
     """The channels, filters or groups for which a library has CUDA-core kernels alone."""
 
     dimension: str
     size: int
 
 
-@dataclass(frozen=True, slots=True)
-class OpFacts:
-    """What the causes of an op's kernels follow from.
+class OpFacts(Struct, frozen=True):
+    """What the causes of an op's kernels follow from."""
 
-    Attributes:
-        row: of `ops`.
-        speed: of its product; None where unknown.
-        few: what of a convolution's shape leaves a library no choice; None where nothing does, or it is no convolution.
-    """
-
-    row: Row
-    speed: Speed | None = None
+    row: Row  # of `ops`
+    speed: Speed | None = None  # of its product; None where unknown
+    # what of a convolution's shape leaves a library no choice; None where nothing does, or it is no convolution
     few: Few | None = None
-
-    @property
-    def misaligned(self) -> bool:
-        """Whether its product is known to run at an unaligned size."""
-        return self.speed is not None and self.speed.cause == "tc_misaligned"
 
 
 def few_of(record: OpRecord | None, op_type: str | None) -> Few | None:
@@ -52,11 +156,9 @@ def few_of(record: OpRecord | None, op_type: str | None) -> Few | None:
     if record is None or not conv_like(op_type or record.op_type):
         return None
     family = family_of(record.op_type)
-    if family in CONV_PASSES:
-        conv = convolution_of(record, CONV_PASSES[family])
-        groups = None if conv is None else conv.groups
-        if groups is not None and groups > 1:
-            return Few("groups", groups)
+    conv = convolution_of(record, CONV_PASSES[family]) if family in CONV_PASSES else None
+    if conv is not None and conv.groups is not None and conv.groups > 1:
+        return Few("groups", conv.groups)
     sizes = {one.role: one.size for gemm in gemms_of(record)[:1] for one in gemm.contiguous}
     small = [(size, role) for role, size in sizes.items() if size is not None and size <= FEW]
     return Few(min(small)[1], min(small)[0]) if small else None
@@ -67,94 +169,47 @@ def few_of_gradients(facts: Mapping[OpIdentity, OpFacts]) -> dict[OpIdentity, Op
 
     Only where all convolutions of the layer's forward pass have the same.
     """
-    forward: dict[Value, set[Few | None]] = {}
+    forward = defaultdict[Value, set[Few | None]](set)
     for (_, op_type), fact in facts.items():
         if conv_like(op_type) and fact.row["pass"] == "forward" and fact.row["layer"] is not None:
-            forward.setdefault(fact.row["layer"], set()).add(fact.few)
-    found = dict(facts)
+            forward[fact.row["layer"]].add(fact.few)
+    made = dict(facts)
     for key, fact in facts.items():
         few = forward.get(fact.row["layer"], set())
         if fact.few is None and conv_like(key[1]) and fact.row["pass"] in ("dgrad", "wgrad") and len(few) == 1:
-            found[key] = replace(fact, few=next(iter(few)))
-    return found
+            made[key] = replace(fact, few=next(iter(few)))
+    return made
 
 
-Parts: TypeAlias = Sequence[Part | None]
-"""What part each row of `kernels` has in its op; None where the op could not use Tensor Cores."""
+def set_causes(kernels: Kernels, facts: Mapping[OpIdentity, OpFacts]) -> None:
+    """Set the cause of each kernel, by the facts of its op."""
+    for op, members in kernels.items():
+        fact = facts.get(op)
+        multiply = [one for one in members if one.uses_tc == "no" and one.part == "multiplies"]
+        direct = bool(multiply) and is_direct(max(multiply, key=lambda one: one.rank).name)
+        for kernel in members:
+            if fact is None or op[0] == NO_OP:  # a name may tell that much without an op
+                kernel.cause = "none" if kernel.uses_tc == "yes" else "op_unknown"
+            else:
+                kernel.cause = _cause(kernel, fact, direct)
 
 
-def parts_of(kernels: Table, ops: Mapping[OpIdentity, Row]) -> Parts:
-    """Return the parts of kernels; each name is read once, however many launch it."""
-    known: dict[str, Part] = {}
-    found: list[Part | None] = []
-    columns = (kernels.names(name).tolist() for name in ("kernel", "op", "op_type"))
-    for kernel, op, op_type in zip(*columns, strict=True):
-        row = None if op is None else ops.get((op, op_type))
-        if row is None or row["tc_capable"] == "no":
-            found.append(None)
-            continue
-        name = str(kernel)
-        if name not in known:
-            known[name] = part_of(name)
-        found.append(known[name])
-    return found
-
-
-def kernel_causes(kernels: Table, facts: Mapping[OpIdentity, OpFacts], parts: Parts) -> list[CauseKind]:
-    """Return the cause of each row of `kernels`.
-
-    Args:
-        kernels: with their class.
-        facts: of each op, by its path and type.
-        parts: of each row.
-    """
-    direct = _direct_ops(kernels, parts)
-    found: list[CauseKind] = []
-    columns = (kernels.names(name).tolist() for name in ("op", "op_type", "uses_tc"))
-    for op, op_type, uses_tc, part in zip(*columns, parts, strict=True):
-        key = (str(op), op_type)
-        fact = None if op is None else facts.get(key)
-        if fact is None or fact.row["op"] == NO_OP:
-            found.append("none" if uses_tc == "yes" else "op_unknown")  # a name may tell that much without an op
-        else:
-            found.append(_cause(part, uses_tc, fact, key in direct))
-    return found
-
-
-def _cause(part: Part | None, uses_tc: Value, fact: OpFacts, direct: bool) -> CauseKind:
-    row = fact.row
+def _cause(kernel: Kernel, fact: OpFacts, direct: bool) -> CauseKind:
+    row, speed = fact.row, fact.speed
     if row["tc_capable"] != "yes":
         return "type" if row["tc_capable"] == "no" else "type_unknown"
-    if part == "layout":
+    if kernel.part == "layout":
         return "layout"
-    if not row["tc_ns"]:
-        return _off(row["tc_blocker_kind"], fact, direct)
-    if uses_tc == "yes" or part == "helps":
-        return "none" if fact.speed is None else fact.speed.cause
-    return "kernels_unknown" if uses_tc == "unknown" else _off("shape" if fact.misaligned else "library", fact, direct)
+    blocker: Any = row["tc_blocker_kind"] or "kernels_unknown"
+    if row["tc_ns"]:
+        if kernel.uses_tc == "yes" or kernel.part == "helps":
+            return "none" if speed is None else speed.cause
+        misaligned = speed is not None and speed.cause == "tc_misaligned"
+        blocker = "kernels_unknown" if kernel.uses_tc == "unknown" else "shape" if misaligned else "library"
+    # where the shape left the library no choice, that
+    return "channels" if blocker in ("shape", "library") and fact.few is not None and direct else blocker
 
 
-def _off(blocker: Value, fact: OpFacts, direct: bool) -> CauseKind:
-    """Return the blocker of an op without Tensor Cores; where its shape left the library no choice, that."""
-    if blocker in ("shape", "library") and fact.few is not None and direct:
-        return "channels"
-    kind: CauseKind = "kernels_unknown" if blocker is None else blocker  # type: ignore[assignment]
-    return kind
-
-
-def _direct_ops(kernels: Table, parts: Parts) -> set[OpIdentity]:
-    """Return the ops whose costliest kernel that multiplies without Tensor Cores is a direct convolution."""
-    costliest: dict[OpIdentity, tuple[float, str]] = {}
-    columns = (kernels.names(name).tolist() for name in ("kernel", "op", "op_type", "uses_tc"))
-    times = kernels.numbers("sum_ns").tolist()
-    for kernel, op, op_type, uses_tc, ns, part in zip(*columns, times, parts, strict=True):
-        if op is None or uses_tc != "no" or part != "multiplies":
-            continue
-        key = (str(op), op_type)
-        costliest[key] = max(costliest.get(key, (-1.0, "")), (0.0 if ns != ns else float(ns), str(kernel)))
-    return {key for key, (_, kernel) in costliest.items() if is_direct(kernel)}
-
-
-def short(kernel: Value) -> str | None:
-    """Return a kernel's short name; None for none."""
-    return None if kernel is None else short_name(str(kernel))
+def layout_ns(kernels: Kernels) -> dict[OpIdentity, float]:
+    """Return the time of each op's kernels that change layout or type."""
+    return {op: sum(one.ns or 0 for one in each if one.part == "layout") for op, each in kernels.items()}

@@ -10,23 +10,22 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
-from tcprobe.analysis.ops.attribution import graph_record, profile_record
+from msgspec import Struct
+
 from tcprobe.analysis.ops.gemms import executions
 from tcprobe.analysis.ops.table import OpIdentity
 from tcprobe.analysis.sizes.run import JudgedStep
 from tcprobe.analysis.summary.figures import SummaryInputs
-from tcprobe.analysis.summary.rates import not_of_steps
-from tcprobe.analysis.summary.timed import ideal_ns
-from tcprobe.cost.dtype import compute_units_of
+from tcprobe.analysis.summary.rates import ideal_ns, not_of_steps
 from tcprobe.cost.predict import Cost, op_cost
+from tcprobe.cost.tiles import compute_units_of
 from tcprobe.cost.works import task_of
 from tcprobe.gemm.alignment import is_aligned
 from tcprobe.gemm.ops import gemms_of
 from tcprobe.gemm.record import flops_of
-from tcprobe.rules.model.known_gpu import KnownGpu
+from tcprobe.rules.model.step import KnownGpu
 from tcprobe.schema.columns import Row
 from tcprobe.schema.kinds import CauseKind, Limit
 from tcprobe.schema.op import OpRecord
@@ -37,8 +36,7 @@ EXPLAINS: Final = 0.1
 _TILE: Final = re.compile(r"(\d+)x(\d+)")
 
 
-@dataclass(frozen=True, slots=True)
-class Loss:
+class Loss(NamedTuple):
     """One reason why a product is slower than the peak: the share of it that it costs, 0-1, by the cost model."""
 
     cause: CauseKind
@@ -47,33 +45,23 @@ class Loss:
     size: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Speed:
-    """How fast one product ran.
+class Speed(Struct, frozen=True):
+    """How fast one product ran."""
 
-    Attributes:
-        flops: of its counted executions, on all GPUs.
-        ns: time of its kernels, layout changes apart.
-        ideal_ns: time that those FLOPs take at the GPU's dense peak for the dtype; None where that is unknown.
-        limit: what limits its speed by the cost model; None where it predicts nothing.
-        cause: why it is no faster, if it runs on Tensor Cores.
-        dimension, size: what that cause speaks of.
-        tile, waves: what the cost model takes for it.
-        predicted_ns: predicted time of its counted executions.
-        at_least: whether it may have run more often, so that FLOPs are a lower bound.
-    """
-
-    flops: float
-    ns: float
+    flops: float  # of its counted executions, on all GPUs
+    ns: float  # time of its kernels, layout changes apart
+    # time that those FLOPs take at the GPU's dense peak for the dtype; None where that is unknown
     ideal_ns: float | None
-    limit: Limit | None = None
-    cause: CauseKind = "none"
+    limit: Limit | None = None  # what limits its speed by the cost model; None where it predicts nothing
+    cause: CauseKind = "none"  # why it is no faster, if it runs on Tensor Cores
+    # dimension, size: what that cause speaks of.
     dimension: str | None = None
     size: int | None = None
+    # tile, waves: what the cost model takes for it.
     tile: str | None = None
     waves: float | None = None
-    predicted_ns: float | None = None
-    at_least: bool = False
+    predicted_ns: float | None = None  # predicted time of its counted executions
+    at_least: bool = False  # whether it may have run more often, so that FLOPs are a lower bound
 
     def columns(self) -> Row:
         """Return it as columns of `ops` and `gemms`; a lower bound of FLOPs gives no rate."""
@@ -93,96 +81,75 @@ class Speeds:
         inputs: what the summary is computed from.
         gpu: the GPU to predict for.
         layout_ns: op -> time of its kernels that change layout or type.
-        judged: the products whose costs are predicted for their sizes already; None where there are none.
+        judged: the products of a step, with predicted costs of those whose sizes are judged; None where there are none.
     """
 
     def __init__(
         self, inputs: SummaryInputs, gpu: KnownGpu, layout_ns: Mapping[OpIdentity, float], judged: JudgedStep | None
     ) -> None:
         self._inputs, self._gpu, self._judged = inputs, gpu, judged
-        timed = judged.run.timed if judged else ()
-        self._places = {product.number: at for at, product in enumerate(timed) if product.number >= 0}
-        self._rows: dict[int, list[Row]] = {}
-        for number, row in zip(inputs.gemms.records, inputs.gemms.table.rows(), strict=True):
-            self._rows.setdefault(number, []).append(row)
-        self._gpus = dict(zip(inputs.gemms.records, inputs.gemms.gpus, strict=False))
+        run = judged.run if judged else None
+        self._places = {product.number: at for at, product in enumerate(run.timed if run else ())}
+        self._steps_calls = dict(zip(inputs.gemms.records, inputs.gemms.table.values("calls_per_step"), strict=True))
+        self.products = {one.number: one for one in (run.whole if run else ()) if one.number in self._steps_calls}
         self.numbers = self._numbers()
-        self._layout: dict[int, float] = {}
-        for key, ns in layout_ns.items():
-            if key in self.numbers:
-                self._layout[self.numbers[key]] = self._layout.get(self.numbers[key], 0.0) + ns
-        self._calls = self._calls_of_ops()
-        self.found = {number: speed for number in self._rows if (speed := self._speed(number)) is not None}
+        self._ops: dict[int, list[OpIdentity]] = {}
+        for op, number in self.numbers.items():
+            self._ops.setdefault(number, []).append(op)
+        self._layout = {number: sum(layout_ns.get(op, 0.0) for op in ops) for number, ops in self._ops.items()}
+        rows = inputs.ops.table.rows() if inputs.ops else ()
+        self._calls = {(row["op"], row["op_type"]): row["calls"] for row in rows}
+        self.by_number = {number: speed for number in self.products if (speed := self._speed(number)) is not None}
 
-    def of(self, key: OpIdentity) -> Speed | None:
-        """Return the speed of the only product that an op is; None where it is several, or nothing is known."""
-        number = self.numbers.get(key)
-        return None if number is None else self.found.get(number)
-
-    def record(self, number: int) -> OpRecord:
-        """Return what a product computes."""
-        profile = self._inputs.profile
-        if self._inputs.gemms.graph_rows:
-            return graph_record(profile.require("graph_ops"), number)
-        direction = self._rows[number][0]["pass"]
-        return profile_record(profile.require("op_details"), number, _text(direction))
+    def facts(self, op: OpIdentity) -> tuple[Speed | None, OpRecord | None]:
+        """Return speed and shapes of the only product that an op is; None where it is several, or nothing is known."""
+        number = self.numbers.get(op, -1)
+        product = self.products.get(number)
+        return self.by_number.get(number), None if product is None else product.product.record
 
     def _numbers(self) -> dict[OpIdentity, int]:
         """Return the product that each op is, of those that are surely one."""
-        ops = self._inputs.ops
+        ops, details = self._inputs.ops, self._inputs.profile.require("op_details")
+        products: dict[OpIdentity, list[int]] = {}
         if self._inputs.gemms.graph_rows:
-            rows = ops.rows_of if ops else {}
-            return {key: found[0] for key, found in rows.items() if len(found) == 1 and found[0] in self._rows}
-        several: dict[OpIdentity, set[int]] = {}
-        details = self._inputs.profile.require("op_details")
-        names, types = details.names("op"), details.names("op_type")
-        for number in self._rows:
-            several.setdefault((str(names[number]), types[number]), set()).add(number)
-        return {key: numbers.pop() for key, numbers in several.items() if len(numbers) == 1}
-
-    def _calls_of_ops(self) -> dict[int, list[float | None]]:
-        """Return how often each op ran that is a product, as the source counts it."""
-        ops = self._inputs.ops
-        calls = {(str(row["op"]), _text(row["op_type"])): row["calls"] for row in (ops.table.rows() if ops else ())}
-        found: dict[int, list[float | None]] = {}
-        for key, number in self.numbers.items():
-            times = calls.get(key)
-            found.setdefault(number, []).append(None if times is None else float(times))
-        return found
+            products = {op: list(rows) for op, rows in ops.rows_of.items()} if ops else {}
+        else:
+            names, types = details.names("op"), details.names("op_type")
+            for number in self.products:
+                products.setdefault((str(names[number]), types[number]), []).append(number)
+        return {op: numbers[0] for op, numbers in products.items() if len(numbers) == 1 and numbers[0] in self.products}
 
     def _executions(self, number: int) -> float | None:
         """Return how often a product ran in the window, on all GPUs; None where that is unknown."""
         profile = self._inputs.profile
         steps = profile.counted_steps
         if steps is not None and not_of_steps(profile) is None:
-            calls = executions(self._rows[number][0]["calls_per_step"])
-            return None if calls is None else steps * calls * self._gpus.get(number, 1)
+            calls = executions(self._steps_calls[number])
+            return None if calls is None else steps * calls * self.products[number].gpus
         if self._inputs.launched is not None:
             return None
-        counted = self._calls.get(number, [])  # sums of a profiler that says how often each op ran
-        return sum(c for c in counted if c is not None) if counted and None not in counted else None
+        counted = [self._calls.get(op) for op in self._ops.get(number, ())]  # sums of a profiler that counts calls
+        return sum(float(c or 0) for c in counted) if counted and None not in counted else None
 
     def _speed(self, number: int) -> Speed | None:
-        rows, times = self._rows[number], self._executions(number)
-        spent = next((float(row["kernel_ns"]) for row in rows if row["kernel_ns"]), None)
-        record = self.record(number)
+        product, times = self.products[number], self._executions(number)
+        record, context = product.product.record, self._inputs.context
         once = flops_of(gemms_of(record))
-        ns = 0.0 if spent is None else spent - self._layout.get(number, 0.0)
-        if not times or not once or ns <= 0:
+        ns = (product.spent or 0.0) - self._layout.get(number, 0.0)
+        if not product.spent or not times or not once or ns <= 0:
             return None
-        flops, context = once * times, self._inputs.context
+        flops = once * times
         ideal = ideal_ns(flops, record.dtype, context)
-        bound = any(bool(row["at_least"]) for row in rows)
-        cost = self._cost(number, record)
+        bound = product.row.get("at_least") is True
+        cause, cost = _plain(ideal, ns, bound), self._cost(number, record)
         if cost is None:
-            return Speed(flops, ns, ideal, cause=_plain(ideal, ns, bound), at_least=bound)
-        cause: CauseKind = _plain(ideal, ns, bound)
-        told = Loss(cause, 0.0)
+            return Speed(flops, ns, ideal, cause=cause, at_least=bound)
+        loss = Loss(cause, 0.0)
         if cause == "tc_slow" and ideal is not None:
-            told = max(_losses(record, cost, self._gpu, ideal / times), key=lambda loss: loss.share, default=told)
-            told = told if told.share >= EXPLAINS else Loss("tc_slow", 0.0)
+            worst = max(_losses(record, cost, self._gpu, ideal / times), key=lambda one: one.share, default=loss)
+            loss = worst if worst.share >= EXPLAINS else loss
         return Speed(
-            flops, ns, ideal, cost.limit, told.cause, told.dimension, told.size, cost.tile, cost.waves,
+            flops, ns, ideal, cost.limit, loss.cause, loss.dimension, loss.size, cost.tile, cost.waves,
             cost.ns * times, bound,
         )  # fmt: skip
 
@@ -232,7 +199,3 @@ def _memory_ns(record: OpRecord, gpu: KnownGpu) -> float | None:
         return None
     moved = sum(work.moved_bytes * times for work, times in task.works)
     return 1e9 * moved / target.gpu.bandwidth_bytes_per_s
-
-
-def _text(value: object) -> str | None:
-    return None if value is None else str(value)

@@ -1,27 +1,33 @@
-"""Hold the headline figures of several runs side by side: each as it is, or as that of one step."""
+"""Hold the headline figures of several runs side by side, each as it is or as that of one step, and how they differ."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
+from msgspec.structs import replace
 
-from tcprobe.analysis.compare.basis import Run
-from tcprobe.analysis.compare.changes import (
-    Steps,
-    change_of,
-    comparable_steps,
-    step_change,
-    throughput_change,
-)
+from tcprobe.analysis.compare.noise import ratio_interval
+from tcprobe.analysis.compare.runs import Run
 from tcprobe.analysis.iterations import counted
-from tcprobe.analysis.summary.step_time import spread_of
-from tcprobe.schema.changes.comparison import Change, ComparedFigure, Side
+from tcprobe.analysis.summary.rates import logged_throughput
+from tcprobe.analysis.summary.steps import spread_of, step_lengths
+from tcprobe.schema.changes.comparison import (
+    FEWEST_STEPS,
+    Change,
+    ComparedFigure,
+    DifferenceKind,
+    Interval,
+    Side,
+    StepsCompared,
+    Why,
+)
 from tcprobe.schema.columns import FloatArray, Table
 from tcprobe.schema.kinds import CAUSE_GROUPS, GROUP_OF, CauseGroup
+from tcprobe.schema.profile import Profile
 
 NOT_RECORDED: Final = "the run does not record it"
 COMMUNICATION: Final = "communication_kernel_time_ns"
@@ -30,11 +36,12 @@ OF_KERNELS: Final[frozenset[CauseGroup]] = frozenset({"well", "slowly", "used", 
 """Parts that kernels of unknown cause may belong to."""
 WASTED: Final[frozenset[CauseGroup]] = frozenset({"slowly", "off", "layout", "copy", "idle"})
 """Parts of a step's bar of which less is better; of the others more may mean that another part became less."""
+SAME: Final = 1e-9
+"""Relative difference up to which two figures are the same: sums in another order differ by as much."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Figure:
-    """A figure of `summary`: its unit, whether less of it is better, and whether it is a sum over the window."""
+class _Figure(NamedTuple):
+    """A figure: its unit, whether less of it is better, and whether it is a sum over the window."""
 
     metric: str
     unit: str
@@ -44,18 +51,21 @@ class _Figure:
 
 _STEP: Final = _Figure("step_time_ns", "ns", True)
 _THROUGHPUT: Final = _Figure("throughput", "", False)
-_WAITING: Final = (_Figure("idle_ns", "ns", True), _Figure("idle_pct", "pct", True))
-_KERNEL_TIME: Final = _Figure("kernel_time_ns", "ns", True, True)
-_FIRST: Final = (_Figure("gpu_busy_pct", "pct"),)
-_THEN: Final = (
+_FIRST: Final = (
+    _Figure("wall_ns", "ns", True),
+    _Figure("gpu_busy_pct", "pct"),
+    _Figure("idle_ns", "ns", True),
+    _Figure("idle_pct", "pct", True),
+    _Figure("peak_memory_bytes", "bytes", True),
     _Figure("tc_kernel_time_pct", "pct", False),
     _Figure("tc_capable_time_pct", "pct", False),
     _Figure("coverage_pct", "pct", False),
-    _KERNEL_TIME,
+    _Figure("kernel_time_ns", "ns", True, True),
     _Figure("tc_time_ns", "ns", None, True),
     _Figure(COMMUNICATION, "ns", True, True),
     _Figure("memory_time_ns", "ns", True, True),
     _Figure("kernels", "count", None, True),
+    _Figure("copies", "count", None, True),
 )
 _LAST: Final = (
     _Figure("achieved_tflop_per_s", "tflop_per_s", False),
@@ -67,86 +77,148 @@ _LAST: Final = (
 
 def figures_of(runs: Sequence[Run]) -> tuple[ComparedFigure, ...]:
     """Return the figures that some run has, most important first; sums over the window are of one step where known."""
-    found = (
+    figures = (
         _step(runs),
         _throughput(runs),
-        _own(runs, _Figure("wall_ns", "ns", True), wall_of),
-        *(_of_summary(runs, one) for one in _FIRST),
-        *(_waiting(runs, one) for one in _WAITING),
-        _own(runs, _Figure("peak_memory_bytes", "bytes", True), peak_memory_of),
-        *(_of_summary(runs, one) for one in _THEN),
-        _own(runs, _Figure("copies", "count"), copies_of),
+        *(_plain(runs, one) for one in _FIRST),
         *_causes(runs),
-        *(_of_summary(runs, one) for one in _LAST),
+        *(_plain(runs, one) for one in _LAST),
     )
-    known = (one for one in found if any(s.value is not None or s.low is not None for s in one.sides))
-    return tuple(known)
+    return tuple(one for one in figures if any(s.value is not None or s.low is not None for s in one.sides))
 
 
-def wall_of(run: Run) -> float | None:
+def _compared(figure: _Figure, sides: Sequence[Side], change: Callable[[int], Change]) -> ComparedFigure:
+    """Return a figure with how that of each later run differs from the first."""
+    changes = tuple(change(number) for number in range(1, len(sides)))
+    return ComparedFigure(figure.metric, figure.unit, tuple(sides), changes, figure.less_is_better)
+
+
+def _plain(runs: Sequence[Run], figure: _Figure) -> ComparedFigure:
+    """Return a figure that differs by what it is; how long a GPU waits in a step is none of a whole capture."""
+    sides = [_side(run, figure) for run in runs]
+    captured = [run.profile.waiting is not None and run.profile.waiting.length == "capture" for run in runs]
+
+    def change(number: int) -> Change:
+        plain = change_of(sides[0], sides[number])
+        apart = figure.metric in ("idle_ns", "idle_pct") and captured[0] != captured[number]
+        return Change("cannot tell", why="steps differ") if apart and plain.difference != "not known" else plain
+
+    return _compared(figure, sides, change)
+
+
+def _side(run: Run, figure: _Figure) -> Side:
+    """Return a figure of one run with its range, that of a step where it is a sum."""
+    share = run.share if figure.summed else 1.0
+    if (find := _RECORDED.get(figure.metric)) is not None:
+        value = find(run.profile)
+        return Side(None, reason=NOT_RECORDED) if value is None else Side(value * share)
+    row = run.profile.figure(figure.metric)
+    if row is None:
+        named = figure.metric == COMMUNICATION and len(run.profile.require("kernels"))
+        return Side(0.0) if named else Side(None, reason=NOT_RECORDED)
+    value, low, high = (None if row[key] is None else float(row[key] or 0) * share for key in ("value", "low", "high"))
+    return Side(value, low, high, None if row["reason"] is None else str(row["reason"]))
+
+
+def _wall(profile: Profile) -> float | None:
     """Return how long the whole run took, imports and compilation included; None for a bare profile."""
-    return _number(run.profile.metadata.run.get("wall_ns"))
+    return _number(profile.metadata.run.get("wall_ns"))
 
 
-def peak_memory_of(run: Run) -> float | None:
+def _peak_memory(profile: Profile) -> float | None:
     """Return the peak of the memory in use on a GPU, of the GPU with most; None where it is not recorded."""
-    told = _number(run.profile.metadata.run.get("peak_gpu_memory_bytes"))
-    values = run.profile.require("devices").numbers("peak_memory_bytes")
-    known = [*values[~np.isnan(values)].tolist(), *(() if told is None else (told,))]
-    return max(known) if known else None
+    recorded = _number(profile.metadata.run.get("peak_gpu_memory_bytes"))
+    values = profile.require("devices").values("peak_memory_bytes")
+    return max((float(value) for value in (*values, recorded) if value is not None), default=None)
 
 
-def copies_of(run: Run) -> float | None:
+def _copies(profile: Profile) -> float | None:
     """Return how many copies and sets the counted steps made; None where the source has no such table."""
-    table = run.profile.table("memory_ops")
-    if table is None:
-        return None
-    return run.share * int(counted(run.profile.metadata.window, table.numbers("iteration")).sum())
+    table = profile.table("memory_ops")
+    return None if table is None else int(counted(profile.metadata.window, table.numbers("iteration")).sum())
 
 
 def _number(value: object) -> float | None:
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
-def _side(run: Run, figure: _Figure) -> Side:
-    """Return a figure of `summary`, that of a step where it is a sum, with its range."""
-    row = run.profile.figure(figure.metric)
-    if row is None:
-        named = figure.metric == COMMUNICATION and len(run.profile.require("kernels"))
-        return Side(0.0) if named else Side(None, reason=NOT_RECORDED)
-    share = run.share if figure.summed else 1.0
-    value, low, high = (None if row[key] is None else float(row[key] or 0) * share for key in ("value", "low", "high"))
-    return Side(value, low, high, None if row["reason"] is None else str(row["reason"]))
+_RECORDED: Final = {"wall_ns": _wall, "peak_memory_bytes": _peak_memory, "copies": _copies}
+"""Figures that `summary` does not hold."""
 
 
-def _compared(
-    figure: _Figure, sides: Sequence[Side], change: Callable[[int], Change], unit: str | None = None
-) -> ComparedFigure:
-    changes = tuple(change(number) for number in range(1, len(sides)))
-    return ComparedFigure(figure.metric, unit or figure.unit, tuple(sides), changes, figure.less_is_better)
+def change_of(first: Side, other: Side) -> Change:
+    """Return how a figure differs that is what it is; of ranges that overlap nothing can be told."""
+    ends, others = _ends(first), _ends(other)
+    if ends is None or others is None:
+        return Change("not known")
+    if _is_point(ends) and _is_point(others):
+        delta = others[0] - ends[0]
+        same = abs(delta) <= SAME * max(abs(ends[0]), abs(ends[0] + delta))
+        return Change("same" if same else "more" if delta > 0 else "less", *_delta(first, other))
+    if others[0] <= ends[1] and ends[0] <= others[1]:
+        return Change("cannot tell", why="ranges overlap")
+    return Change("more" if others[0] > ends[1] else "less")
 
 
-def _of_summary(runs: Sequence[Run], figure: _Figure) -> ComparedFigure:
-    sides = [_side(run, figure) for run in runs]
-    return _compared(figure, sides, lambda number: change_of(sides[0], sides[number]))
+def _ends(side: Side) -> tuple[float, float] | None:
+    """Return the range of a figure; of a bound it is open at one end; None where nothing is known."""
+    if side.low is None and side.high is None:
+        return None if side.value is None else (side.value, side.value)
+    return (-math.inf if side.low is None else side.low, math.inf if side.high is None else side.high)
 
 
-def _own(runs: Sequence[Run], figure: _Figure, find: Callable[[Run], float | None]) -> ComparedFigure:
-    sides = [Side(value, reason=None if value is not None else NOT_RECORDED) for value in map(find, runs)]
-    return _compared(figure, sides, lambda number: change_of(sides[0], sides[number]))
+def _is_point(ends: tuple[float, float]) -> bool:
+    return ends[1] - ends[0] <= SAME * max(abs(ends[0]), abs(ends[1]))
+
+
+def _delta(first: Side, other: Side) -> tuple[float | None, float | None]:
+    """Return by how much a figure differs, and by how many percent."""
+    if first.value is None or other.value is None:
+        return None, None
+    delta = other.value - first.value
+    if abs(delta) <= SAME * max(abs(first.value), abs(other.value)):
+        delta = 0.0
+    return delta, 100.0 * delta / first.value if first.value else None
 
 
 def _step(runs: Sequence[Run]) -> ComparedFigure:
-    """Return the length of a step: of the steps that can be compared; where there are none, the headline of each."""
-    found = comparable_steps([run.profile for run in runs])
-    sides = [_step_side(run, found, lengths) for run, lengths in zip(runs, found.lengths, strict=True)]
-    return _compared(_STEP, sides, lambda number: step_change(found, number, sides))
+    """Return the length of a step: of the steps that can be compared; where there are none, the headline of each.
+
+    Those are of the kind that most runs have `FEWEST_STEPS` of, the first run among them: steps outside the profiler
+    rather than under it, which slows them; never the ones with the others.
+    """
+    lengths = [step_lengths(run.profile) for run in runs]
+    enough = {kind: [len(one[kind]) >= FEWEST_STEPS for one in lengths] for kind in lengths[0]}
+    usable = [kind for kind, runs_with in enough.items() if runs_with[0] and any(runs_with[1:])]
+    kind = max(usable, key=lambda kind: sum(enough[kind]), default=None)
+    used = [one[kind] if kind and len(one[kind]) >= FEWEST_STEPS else np.zeros(0) for one in lengths]
+    most = [max(map(len, one.values())) for one in lengths]
+    sides = [
+        Side(float(np.median(each)), *spread_of(each), f"median of {len(each)} steps {kind}")
+        if len(each)
+        else _side(run, _STEP)
+        for run, each in zip(runs, used, strict=True)
+    ]
+
+    def change(number: int) -> Change:
+        delta, pct = _delta(sides[0], sides[number])
+        if delta is None:
+            return Change("not known", why="no steps")
+        if kind is None or not len(used[number]):
+            pair = [_lacking(runs[n].profile, most[n]) for n in (0, number) if not len(used[n])]
+            why: Why = min((one for one in pair if one is not None), key=str, default="steps differ")
+            few = (most[0], most[number]) if why == "few steps" else None
+            return Change("cannot tell", delta, pct, why=why, steps=few)
+        return _judged(delta, pct, ratio_interval(used[0], used[number]), ("faster", "slower"), kind)
+
+    return _compared(_STEP, sides, change)
 
 
-def _step_side(run: Run, found: Steps, lengths: FloatArray) -> Side:
-    if found.steps is None or not len(lengths):
-        return _side(run, _STEP)
-    return Side(float(np.median(lengths)), *spread_of(lengths), f"median of {len(lengths)} steps {found.steps}")
+def _lacking(profile: Profile, known: int) -> Why | None:
+    """Return why steps of a run cannot be compared with any, of so many known ones; None where their kind differs."""
+    if not known:
+        return "no steps" if profile.value("step_time_ns") is None else "one figure"
+    return "few steps" if known < FEWEST_STEPS else None
 
 
 def _throughput(runs: Sequence[Run]) -> ComparedFigure:
@@ -159,81 +231,75 @@ def _throughput(runs: Sequence[Run]) -> ComparedFigure:
     def change(number: int) -> Change:
         if len(units) > 1:
             return Change("cannot tell", why="steps differ")
-        return throughput_change(runs[0].profile, runs[number].profile, (sides[0], sides[number]))
+        delta, pct = _delta(sides[0], sides[number])
+        if delta is None:
+            return Change("not known")
+        one, other = (logged_throughput(runs[n].profile) for n in (0, number))
+        if one is None or other is None or not (one.quiet and other.quiet):
+            return Change("cannot tell", delta, pct, why="steps differ")
+        if min(len(one.values), len(other.values)) < FEWEST_STEPS:
+            return Change("cannot tell", delta, pct, why="few steps")
+        return _judged(delta, pct, ratio_interval(one.values, other.values, rounded=True), ("less", "more"))
 
-    return _compared(_THROUGHPUT, sides, change, unit)
+    return _compared(_THROUGHPUT._replace(unit=unit), sides, change)
 
 
-def _waiting(runs: Sequence[Run], figure: _Figure) -> ComparedFigure:
-    """Return how long a GPU waits: that of a step is not held against that of a whole capture."""
-    sides = [_side(run, figure) for run in runs]
-    whole = [run.profile.waiting is not None and run.profile.waiting.length == "capture" for run in runs]
-
-    def change(number: int) -> Change:
-        found = change_of(sides[0], sides[number])
-        if found.difference == "not known" or whole[0] == whole[number]:
-            return found
-        return Change("cannot tell", why="steps differ")
-
-    return _compared(figure, sides, change)
+def _judged(
+    delta: float,
+    pct: float | None,
+    interval: Interval | None,
+    names: tuple[DifferenceKind, DifferenceKind],
+    steps: StepsCompared = "outside the profiler",
+) -> Change:
+    """Return the change with what the interval says: below 0, above it, or neither."""
+    if interval is None:
+        return Change("cannot tell", delta, pct, why="no ratio")
+    within = interval.low_pct <= 0.0 <= interval.high_pct
+    difference = "within noise" if within else names[0] if interval.high_pct < 0.0 else names[1]
+    return Change(difference, delta, pct, replace(interval, steps=steps))
 
 
 def _causes(runs: Sequence[Run]) -> Iterator[ComparedFigure]:
     """Yield the time of each group of causes, the mean over the GPUs; their sum where a run does not tell them apart.
 
-    Where all runs tell how long each cause takes of the window, that counts, else the summed time of kernels.
+    Where all runs tell how long each cause takes of the window, that counts, else the summed time of kernels. Nothing
+    can be told of a difference that kernels of unknown cause may explain, any part of whose time may be of the group.
     """
     tables = [run.profile.require("causes") for run in runs]
-    if not any(len(table) for table in tables):
-        return
     known = [table for table in tables if len(table)]
-    column = "split_ns" if not any(np.isnan(table.numbers("split_ns")).any() for table in known) else "sum_ns"
+    column = "sum_ns" if any(np.isnan(table.numbers("split_ns")).any() for table in known) else "split_ns"
     apart = all(None not in table.values("device") for table in known)
-    spent = [_by_group(table, column, apart) for table in tables]
-    for group in CAUSE_GROUPS:
-        sides = [_cause_side(run, times, group) for run, times in zip(runs, spent, strict=True)]
-        if not any(side.value for side in sides):
-            continue
-        more = [
-            float(np.nan_to_num(times.get("unknown", 0.0), nan=np.inf)) * run.share
-            for run, times in zip(runs, spent, strict=True)
-        ]
-        figure = _Figure(f"cause_{group}_ns", "ns", True if group in WASTED else None)
-        yield _compared(
-            figure, sides, partial(_cause_change, sides, more if group in OF_KERNELS else [0.0] * len(runs))
-        )
+    times = [_by_group(table, column, apart) for table in tables]
+    unknown = [each.get("unknown", 0.0) * run.share for run, each in zip(runs, times, strict=True)]
+    for group in CAUSE_GROUPS if known else ():
+        sides = [_cause_side(run, each, group) for run, each in zip(runs, times, strict=True)]
+        if any(side.value for side in sides):
+            more = [math.inf if math.isnan(ns) else ns for ns in unknown] if group in OF_KERNELS else [0.0] * len(runs)
+            figure = _Figure(f"cause_{group}_ns", "ns", True if group in WASTED else None)
+            yield _compared(figure, sides, partial(_cause_change, sides, more))
 
 
 def _cause_change(sides: Sequence[Side], more: Sequence[float], number: int) -> Change:
-    """Return how the known time of a group differs; nothing can be told where time of unknown cause may explain it.
-
-    Args:
-        sides: the time of the group in each run.
-        more: time of kernels of unknown cause in each run, any part of which may be of the group.
-        number: of the run.
-    """
-    found = change_of(sides[0], sides[number])
-    ends = [(side.value or 0.0, (side.value or 0.0) + most) for side, most in zip(sides, more, strict=True)]
-    (least, most), (low, high) = ends[0], ends[number]
-    if found.difference in ("more", "less") and low <= most and least <= high:
+    """Return how the time of a group differs, to whose time in each run so `more` may belong."""
+    plain = change_of(sides[0], sides[number])
+    first, other = (sides[n].value or 0.0 for n in (0, number))
+    if plain.difference in ("more", "less") and other <= first + more[0] and first <= other + more[number]:
         return Change("cannot tell", why="ranges overlap")
-    return found
+    return plain
 
 
 def _cause_side(run: Run, times: dict[CauseGroup, float], group: CauseGroup) -> Side:
     """Return the time of a group in one run: 0 where it has none, unknown where a part of it is, or no cause is."""
-    blind = group == "copy" and run.profile.table("memory_ops") is None and group not in times
-    if not times or blind:
-        return Side(None, reason=NOT_RECORDED)
-    value = times.get(group, 0.0) * run.share
-    return Side(None, reason=NOT_RECORDED) if np.isnan(value) else Side(value)
+    unrecorded = group == "copy" and run.profile.table("memory_ops") is None and group not in times
+    value = math.nan if not times or unrecorded else times.get(group, 0.0) * run.share
+    return Side(None, reason=NOT_RECORDED) if math.isnan(value) else Side(value)
 
 
 def _by_group(table: Table, column: str, mean: bool) -> dict[CauseGroup, float]:
-    """Return the time of each group that occurs, the mean over the GPUs or their sum."""
-    found: dict[CauseGroup, list[float]] = {}
+    """Return the time of each group that occurs, the mean over the GPUs or their sum; NaN where a part is unknown."""
+    groups: dict[CauseGroup, list[float]] = {}
     times: FloatArray = table.numbers(column)
     gpus = max(len(set(table.values("device"))), 1) if mean else 1
     for cause, time in zip(table.values("cause"), times.tolist(), strict=True):
-        found.setdefault(GROUP_OF[cause], []).append(time)  # type: ignore[index]
-    return {group: sum(sorted(each)) / gpus for group, each in found.items()}
+        groups.setdefault(GROUP_OF[cause], []).append(time)  # type: ignore[index]
+    return {group: sum(sorted(each)) / gpus for group, each in groups.items()}

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tcprobe.analysis.compare.basis import runs_of
 from tcprobe.analysis.compare.figures import figures_of
-from tcprobe.analysis.compare.losses import losses_of
-from tcprobe.analysis.compare.renamed import renamed_kernels
-from tcprobe.analysis.compare.rows import compared_rows, joined
-from tcprobe.analysis.compare.settings import notes_of, settings_of
+from tcprobe.analysis.compare.rows import compared_rows, joined, losses_of, renamed_kernels
+from tcprobe.analysis.compare.runs import notes_of, runs_of, settings_of
 from tcprobe.errors import UsageError
 from tcprobe.schema.changes.comparison import Comparison
 from tcprobe.schema.profile import Profile

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, TypeAlias
 
 from tcprobe.analysis.kernels.cxx import parse
@@ -29,10 +29,13 @@ _Counters: TypeAlias = tuple[int, ...]
 def op_names(runs: Sequence[Iterable[str]]) -> list[Renaming]:
     """Return for each run what to call each of its ops: its plain path, with the numbers of an earlier run."""
     plain = [{name: _FUNCTION.sub(r"\1", plain_path(name)) for name in names} for names in runs]
-    compiled = compiled_names([named.values() for named in plain])
-    made = [{name: now[path] for name, path in named.items()} for named, now in zip(plain, compiled, strict=True)]
-    shifted = layer_names([named.values() for named in made])
-    return [{name: now[path] for name, path in named.items()} for named, now in zip(made, shifted, strict=True)]
+    return _then(_then(plain, compiled_names), layer_names)
+
+
+def _then(named: list[Renaming], rename: Callable[[Sequence[Iterable[str]]], list[Renaming]]) -> list[Renaming]:
+    """Return the names that a further renaming gives those of each run."""
+    again = rename([each.values() for each in named])
+    return [{name: now[new] for name, new in each.items()} for each, now in zip(named, again, strict=True)]
 
 
 def layer_names(runs: Sequence[Iterable[str]]) -> list[Renaming]:
@@ -43,7 +46,7 @@ def layer_names(runs: Sequence[Iterable[str]]) -> list[Renaming]:
     Families of other sizes, or moved unevenly, stay as they are: a name may be the user's own.
     """
     pool: dict[str, dict[_Counters, str]] = {}
-    found = []
+    renamings = []
     for names in runs:
         families: dict[str, dict[_Counters, str]] = defaultdict(dict)
         for name in sorted(set(names)):
@@ -56,8 +59,8 @@ def layer_names(runs: Sequence[Iterable[str]]) -> list[Renaming]:
             for counters, name in family.items():
                 if renamed[name] == name:
                     known.setdefault(counters, name)
-        found.append({name: renamed.get(name, name) for name in names})
-    return found
+        renamings.append({name: renamed.get(name, name) for name in names})
+    return renamings
 
 
 def _counted(name: str) -> tuple[str, _Counters]:
@@ -67,8 +70,8 @@ def _counted(name: str) -> tuple[str, _Counters]:
         numbers = _COUNTERS.search(part)
         text = numbers[1] if numbers else ""
         stems.append(part[: len(part) - len(text)])
-        told = [int(n) for n in text.split("_")[1:]]
-        counters += told + [0] * (DEPTH - len(told))
+        counts = [int(n) for n in text.split("_")[1:]]
+        counters += counts + [0] * (DEPTH - len(counts))
     return "/".join(stems), tuple(counters)
 
 
@@ -96,8 +99,7 @@ def kernel_names(runs: Sequence[Iterable[str]]) -> list[Renaming]:
         {name: name if is_bare or not short else _function(name, short) for name in names}
         for names, is_bare in zip(given, bare, strict=True)
     ]
-    compiled = compiled_names([named.values() for named in cut])
-    return [{name: now[one] for name, one in named.items()} for named, now in zip(cut, compiled, strict=True)]
+    return _then(cut, compiled_names)
 
 
 def _function(name: str, short: set[str]) -> str:
@@ -126,5 +128,5 @@ def _stem(name: str) -> str | None:
     """Return the kind of a kernel or op that XLA named; None of all others."""
     if name.endswith("fusion"):
         return name if re.fullmatch(r"[a-z][a-z_]*", name) else None
-    found = _COMPILED.match(name)
-    return found["stem"] if found else None
+    matched = _COMPILED.match(name)
+    return matched["stem"] if matched else None

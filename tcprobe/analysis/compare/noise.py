@@ -55,8 +55,8 @@ def _last_digit(values: FloatArray) -> float:
     """Return the power of ten that all values are multiples of; at most that of the third digit of their median."""
     place = math.floor(math.log10(float(np.median(values)))) - 2
     for power in range(place, place - DIGITS, -1):
-        told = values / 10.0**power
-        if np.allclose(told, np.rint(told), rtol=0.0, atol=1e-6):
+        scaled = values / 10.0**power
+        if np.allclose(scaled, np.rint(scaled), rtol=0.0, atol=1e-6):
             return float(10.0**power)
     return 0.0
 

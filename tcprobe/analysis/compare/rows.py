@@ -1,206 +1,284 @@
-"""Join the layers, ops and kernels of several runs, and find the kernels that took the place of others."""
+"""Join the layers, ops and kernels of several runs, find kernels that took the place of others, and what was logged."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Final
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple, TypeAlias
 
-from tcprobe.analysis.compare.basis import Run
+import numpy as np
+
 from tcprobe.analysis.compare.names import Renaming, kernel_names, layer_names, op_names
+from tcprobe.analysis.compare.runs import Run
 from tcprobe.analysis.ops.table import NO_OP
-from tcprobe.schema.changes.comparison import ComparedRow
-from tcprobe.schema.columns import Row, Table
+from tcprobe.schema.changes.comparison import ComparedRow, Loss, Renamed
+from tcprobe.schema.columns import Row, Table, Value
 
 MIXED: Final = "unknown"
+Key: TypeAlias = tuple[str, str | None]
+"""Name in the comparison, and type of an op."""
 
 
-@dataclass(slots=True)
-class Part:
-    """What a layer, op or kernel of one run takes within the window; None where a part of it is unknown."""
+class _Part(NamedTuple):
+    """One row of `layers`, `ops` or `kernels`: its times within the window, None where unknown, and where it stands."""
 
-    ns: float | None = 0.0
-    launches: float | None = 0.0
-    tc_ns: float | None = 0.0
-    uses_tc: set[str] = field(default_factory=set)
-    layer: set[str | None] = field(default_factory=set)
-    pass_: set[str | None] = field(default_factory=set)
-    source: set[str | None] = field(default_factory=set)
-
-    def add(self, ns: float | None, launches: float | None, tc_ns: float | None) -> None:
-        """Add the times of a row."""
-        self.ns = _plus(self.ns, ns)
-        self.launches = _plus(self.launches, launches)
-        self.tc_ns = _plus(self.tc_ns, tc_ns)
+    ns: float | None
+    launches: float | None
+    tc_ns: float | None
+    uses_tc: str | None = None
+    layer: str | None = None
+    pass_: str | None = None
+    source: str | None = None
 
 
-def _plus(one: float | None, other: float | None) -> float | None:
-    return None if one is None or other is None else one + other
+Parts: TypeAlias = Mapping[Key, Sequence[_Part]]
 
 
-Parts = dict[tuple[str, str | None], Part]
+class Joined(NamedTuple):
+    """The rows of all runs under their common names."""
 
-
-@dataclass(frozen=True, slots=True)
-class Joined:
-    """The rows of all runs under their common names.
-
-    Attributes:
-        layers, ops, kernels: of each run, by name and type; None where a run has no such times.
-        kernels_by_op: of each run, time of each kernel in each op; empty where the source names no ops.
-    """
-
+    # layers, ops, kernels: of each run; None where a run has no such times.
     layers: list[Parts | None]
     ops: list[Parts | None]
     kernels: list[Parts | None]
-    kernels_by_op: list[list[tuple[str, str | None, str, float]]]
+    # of each run, op, kernel and its time; ops are `NO_OP` where the source names none
+    kernels_by_op: list[list[tuple[Key, str, float]]]
 
 
 def joined(runs: Sequence[Run]) -> Joined:
     """Return the layers, ops and kernels of each run, in ns within the window."""
-    tables = {name: [run.profile.require(name) for run in runs] for name in ("layers", "ops", "kernels")}
-    layer = layer_names([_given(table, "layer") for table in tables["layers"]])
-    op = op_names([{*_given(o, "op"), *_given(k, "op")} for o, k in zip(tables["ops"], tables["kernels"], strict=True)])
-    kernel = kernel_names([_given(table, "kernel") for table in tables["kernels"]])
-    types = _types(tables["ops"] + tables["kernels"], op + op)
+    layers, ops, kernels = ([run.profile.require(name) for run in runs] for name in ("layers", "ops", "kernels"))
+    layer = layer_names([_given(table, "layer") for table in layers])
+    op = op_names([_given(o, "op") | _given(k, "op") for o, k in zip(ops, kernels, strict=True)])
+    kernel = kernel_names([_given(table, "kernel") for table in kernels])
+    types = _types(ops + kernels, op + op)
     return Joined(
-        [_layers(t, n) for t, n in zip(tables["layers"], layer, strict=True)],
-        [_ops(t, n, m, types) for t, n, m in zip(tables["ops"], op, layer, strict=True)],
-        [_kernels(t, n) for t, n in zip(tables["kernels"], kernel, strict=True)],
-        [_by_op(t, n, m, types) for t, n, m in zip(tables["kernels"], kernel, op, strict=True)],
+        [_layers(t, n) for t, n in zip(layers, layer, strict=True)],
+        [_ops(t, n, m, types) for t, n, m in zip(ops, op, layer, strict=True)],
+        [_kernels(t, n) for t, n in zip(kernels, kernel, strict=True)],
+        [_by_op(t, n, m, types) for t, n, m in zip(kernels, kernel, op, strict=True)],
     )
 
 
 def _given(table: Table, column: str) -> set[str]:
-    names = table.names(column)
-    return {name for name in names.tolist() if name is not None} if len(names) else set()
+    return {name for name in table.names(column).tolist() if name is not None}
 
 
 def _types(tables: Sequence[Table], named: Sequence[Renaming]) -> dict[str, str]:
     """Return the types of ops that have one type in all the runs that tell it, by name: some reports tell none."""
-    found: dict[str, set[str]] = {}
+    types = defaultdict[str, set[str]](set)
     for table, names in zip(tables, named, strict=True):
-        for op, op_type in {*zip(table.values("op"), table.values("op_type"), strict=True)}:
+        for op, op_type in {*zip(table.names("op").tolist(), table.names("op_type").tolist(), strict=True)}:
             if op is not None and op_type is not None:
-                found.setdefault(names.get(str(op), str(op)), set()).add(str(op_type))
-    return {name: min(types) for name, types in found.items() if len(types) == 1}
+                types[names[op]].add(op_type)
+    return {name: min(each) for name, each in types.items() if len(each) == 1}
 
 
 def _layers(table: Table, named: Renaming) -> Parts | None:
-    return _parts(((named[str(row["layer"])], None), row, _sure(row)) for row in table.rows())
+    return _grouped(
+        ((named[str(row["layer"])], None), _Part(*_times(row), source=_text(row["source"]))) for row in table.rows()
+    )
 
 
 def _ops(table: Table, named: Renaming, layers: Renaming, types: Mapping[str, str]) -> Parts | None:
     """Return the ops; one without a kernel takes no time where others have kernels."""
-    rows = [(_op_key(named[str(row["op"])], row, types), row) for row in table.rows()]
-    timed = any(row["sum_ns"] is not None for _, row in rows)
-    found = _parts((key, row, _sure(row)) for key, row in rows if row["sum_ns"] is not None or not timed)
-    for key, row in rows if found else ():
-        part = (found or {}).get(key)
-        if part is not None:
-            part.layer.add(layers.get(str(row["layer"]), _text(row["layer"])))
-            part.pass_.add(_text(row["pass"]))
-            part.uses_tc.add(_op_uses_tc(row))
-    return found
-
-
-def _op_key(name: str, row: Row, types: Mapping[str, str]) -> tuple[str, str | None]:
-    return name, _text(row["op_type"]) or types.get(name)
-
-
-def _op_uses_tc(row: Row) -> str:
-    if row["tc_ns"]:
-        return "yes"
-    return "no" if row["tc_ns"] == 0 and not row["unknown_ns"] else "unknown"
+    rows = list(table.rows())
+    timed = any(row["sum_ns"] is not None for row in rows)
+    return _grouped(
+        (
+            _op(named[str(row["op"])], row, types),
+            _Part(
+                *_times(row),
+                "yes" if row["tc_ns"] else "no" if row["tc_ns"] == 0 and not row["unknown_ns"] else "unknown",
+                layers.get(str(row["layer"]), _text(row["layer"])),
+                _text(row["pass"]),
+                _text(row["source"]),
+            ),
+        )
+        for row in rows
+        if row["sum_ns"] is not None or not timed
+    )
 
 
 def _kernels(table: Table, named: Renaming) -> Parts | None:
-    spent = (((named[str(row["kernel"])], None), row, _of_kernel(row)) for row in table.rows())
-    found = _parts((key, {**row, "launches": row["calls"]}, tc) for key, row, tc in spent)
-    for row in table.rows() if found else ():
-        (found or {})[named[str(row["kernel"])], None].uses_tc.add(str(row["uses_tc"]))
-    return found
+    return _grouped(
+        (
+            (named[str(row["kernel"])], None),
+            _Part(
+                _number(row["sum_ns"]),
+                _number(row["calls"]),
+                {"yes": _number(row["sum_ns"]), "no": 0.0}.get(str(row["uses_tc"])),
+                str(row["uses_tc"]),
+            ),
+        )
+        for row in table.rows()
+    )
 
 
-def _of_kernel(row: Row) -> float | None:
-    if row["uses_tc"] == "unknown":
-        return None
-    return _number(row["sum_ns"]) if row["uses_tc"] == "yes" else 0.0
-
-
-def _by_op(
-    table: Table, named: Renaming, ops: Renaming, types: Mapping[str, str]
-) -> list[tuple[str, str | None, str, float]]:
-    """Return op, its type, kernel and time of each row that has a time."""
+def _by_op(table: Table, named: Renaming, ops: Renaming, types: Mapping[str, str]) -> list[tuple[Key, str, float]]:
     return [
-        (*_op_key(ops.get(str(row["op"]), NO_OP), row, types), named[str(row["kernel"])], float(row["sum_ns"] or 0))
+        (
+            _op(ops[str(row["op"])], row, types) if row["op"] is not None else (NO_OP, None),
+            named[str(row["kernel"])],
+            float(row["sum_ns"]),
+        )
         for row in table.rows()
         if row["sum_ns"] is not None
     ]
 
 
-def _parts(rows: Iterable[tuple[tuple[str, str | None], Row, float | None]]) -> Parts | None:
-    """Sum rows by name and type; None where none has a time."""
-    found: Parts = {}
-    for key, row, tc_ns in rows:
-        part = found.setdefault(key, Part())
-        part.add(_number(row["sum_ns"]), _number(row["launches"]), tc_ns)
-        part.source.add(_text(row.get("source")))
-    return found if any(part.ns is not None for part in found.values()) else None
+def _op(name: str, row: Row, types: Mapping[str, str]) -> Key:
+    return name, _text(row["op_type"]) or types.get(name)
 
 
-def _sure(row: Row) -> float | None:
-    """Return the time on Tensor Cores of a layer or op; None where the class of some of its kernels is unknown."""
-    return None if row["unknown_ns"] else _number(row["tc_ns"])
+def _times(row: Row) -> tuple[float | None, float | None, float | None]:
+    """Return the times of a layer or op; that on Tensor Cores is not known where the class of a kernel is not."""
+    return _number(row["sum_ns"]), _number(row["launches"]), None if row["unknown_ns"] else _number(row["tc_ns"])
 
 
-def _number(value: Any) -> float | None:
+def _grouped(rows: Iterable[tuple[Key, _Part]]) -> Parts | None:
+    """Return rows by name and type; None where none has a time."""
+    parts = defaultdict[Key, list[_Part]](list)
+    for key, part in rows:
+        parts[key].append(part)
+    return parts if any(_sum(part.ns for part in each) is not None for each in parts.values()) else None
+
+
+def _sum(values: Iterable[float | None]) -> float | None:
+    """Return the sum; None where one of them is unknown."""
+    known = list(values)
+    return None if None in known else sum((value or 0.0 for value in known), 0.0)
+
+
+def _number(value: Value) -> float | None:
     return None if value is None else float(value)
 
 
-def _text(value: Any) -> str | None:
+def _text(value: Value) -> str | None:
     return None if value is None else str(value)
 
 
 def compared_rows(runs: Sequence[Run], parts: Sequence[Parts | None]) -> tuple[ComparedRow, ...]:
     """Return the rows of all runs, largest change first; empty where no run has times."""
-    keys = {key for found in parts if found is not None for key in found}
-    rows = [_row(key, [None if p is None else p.get(key, Part()) for p in parts], runs) for key in keys]
+    keys = {key for each in parts if each is not None for key in each}
+    rows = [_row(key, [None if p is None else p.get(key, ()) for p in parts], runs) for key in keys]
     return tuple(sorted((row for row in rows if any(side is not None for side in row.sides)), key=_order))
 
 
-def _row(key: tuple[str, str | None], parts: Sequence[Part | None], runs: Sequence[Run]) -> ComparedRow:
-    def each(column: str) -> tuple[float | None, ...]:
-        values = (None if part is None else getattr(part, column) for part in parts)
-        return tuple(None if v is None else v * run.share for v, run in zip(values, runs, strict=True))
+def _row(key: Key, parts: Sequence[Sequence[_Part] | None], runs: Sequence[Run]) -> ComparedRow:
+    def times(column: str) -> tuple[float | None, ...]:
+        sums = (None if each is None else _sum(getattr(part, column) for part in each) for each in parts)
+        return tuple(None if ns is None else ns * run.share for ns, run in zip(sums, runs, strict=True))
 
-    sides = each("ns")
-    agreed = {name: _shared(getattr(part, name) for part in parts if part) for name in ("layer", "pass_", "source")}
+    def shared(column: str) -> str | None:
+        values = {getattr(part, column) for each in parts for part in each or ()} - {None}
+        return values.pop() if len(values) == 1 else None
+
+    sides = times("ns")
+    first = sides[0]
     return ComparedRow(
         name=key[0],
         op_type=key[1],
         sides=sides,
-        changes=tuple(_minus(side, sides[0]) for side in sides[1:]),
-        launches=each("launches"),
-        uses_tc=tuple(None if part is None or not part.uses_tc else _verdict(part.uses_tc) for part in parts),
-        tc_ns=each("tc_ns"),
-        **agreed,
+        changes=tuple(None if side is None or first is None else side - first for side in sides[1:]),
+        launches=times("launches"),
+        uses_tc=tuple(_verdict({part.uses_tc for part in each or ()}) for each in parts),
+        tc_ns=times("tc_ns"),
+        layer=shared("layer"),
+        pass_=shared("pass_"),
+        source=shared("source"),
     )
 
 
-def _verdict(found: set[str]) -> str:
-    return next(iter(found)) if len(found) == 1 else MIXED
-
-
-def _minus(one: float | None, other: float | None) -> float | None:
-    return None if one is None or other is None else one - other
-
-
-def _shared(found: Iterable[set[str | None]]) -> str | None:
-    values = {value for each in found for value in each} - {None}
-    return values.pop() if len(values) == 1 else None
+def _verdict(verdicts: set[str | None]) -> str | None:
+    return verdicts.pop() if len(verdicts) == 1 else MIXED if verdicts else None
 
 
 def _order(row: ComparedRow) -> tuple[float, float, str, str]:
     changed = max((abs(change) for change in row.changes if change is not None), default=0.0)
     return (-changed, -max((side for side in row.sides if side is not None), default=0.0), row.name, row.op_type or "")
+
+
+Times: TypeAlias = defaultdict[str, float]
+"""Kernel -> time within the window, in ns."""
+
+
+def renamed_kernels(runs: Sequence[Run], rows: Joined) -> tuple[Renamed, ...]:
+    """Return where other kernels run than in the first run, costliest first.
+
+    Ops that both runs have are held against one another; of the others, layers that both have; the rest as a whole.
+    """
+    renamed = [one for number in range(1, len(runs)) for one in _against(runs, rows, number)]
+    return tuple(sorted(renamed, key=lambda r: (-max(r.before_ns, r.after_ns), r.run, r.op or "", r.before)))
+
+
+def _against(runs: Sequence[Run], rows: Joined, number: int) -> Iterator[Renamed]:
+    before, after = ({op for op, _, _ in rows.kernels_by_op[run]} for run in (0, number))
+    common = (before & after) - {(NO_OP, None)}
+    sides = [_by_place(rows.kernels_by_op[run], common, rows.ops[run]) for run in (0, number)]
+    both = sides[0].keys() & sides[1].keys()
+    rest = [Times(float), Times(float)]
+    for side, total in zip(sides, rest, strict=True):
+        for place, times in side.items():
+            for kernel, ns in times.items() if place is None or place not in both else ():
+                total[kernel] += ns
+    compared = [(place[0], sides[0][place], sides[1][place]) for place in sorted(both - {None}, key=str) if place]
+    for op, one, other in (*compared, (None, rest[0], rest[1])):
+        left, came = one.keys() - other.keys(), other.keys() - one.keys()
+        if left and came:
+            sums = (sum(one[k] for k in left) * runs[0].share, sum(other[k] for k in came) * runs[number].share)
+            yield Renamed(op, _costliest(left, one), _costliest(came, other), *sums, run=number)
+
+
+def _by_place(rows: Iterable[tuple[Key, str, float]], common: set[Key], ops: Parts | None) -> dict[Key | None, Times]:
+    """Return the kernels of each op that both runs have, and of each layer and pass of the others; None is the rest."""
+    places = defaultdict[Key | None, Times](lambda: Times(float))
+    for op, kernel, ns in rows:
+        places[op if op in common else _layer_of(op, ops or {})][kernel] += ns
+    return places
+
+
+def _layer_of(op: Key, ops: Parts) -> Key | None:
+    """Return layer and pass of an op, under a type that no op has."""
+    layers, passes = ({getattr(part, name) for part in ops.get(op, ())} for name in ("layer", "pass_"))
+    layer = layers.pop() if len(layers) == 1 else None
+    return None if layer is None else (layer, f"layer {passes.pop() if len(passes) == 1 else None}")
+
+
+def _costliest(kernels: Iterable[str], times: Times) -> tuple[str, ...]:
+    return tuple(sorted(kernels, key=lambda kernel: (-times[kernel], kernel)))
+
+
+Series: TypeAlias = dict[int | None, float]
+"""Step -> what was logged in it; None: before the first step."""
+
+
+def losses_of(runs: Sequence[Run]) -> tuple[Loss, ...]:
+    """Return what the workloads logged, losses first, then by name; a name that one run logged alone has no steps."""
+    logged = [_logged(run.profile.require("metrics")) for run in runs]
+    names = sorted({name for each in logged for name in each}, key=lambda name: ("loss" not in name.lower(), name))
+    return tuple(_loss(name, [each.get(name, {}) for each in logged]) for name in names)
+
+
+def _loss(name: str, series: Sequence[Series]) -> Loss:
+    seen = Counter(step for one in series for step in one if step is not None)
+    steps = tuple(sorted(step for step, runs in seen.items() if runs > 1))
+    last = (one[max(one, key=lambda step: -1 if step is None else step)] if one else None for one in series)
+    return Loss(name, steps, tuple(tuple(one.get(step) for step in steps) for one in series), tuple(last))
+
+
+def _logged(metrics: Table) -> dict[str, Series]:
+    """Return what was logged under each name; of several values in one step their mean."""
+    if not len(metrics):
+        return {}
+    names, values = metrics.names("name"), metrics.numbers("value")
+    steps = np.nan_to_num(metrics.numbers("step"), nan=-1.0).astype(np.int64)
+    order = np.lexsort((values, steps, names.ids))  # the values too: a sum depends on the order
+    name, step, value = names.ids[order], steps[order], values[order]
+    starts = np.flatnonzero(np.append(True, (np.diff(name) != 0) | (np.diff(step) != 0)))
+    with np.errstate(invalid="ignore", over="ignore"):
+        means = np.add.reduceat(value, starts) / np.diff(np.append(starts, len(value)))
+    logged = defaultdict[str, Series](dict)
+    for one, when, mean in zip(name[starts].tolist(), step[starts].tolist(), means.tolist(), strict=True):
+        logged[names.names[one]][when if when >= 0 else None] = mean
+    return logged

@@ -10,12 +10,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
+import numpy as np
+from msgspec import Struct
+
+from tcprobe.analysis.kernels.verdict import Verdict, classify
 from tcprobe.hardware import Capability
 from tcprobe.schema.columns import Table, Value
-from tcprobe.schema.profile import Profile
+from tcprobe.schema.profile import Note, Profile
 
 Configuration: TypeAlias = tuple[Value, Value]
 """Grid and block; None where not known."""
@@ -38,33 +41,24 @@ _STEM: Final = re.compile(
 _SOURCE: Final = re.compile(r"(?:^|_)src_([a-z]+\d+)")
 
 
-@dataclass(frozen=True, slots=True)
-class CounterVerdict:
+class CounterVerdict(Struct, frozen=True):
     """What the counters of a kernel prove, with the counter that proves it."""
 
     uses_tc: Literal["yes", "no"]
     evidence: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Reading:
-    """One counter that is about Tensor Cores.
+class _Reading(Struct, frozen=True):
+    """One counter that is about Tensor Cores."""
 
-    Attributes:
-        metric, value, unit: as recorded.
-        percent: the value is a share of the peak.
-        pipe: tensor or tc; None where it counts operations.
-        types: instructions that it counts (hmma, imma, dmma, hgmma, hfma2); empty where all.
-        source: operand type of the operations that it counts.
-    """
-
+    # metric, value, unit: as recorded.
     metric: str
     value: float
     unit: str
-    percent: bool
-    pipe: str | None
-    types: frozenset[str]
-    source: str | None
+    percent: bool  # the value is a share of the peak
+    pipe: str | None  # tensor or tc; None where it counts operations
+    types: frozenset[str]  # instructions that it counts (hmma, imma, dmma, hgmma, hfma2); empty where all
+    source: str | None  # operand type of the operations that it counts
 
     def __str__(self) -> str:
         return f"{self.metric} {self.value:,.6g} {self.unit}".rstrip()
@@ -196,3 +190,52 @@ class Counters:
 def _readings(rows: Sequence[tuple[Value, str, float, str]], device: Value) -> dict[str, tuple[float, str]]:
     own = [row for row in rows if row[0] is None or row[0] == device] or rows
     return {metric: (value, unit) for _, metric, value, unit in own}
+
+
+_BOTH: Final = {"yes", "no"}
+
+
+def counter_notes(kernels: Table, profile: Profile) -> Iterator[Note]:
+    """Yield notes where hardware counters contradict the names of kernels; the verdict is the counters'."""
+    if not (counters := Counters.of(profile)):
+        return
+    names, bases, uses, evidence = (kernels.values(c) for c in ("kernel", "basis", "uses_tc", "evidence"))
+    if not any(str(name) in counters for name in names):
+        yield Note("counters-unused", "the hardware counters are of kernels that this profile does not name")
+    rows = [i for i, b in enumerate(bases) if b == "counter" and {classify(str(names[i])).uses_tc, uses[i]} == _BOTH]
+    if rows:
+        share, rows = _costliest(kernels, rows)
+        shown = "; ".join(f"{names[i]}: they say {uses[i]} ({evidence[i]})" for i in rows[:3])
+        yield Note(
+            "counters-contradict-names",
+            f"hardware counters class {len(rows)} kernels ({share:.1f} % of the time) otherwise than their names: "
+            f"{shown}",
+            level="note",
+        )
+
+
+def _costliest(kernels: Table, rows: list[int]) -> tuple[float, list[int]]:
+    """Return the share of all kernel time that these rows take in percent, and the rows, costliest first."""
+    names, time = kernels.values("kernel"), np.nan_to_num(kernels.numbers("sum_ns"))
+    share = 100 * time[rows].sum() / time.sum() if time.sum() else 0.0
+    return share, sorted(rows, key=lambda i: (-float(time[i]), str(names[i])))
+
+
+def reported_notes(table: Table, found: list[Verdict], said: list[Value]) -> tuple[Note, ...]:
+    """Return a note where the profiler's own verdicts contradict those of the names.
+
+    Args:
+        table: `kernels` as read.
+        found: what each name says.
+        said: what the profiler says.
+    """
+    rows = [i for i, (v, s) in enumerate(zip(found, said, strict=True)) if {v.uses_tc, s} == _BOTH]
+    if not rows:
+        return ()
+    names = table.values("kernel")
+    share, rows = _costliest(table, rows)
+    shown = "; ".join(f"{names[i]}: it says {said[i]}, we {found[i].uses_tc} ({found[i].evidence})" for i in rows[:3])
+    message = (
+        f"the profiler classes {len(rows)} kernels ({share:.1f} % of the time) otherwise than their names: {shown}"
+    )
+    return (Note("profiler-contradicted", message, level="note"),)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final, NamedTuple
+
+from msgspec import Struct
 
 from tcprobe.analysis.kernels.mangled import readable
 
@@ -21,28 +22,20 @@ _FOLLOWS: Final = ("", " ", "[", ".")
 _HIDDEN: Final = "\x00"
 
 
-@dataclass(frozen=True, slots=True)
-class KernelName:
+class KernelName(Struct, frozen=True):
     """The parts of a kernel's name, as they are written in it.
 
     `str` puts them together again: the text itself, with brackets closed that a cut left open and without blanks
     between a name and its brackets.
-
-    Attributes:
-        result: type that stands before the name; None where none does.
-        scopes: namespaces, classes and functions that hold the function, outermost first, with their own arguments.
-        function: its own name; empty where the text has none.
-        arguments: what stands between the angle brackets of the function; None without them.
-        parameters: what stands between its parentheses; None without them.
-        suffix: what follows: const, [clone .kd].
     """
 
-    result: str | None
+    result: str | None  # type that stands before the name; None where none does
+    # namespaces, classes and functions that hold the function, outermost first, with their own arguments
     scopes: tuple[str, ...]
-    function: str
-    arguments: str | None
-    parameters: str | None
-    suffix: str
+    function: str  # its own name; empty where the text has none
+    arguments: str | None  # what stands between the angle brackets of the function; None without them
+    parameters: str | None  # what stands between its parentheses; None without them
+    suffix: str  # what follows: const, [clone .kd]
 
     def __str__(self) -> str:
         result = "" if self.result is None else f"{self.result} "
@@ -125,17 +118,11 @@ class _Stack:
 
 
 class _Group(NamedTuple):
-    """A bracket that stands in no other.
+    """A bracket that stands in no other."""
 
-    Attributes:
-        start: place of the bracket that opens.
-        end: place behind the one that closes, or where the text was cut off.
-        closed: whether it is not cut off.
-    """
-
-    start: int
-    end: int
-    closed: bool
+    start: int  # place of the bracket that opens
+    end: int  # place behind the one that closes, or where the text was cut off
+    closed: bool  # whether it is not cut off
 
     def inside(self, text: str) -> str:
         return text[self.start + 1 : self.end - self.closed]

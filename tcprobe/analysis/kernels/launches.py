@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
-from tcprobe.analysis.grouping import Codes, Numbers, count_by, distinct_rows, sum_by
+from tcprobe.grouping import Codes, Numbers, count_by, distinct_rows, sum_by
 from tcprobe.schema.columns import IntArray, Names, Table
 from tcprobe.schema.profile import Profile
 
@@ -18,30 +18,18 @@ UNKNOWN: Final = 2
 CLASS_COUNT: Final = 3
 
 
-@dataclass(frozen=True, slots=True)
-class LaunchGroups:
-    """Launches by GPU, kernel, op, configuration, and whether they count.
+class LaunchGroups(Struct, frozen=True):
+    """Launches by GPU, kernel, op, configuration, and whether they count."""
 
-    Attributes:
-        launches: of the whole capture.
-        of_launch: group of each launch.
-        names: of the kernels, each once.
-        device: ordinal of each group's GPU.
-        kernel: of each group, its place in `names`.
-        op: of each group, its row of `op_details`; -1 where it has none, or one that is not there.
-        config: of each group, its row of `launch_configs` as stored.
-        counted: whether the figures count its launches.
-        calls, sum_ns, min_ns, max_ns: number and time of its launches.
-    """
-
-    launches: Table
-    of_launch: Codes
-    names: list[str]
-    device: IntArray
-    kernel: IntArray
-    op: IntArray
-    config: IntArray
-    counted: NDArray[np.bool_]
+    launches: Table  # of the whole capture
+    of_launch: Codes  # group of each launch
+    names: list[str]  # of the kernels, each once
+    device: IntArray  # ordinal of each group's GPU
+    kernel: IntArray  # of each group, its place in `names`
+    op: IntArray  # of each group, its row of `op_details`; -1 where it has none, or one that is not there
+    config: IntArray  # of each group, its row of `launch_configs` as stored
+    counted: NDArray[np.bool_]  # whether the figures count its launches
+    # calls, sum_ns, min_ns, max_ns: number and time of its launches.
     calls: IntArray
     sum_ns: IntArray
     min_ns: IntArray
@@ -51,8 +39,7 @@ class LaunchGroups:
         return len(self.device)
 
 
-@dataclass(frozen=True, slots=True)
-class Launched:
+class Launched(Struct, frozen=True):
     """Groups of launches, each with its class: NO, YES or UNKNOWN."""
 
     groups: LaunchGroups

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final, Literal
+
+from msgspec import Struct
 
 from tcprobe.analysis.kernels.cxx import KernelName, parse, split_list
 from tcprobe.schema.kinds import UsesTc
@@ -23,56 +24,33 @@ LONGEST_FUNCTION: Final = 1_024
 _LONGEST_PATH: Final = 4_096
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Sought:
-    """A pattern, and the part of a name in which it counts; result type and parameters are no such part.
+class Sought(Struct, frozen=True, eq=False):
+    """A pattern, and the part of a name in which it counts; result type and parameters are no such part."""
 
-    Attributes:
-        part: where to search.
-        pattern: what to search; a group ``token`` is what decided.
-        unless: not where the words of the function hold this.
-    """
-
-    part: Part
-    pattern: re.Pattern[str]
-    unless: re.Pattern[str] | None = None
+    part: Part  # where to search
+    pattern: re.Pattern[str]  # what to search; a group ``token`` is what decided
+    unless: re.Pattern[str] | None = None  # not where the words of the function hold this
 
 
-@dataclass(frozen=True, slots=True)
-class NameRule:
-    """One claim about the kernels whose name matches.
+class NameRule(Struct, frozen=True):
+    """One claim about the kernels whose name matches."""
 
-    Attributes:
-        id: stable identifier, documented in docs/classification.md.
-        verdict: whether such a kernel uses Tensor Cores.
-        sought: one of these must be found.
-        says: why, in words that follow the matched part of the name.
-        source: where the claim comes from.
-        multiplies: whether such a kernel multiplies matrices; else it moves or maps data, and what it has of 8-bit
-            and narrower types it stores only.
-    """
-
-    id: str
-    verdict: UsesTc
-    sought: tuple[Sought, ...]
-    says: str
-    source: str
+    id: str  # stable identifier, documented in docs/classification.md
+    verdict: UsesTc  # whether such a kernel uses Tensor Cores
+    sought: tuple[Sought, ...]  # one of these must be found
+    says: str  # why, in words that follow the matched part of the name
+    source: str  # where the claim comes from
+    # whether such a kernel multiplies matrices; else it moves or maps data, and what it has of 8-bit and narrower types
+    # it stores only
     multiplies: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class NameParts:
-    """The parts of a kernel's name as rules look in them.
+class NameParts(Struct, frozen=True):
+    """The parts of a kernel's name as rules look in them."""
 
-    Attributes:
-        texts: part -> text; without ``argument``.
-        arguments: distinct identifiers of the template arguments, in their order.
-        name: as parsed.
-    """
-
-    texts: dict[Part, str]
-    arguments: tuple[str, ...]
-    name: KernelName
+    texts: dict[Part, str]  # part -> text; without ``argument``
+    arguments: tuple[str, ...]  # distinct identifiers of the template arguments, in their order
+    name: KernelName  # as parsed
 
     @classmethod
     def of(cls, text: str) -> NameParts:

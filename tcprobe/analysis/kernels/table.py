@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
 
 from tcprobe.analysis.context import identified, parse_capability, tf32_asked
-from tcprobe.analysis.grouping import Numbers, count_by, distinct_rows, ranks, sum_by
-from tcprobe.analysis.kernels.contradictions import reported_notes
-from tcprobe.analysis.kernels.counters import Configuration, Counters
-from tcprobe.analysis.kernels.launches import LaunchGroups, group_launches
+from tcprobe.analysis.kernels.counters import Configuration, Counters, reported_notes
+from tcprobe.analysis.kernels.launches import NO, UNKNOWN, YES, Launched, LaunchGroups, group_launches
 from tcprobe.analysis.kernels.precision import precision_of_dtype
 from tcprobe.analysis.kernels.verdict import Verdict, classify, may_multiply, precision_as, refine
 from tcprobe.gemm.ops import gemms_of
 from tcprobe.gemm.record import flops_of, parse_json_shapes, parse_shape
+from tcprobe.grouping import Numbers, count_by, distinct_rows, ranks, sum_by
 from tcprobe.hardware import Capability, Gpu
 from tcprobe.schema.columns import IntArray, Names, Table, Value
 from tcprobe.schema.op import OpRecord
@@ -28,8 +28,7 @@ __all__ = ["Verdict", "classify", "derive_kernels", "reclassify", "refine"]
 CONFIG_COLUMNS: Final = ("registers", "static_shared_bytes", "dynamic_shared_bytes", "block", "grid", "occupancy_pct")
 
 
-@dataclass(frozen=True, slots=True)
-class _Device:
+class _Device(Struct, frozen=True):
     """What is known of a GPU, as far as its kernels' class depends on it."""
 
     gpu: Gpu | None = None
@@ -314,3 +313,55 @@ def reclassify(table: Table, profile: Profile) -> tuple[Table, tuple[Note, ...]]
         "precision": [p or v.precision for v, p in zip(found, table.values("precision"), strict=True)],
     }
     return table.with_columns(**changed), reported_notes(table, named, said)
+
+
+_CODES: Final = {"no": NO, "yes": YES, "unknown": UNKNOWN}
+
+
+def classify_launches(profile: Profile, counted: NDArray[np.bool_]) -> tuple[Table, Launched]:
+    """Return the kernels table of the launches that count, and all launches in groups, each with its class.
+
+    A launch that does not count takes the class that its kernel and op have in the window; where they do not occur
+    there, they are classified by all launches outside it.
+
+    Args:
+        profile: holds `launches` and `op_details`.
+        counted: which launches count.
+    """
+    groups, reported = group_launches(profile, counted), _reported(profile)
+    _, label_of = label_ids(profile.require("op_details"))
+    found, key = distinct_rows(groups.device, groups.kernel, label_of[groups.op])
+    classes = np.full(len(found[0]), -1, np.int8)
+
+    def classified(chosen: NDArray[np.int64]) -> Table:
+        table, row = classified_kernels(profile, groups, chosen)
+        table = _settled(table, reported)
+        uses = table.names("uses_tc")
+        classes[key[chosen]] = np.array([_CODES[name] for name in uses.names], np.int8)[uses.ids[row]]
+        return table
+
+    kernels = classified(np.flatnonzero(groups.counted))
+    classified(np.flatnonzero(classes[key] < 0))
+    return kernels, Launched(groups, classes[key])
+
+
+def _reported(profile: Profile) -> Mapping[str, Value]:
+    """Return what the profiler itself says of each kernel name; unknown where it contradicts itself."""
+    said: dict[str, Value] = {}
+    table = profile.require("kernels")
+    for name, verdict in zip(table.values("kernel"), table.values("uses_tc"), strict=True):
+        said[str(name)] = verdict if said.get(str(name), verdict) == verdict else "unknown"
+    return said
+
+
+def _settled(kernels: Table, reported: Mapping[str, Value]) -> Table:
+    """Take the profiler's own verdict where ours is unknown."""
+    if set(reported.values()) <= {"unknown"}:
+        return kernels
+    columns = {name: kernels.values(name) for name in ("kernel", "uses_tc", "basis", "evidence")}
+    for row in range(len(kernels)):
+        said = reported.get(str(columns["kernel"][row]), "unknown")
+        if columns["uses_tc"][row] == "unknown" and said != "unknown":
+            columns["uses_tc"][row], columns["basis"][row] = said, "reported"
+            columns["evidence"][row] = "the profiler says so"
+    return kernels.with_columns(**columns)

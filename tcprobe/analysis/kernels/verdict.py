@@ -7,9 +7,11 @@ unknown. docs/classification.md says how well that does, and where names cannot 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tcprobe.analysis.capability import dtype_blocker, operand_dtypes, supported_since
 from tcprobe.analysis.kernels.names import MOVING, NAME_RULES
@@ -32,24 +34,16 @@ NARROW_FLOATS: Final = frozenset({"float16", "bfloat16", "half"})
 _IN_ARGUMENTS: Final = [sought for rule in NAME_RULES for sought in rule.sought if sought.part == "argument"]
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What is known of a kernel.
+class Verdict(Struct, frozen=True):
+    """What is known of a kernel."""
 
-    Attributes:
-        uses_tc: whether it uses Tensor Cores.
-        basis: counter (of the hardware), name (of the kernel), shape (dtype, shape and rate of its op), inferred (from
-            the GPU); None if unknown.
-        evidence: the token, rate or fact that decided, or why nothing does.
-        precision: of its operands (fp16, bf16, tf32, fp8, fp4, int8, fp64, fp32); None where not told.
-        rule: id of the rule that matched its name, None where none did.
-    """
-
-    uses_tc: UsesTc
+    uses_tc: UsesTc  # whether it uses Tensor Cores
+    # counter (of the hardware), name (of the kernel), shape (dtype, shape and rate of its op), inferred (from the GPU);
+    # None if unknown
     basis: Literal["counter", "name", "shape", "inferred"] | None
-    evidence: str
-    precision: str | None
-    rule: str | None = None
+    evidence: str  # the token, rate or fact that decided, or why nothing does
+    precision: str | None  # of its operands (fp16, bf16, tf32, fp8, fp4, int8, fp64, fp32); None where not told
+    rule: str | None = None  # id of the rule that matched its name, None where none did
 
 
 @lru_cache(maxsize=65536)

@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
-from tcprobe.analysis.key_node.series import UNEVEN, Series, series_of
-from tcprobe.analysis.key_node.steps import Steps, busy, find_steps
-from tcprobe.analysis.key_node.timing import Timing, timings
-from tcprobe.schema.key_nodes.found import Candidate, Fired, KeyNodes
-from tcprobe.schema.key_nodes.kinds import SERIOUS, Cadence, Flaw, Merit, WhyNone
+import numpy as np
+
+from tcprobe.analysis.key_node.series import UNEVEN, Series, Steps, busy, find_steps, gap_cv, series_of, warm
+from tcprobe.schema.columns import FloatArray
+from tcprobe.schema.key_nodes import SERIOUS, Cadence, Candidate, Fired, Flaw, KeyNodes, Merit, WhyNone
 from tcprobe.schema.profile import Profile
 
 AT_END: Final = 0.8  # of a step: what ends later is near its end
 EARLY: Final = 0.5
+MISSED: Final = 0.1  # of the steps, at most: an end may fall just outside its own
 LEAST_CUT: Final = 5  # steps from which one call more or less shows a recording that is cut within a step
 NAMES: Final[tuple[tuple[Flaw, re.Pattern[str]], ...]] = (
     ("one_replica", re.compile(r"(?:^|/)replica_\d+/")),
@@ -83,11 +84,11 @@ def _ranked(profile: Profile, series: Sequence[Series], steps: Steps) -> KeyNode
 
 def _judged(series: Sequence[Series], steps: Steps) -> Iterator[Candidate]:
     near = [one for one in series if abs(one.fired.calls - steps.count) <= (steps.count >= LEAST_CUT)]
-    told = dict(zip(map(id, near), timings(near, steps), strict=True))
+    places = dict(zip(map(id, near), _places(near, steps), strict=True))
     any_gpu = any(one.fired.gpu_ns for one in series)
     for one in series:
-        if id(one) in told:
-            yield _near(one.fired, told[id(one)], steps, any_gpu)
+        if id(one) in places:
+            yield _near(one, places[id(one)], steps, any_gpu)
         elif one.counted:
             cadence, every = _cadence(one.fired.calls, steps.count)
             yield Candidate(one.fired, cadence, every, merits=_merits(one.fired), flaws=_named(one.fired))
@@ -99,18 +100,19 @@ def _cadence(calls: int, steps: int) -> tuple[Cadence, int]:
     return ("per_epoch", steps // calls) if 1 < calls < steps and not steps % calls else ("irregular", 1)
 
 
-def _near(fired: Fired, timing: Timing | None, steps: Steps, any_gpu: bool) -> Candidate:
+def _near(one: Series, place: _Place | None, steps: Steps, any_gpu: bool) -> Candidate:
     """Return what ran once in each step, by its count and, where they are known, its times."""
-    merits, flaws = _merits(fired), _named(fired)
+    fired, merits, flaws = one.fired, _merits(one.fired), _named(one.fired)
     flaws += ("cut",) if fired.calls != steps.count else ()
     flaws += ("no_gpu_time",) if any_gpu and fired.what == "op" and not fired.gpu_ns else ()
-    if timing is None:
+    if place is None:
         return Candidate(fired, "per_step", merits=merits, flaws=flaws)
-    flaws += ("uneven",) if timing.gap_cv is not None and timing.gap_cv > UNEVEN else ()
-    flaws += ("early",) if timing.position is not None and timing.position < EARLY else ()
-    merits = (*(("at_end",) if (timing.position or 0.0) >= AT_END else ()), *merits)
-    cadence: Cadence = "per_step" if timing.once_each else "irregular"
-    return Candidate(fired, cadence, 1, timing.once_each, timing.position, timing.gap_cv, merits, flaws)
+    cv = one.gap_cv
+    flaws += ("uneven",) if cv is not None and cv > UNEVEN else ()
+    flaws += ("early",) if place.at is not None and place.at < EARLY else ()
+    merits = (*(("at_end",) if (place.at or 0.0) >= AT_END else ()), *merits)
+    cadence: Cadence = "per_step" if place.once_each else "irregular"
+    return Candidate(fired, cadence, 1, place.once_each, place.at, cv, merits, flaws)
 
 
 def _named(fired: Fired) -> tuple[Flaw, ...]:
@@ -158,3 +160,66 @@ def _temptation(candidate: Candidate) -> tuple[object, ...]:
     fired = candidate.fired
     serious = sum(flaw in SERIOUS for flaw in candidate.flaws)
     return candidate.cadence, serious, "Assign" not in (fired.op_type or ""), fired.name, fired.op_id or ""
+
+
+# --- where in a step something ends ---------------------------------------------------------------------------
+
+
+class _Place(NamedTuple):
+    """Where in its step something ends; see `Candidate.position`."""
+
+    once_each: bool  # whether times show one in each step
+    at: float | None
+
+
+def _places(series: Sequence[Series], steps: Steps) -> list[_Place | None]:
+    """Return where each ends in a step; None where its own times are not known."""
+    begin, bounds = 0.0, steps.starts
+    if bounds is not None:
+        ends = [None if one.ends is None else _within(one.ends, bounds) for one in series]
+    else:
+        ends = _side_by_side(series, steps.count)
+    once = [at for each, at in filter(None, ends) if each]
+    if bounds is None:
+        begin = min(once, default=0.0)
+    length = max(once, default=0.0) - begin
+    return [
+        None
+        if end is None
+        else _Place(end[0], (end[1] - begin) / length if end[0] and len(once) > 1 and length > 0 else None)
+        for end in ends
+    ]
+
+
+def _within(ends: FloatArray, bounds: FloatArray) -> tuple[bool, float]:
+    """Return whether one end lies between each two bounds, and the median of how far into them."""
+    at = np.searchsorted(bounds, ends, side="left") - 1
+    inside = (at >= 0) & (at < len(bounds) - 1)
+    at, ends = at[inside], ends[inside]
+    held = np.bincount(at, minlength=len(bounds) - 1)
+    far = (ends - bounds[at]) / (bounds[at + 1] - bounds[at])
+    return float((held != 1).mean()) <= MISSED, float(np.median(far)) if len(far) else 0.0
+
+
+def _side_by_side(series: Sequence[Series], count: int) -> list[tuple[bool, float] | None]:
+    """Pair the calls of all that came as often, the first with the first, with those that come most evenly.
+
+    One that lies further from its counterpart than half a step more or less than usual is not of the same step.
+    """
+    same = [one.ends if one.ends is not None and len(one.ends) == count else None for one in series]
+    exact = [ends for ends in same if ends is not None]
+    if not exact:
+        return [None] * len(series)
+    even = min(exact, key=lambda ends: (_unevenness(ends), float(ends[0]), float(ends[-1])))
+    period = float(np.median(np.diff(even))) or 1.0
+    return [None if ends is None else _beside(warm((ends - even) / period)) for ends in same]
+
+
+def _beside(apart: FloatArray) -> tuple[bool, float]:
+    at = float(np.median(apart))
+    return abs(at) < 1 and float((np.abs(apart - at) > 0.5).mean()) <= MISSED, at
+
+
+def _unevenness(ends: FloatArray) -> float:
+    cv = gap_cv(ends)
+    return float("inf") if cv is None else cv

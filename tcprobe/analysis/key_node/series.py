@@ -1,43 +1,56 @@
-"""All ops and ranges of a profile that may mark steps: how often each ran and, where times are known, when it ended."""
+"""All ops and ranges that may mark steps: how often each ran and when it ended; and how many steps there are."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import numpy as np
+from msgspec import Struct
 
 from tcprobe.schema.columns import FloatArray, Table
-from tcprobe.schema.key_nodes.found import Fired
+from tcprobe.schema.key_nodes import LEAST_STEPS, Fired, StepsBasis
 from tcprobe.schema.profile import Profile
 
 FUNCTION: Final = "__"
 """What the name of a traced function begins with; it ends in a number that differs from run to run."""
 WARM_UP: Final = 0.2  # of the steps, the first; at least one
 UNEVEN: Final = 0.5  # coefficient of variation of the gaps: exponential ones, which come at random, have 1
+MOST: Final = 0.6
+"""Share of the repeated ops whose calls are a multiple of the number of steps. Those that a step calls are most of what
+a training repeats; those of epochs and validation are few beside them."""
+AGREE: Final = 0.25
+"""Share of the busy ops that must have run exactly so often. With fewer some of them must come evenly: the layers of a
+single step repeat as well, and few ops have their number."""
+REPEATED: Final = 0.5
+"""Share of the busy ops that must repeat, which set-up does not: else few steps were recorded, and what repeats is
+called several times in one."""
 _Op = tuple[str, str | None]
 
 
-@dataclass(frozen=True, slots=True)
-class Series:
-    """One op or range over time.
+class Series(Struct, frozen=True):
+    """One op or range over time."""
 
-    Attributes:
-        fired: what it is, and how often it ran.
-        ends: host time at which each of its calls ended, or launched its last kernel, in order; None where unknown.
-        counted: whether the source counted its calls; False if each kernel that it launched is taken for one.
-    """
-
-    fired: Fired
+    fired: Fired  # what it is, and how often it ran
+    # host time at which each of its calls ended, or launched its last kernel, in order; None where unknown
     ends: FloatArray | None = None
+    # whether the source counted its calls; False if each kernel that it launched is taken for one
     counted: bool = True
 
     @property
     def gap_cv(self) -> float | None:
         """Return how unevenly it comes, as `gap_cv` says; None where no time tells."""
         return None if self.ends is None else gap_cv(self.ends)
+
+
+class Steps(Struct, frozen=True):
+    """The steps of a profile."""
+
+    count: int  # how many there are
+    basis: StepsBasis  # what says so
+    # host times at which they began, in order, and the last one's end; None where no mark says so
+    starts: FloatArray | None = None
 
 
 def warm(values: FloatArray) -> FloatArray:
@@ -56,23 +69,50 @@ def series_of(profile: Profile) -> list[Series]:
     return [*_ops(profile), *_ranges(profile.require("ranges"))]
 
 
+def busy(series: Sequence[Series]) -> list[Series]:
+    """Return what took GPU time and was counted; all that was counted where nothing did, or no time is known."""
+    counted = [one for one in series if one.counted] or list(series)
+    return [one for one in counted if one.fired.gpu_ns] or counted
+
+
+def find_steps(profile: Profile, series: Sequence[Series]) -> Steps | None:
+    """Return the steps; None where nothing tells of three or more.
+
+    Marks and the probe's count hold only where something ran so often: a profile may mark calls that are no steps,
+    and the probe counts steps that were not recorded.
+    """
+    weighed = busy(series)
+    counts = Counter(one.fired.calls for one in weighed)
+    starts, probed = _marked(profile), len(profile.require("steps"))
+    marked = len(starts) - 1
+    if marked >= LEAST_STEPS and any(counts[marked + more] for more in (-1, 0, 1)):
+        return Steps(marked, "marks", starts)
+    if probed >= LEAST_STEPS and counts[probed]:
+        return Steps(probed, "probe")
+    called = _by_calls(counts)
+    exact = [one for one in weighed if one.fired.calls == called]
+    even = any(cv is not None and cv <= UNEVEN for cv in (one.gap_cv for one in exact))
+    return Steps(called, "calls") if called and (even or len(exact) >= AGREE * len(weighed)) else None
+
+
 def _ops(profile: Profile) -> Iterator[Series]:
-    """Yield the ops of the framework; of an XSpace also XLA's instructions are known, by types in lower case."""
+    """Yield the ops of the framework; of some sources also XLA's instructions are known, by types in lower case."""
     launched, gpu_ns = _launched(profile), _gpu_times(profile)
-    host, by_xla = profile.require("host_ops"), profile.metadata.format == "xplane"
+    any_gpu = any(gpu_ns.values())
+    host, shows_xla = profile.require("host_ops"), "shows_xla" in profile.traits
     seen: set[_Op] = set()
     columns = [host.values(name) for name in ("op", "op_type", "calls", "profiler_id")]
     for op, op_type, calls, op_id in zip(*columns, strict=True):
-        key: _Op = (str(op), str(op_type))
+        key = str(op), str(op_type)
         seen.add(key)
-        if calls and not key[0].startswith(FUNCTION) and not (by_xla and str(op_type)[:1].islower()):
-            time = None if gpu_ns is None else gpu_ns.get(key, 0)
+        if calls and not key[0].startswith(FUNCTION) and not (shows_xla and key[1][:1].islower()):
+            time = gpu_ns[key] if any_gpu else None
             fired = Fired("op", key[0], int(calls), str(op_id) if op_id else None, key[1], gpu_ns=time)
             yield Series(fired, _instances(launched.get(key), int(calls)))
-    for key, ends in launched.items():
-        if key not in seen:
-            time = None if gpu_ns is None else gpu_ns.get(key, 0)
-            yield Series(Fired("op", key[0], len(ends), op_type=key[1], gpu_ns=time), ends, counted=False)
+    for (name, kind), ends in launched.items():
+        if (name, kind) not in seen:
+            time = gpu_ns[name, kind] if any_gpu else None
+            yield Series(Fired("op", name, len(ends), op_type=kind, gpu_ns=time), ends, counted=False)
 
 
 def _instances(launched: FloatArray | None, calls: int) -> FloatArray | None:
@@ -89,9 +129,9 @@ def _launched(profile: Profile) -> dict[_Op, FloatArray]:
     Instructions that XLA made are left out: other profilers see the whole cluster alone.
     """
     launches, ops = profile.require("launches"), profile.require("op_details")
-    found: dict[_Op, FloatArray] = {}
+    ends: dict[_Op, FloatArray] = {}
     if not len(launches) or not len(ops):
-        return found
+        return ends
     op, device, at = (launches.numbers(name) for name in ("op_id", "device", "launch_ns"))
     order = np.lexsort((at, device, op))
     bounds = np.searchsorted(op[order], np.arange(len(ops) + 1))
@@ -100,26 +140,24 @@ def _launched(profile: Profile) -> dict[_Op, FloatArray]:
         rows = order[bounds[row] : bounds[row + 1]]
         times = at[rows[device[rows] == device[rows[0]]]] if len(rows) else np.zeros(0)
         if name and hlo_op is None and len(times) and not np.isnan(times).any():
-            known = found.get((name, op_type))
-            found[name, op_type] = times if known is None else np.sort(np.concatenate([known, times]))
-    return found
+            before = ends.get((name, op_type))
+            ends[name, op_type] = times if before is None else np.sort(np.concatenate([before, times]))
+    return ends
 
 
-def _gpu_times(profile: Profile) -> dict[_Op, int] | None:
-    """Return the kernel time of each op; None where the profile tells of none."""
-    found: dict[_Op, int] = defaultdict(int)
-    ops, launches, details = (profile.require(name) for name in ("ops", "launches", "op_details"))
-    if len(ops):
-        times = ops.numbers("union_ns").tolist()
-        names = zip(ops.names("op").tolist(), ops.names("op_type").tolist(), times, strict=True)
-    else:
+def _gpu_times(profile: Profile) -> Counter[_Op]:
+    """Return the kernel time of each op."""
+    ops, launches = profile.require("ops"), profile.require("launches")
+    times = ops.numbers("union_ns")
+    if not len(ops):
+        ops = profile.require("op_details")
         held = launches.numbers("op_id") >= 0
         weights = launches.numbers("duration_ns")[held]
-        sums = np.bincount(launches.numbers("op_id")[held], weights=weights, minlength=len(details)).tolist()
-        names = zip(details.names("op").tolist(), details.names("op_type").tolist(), sums, strict=True)
-    for op, op_type, time in names:
-        found[str(op), op_type] += int(time) if time == time else 0
-    return dict(found) if any(found.values()) else None
+        times = np.bincount(launches.numbers("op_id")[held], weights=weights, minlength=len(ops))[: len(ops)]
+    spent: Counter[_Op] = Counter()
+    for op, op_type, time in zip(ops.names("op").tolist(), ops.names("op_type").tolist(), times.tolist(), strict=True):
+        spent[str(op), op_type] += int(time) if time == time else 0
+    return spent
 
 
 def _ranges(ranges: Table) -> Iterator[Series]:
@@ -134,3 +172,31 @@ def _ranges(ranges: Table) -> Iterator[Series]:
         first = int(rows[0])
         fired = Fired("range", str(name[first]), len(rows), op_type=op_type[first], domain=domain[first])
         yield Series(fired, ends[rows].astype(np.float64))
+
+
+def _marked(profile: Profile) -> FloatArray:
+    """Return when the marked steps began, and when the last one ended; only that where none is marked."""
+    marks = profile.require("step_marks")
+    starts, ends = marks.numbers("start_ns"), marks.numbers("end_ns")
+    if not len(marks):
+        ranges = profile.require("ranges")
+        ranges = ranges.take(ranges.names("kind").among("step"))
+        starts = ranges.numbers("start_ns")
+        ends = starts + ranges.numbers("duration_ns")
+    last = max(int(ends.max()), int(starts.max()) + 1) if len(starts) else 0
+    return np.append(np.unique(starts), last).astype(np.float64)
+
+
+def _by_calls(counts: Counter[int]) -> int | None:
+    """Return the largest number of calls of which those of most ops are a multiple.
+
+    That of an epoch is one as well, and smaller; that of ops called several times in a step is of too few.
+    """
+    repeated = {calls: ops for calls, ops in counts.items() if calls >= LEAST_STEPS}
+    total = sum(repeated.values())
+    if total < REPEATED * sum(counts.values()):
+        return None
+    for steps in sorted(repeated, reverse=True):
+        if sum(ops for calls, ops in repeated.items() if not calls % steps) >= MOST * total:
+            return steps
+    return None

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tcprobe.analysis.ops.paths import (
     NOTHING_KNOWN,
@@ -31,21 +33,15 @@ _NO_GEMM: Final = re.compile(r"(?:loop|input|wrapped)_|(?:copy|transpose|convert
 _AGREED: Final = ("layer", "layer_class", "pass", "source", "called_from")
 
 
-@dataclass(frozen=True, slots=True)
-class OpName:
-    """One op as a profile names it.
+class OpName(Struct, frozen=True):
+    """One op as a profile names it."""
 
-    Attributes:
-        op: path.
-        op_type: type; None where the source has none.
-        hlo_module, hlo_op: XLA module and instruction, None outside XLA.
-        layer, pass_: as the source itself says, where it does.
-    """
-
-    op: str
-    op_type: str | None
+    op: str  # path
+    op_type: str | None  # type; None where the source has none
+    # hlo_module, hlo_op: XLA module and instruction, None outside XLA.
     hlo_module: str | None = None
     hlo_op: str | None = None
+    # layer, pass_: as the source itself says, where it does.
     layer: str | None = None
     pass_: str | None = None
 
@@ -64,22 +60,18 @@ class OpName:
         return family_of(self.op_type) is not None or (self.hlo_op is not None and self.op_type == "custom-call")
 
 
-@dataclass(frozen=True, slots=True)
-class Attribution:
-    """Where an op comes from; what is not known is None.
+class Attribution(Struct, frozen=True):
+    """Where an op comes from; what is not known is None."""
 
-    Attributes:
-        layer, layer_class, pass_, source, called_from: as in the contract of `ops`.
-        rows: rows of `graph_ops` that the op may be, best first; none of an op that only shares their name.
-        basis: graph (joined), reported (by the source), name (told from the path), None (nothing known).
-    """
-
+    # layer, layer_class, pass_, source, called_from: as in the contract of `ops`.
     layer: str | None = None
     layer_class: str | None = None
     pass_: str | None = None
     source: str | None = None
     called_from: str | None = None
+    # rows of `graph_ops` that the op may be, best first; none of an op that only shares their name
     rows: tuple[int, ...] = ()
+    # graph (joined), reported (by the source), name (told from the path), None (nothing known)
     basis: str | None = None
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from msgspec import Struct
+
+from tcprobe.analysis.capability import why_not
 from tcprobe.analysis.context import Context
 from tcprobe.analysis.ops.attribution import graph_record, profile_record
-from tcprobe.analysis.ops.blockers import why_not
-from tcprobe.analysis.ops.calls import calls_per_step
+from tcprobe.analysis.ops.counts import calls_per_step
 from tcprobe.analysis.ops.table import Ops
 from tcprobe.gemm.alignment import all_aligned
 from tcprobe.gemm.ops import contiguous_sizes, family_of, gemms_of
@@ -24,27 +25,18 @@ LARGEST_CALLS: Final = 1e9
 _COUNTER: Final = re.compile(r"^(?:__inference_|__forward_|__backward_)?(.*?)(?:_\d+)?$")
 
 
-@dataclass(frozen=True, slots=True)
-class Gemms:
-    """The gemms table and what its rows cost in a step.
+class Gemms(Struct, frozen=True):
+    """The gemms table and what its rows cost in a step."""
 
-    Attributes:
-        table: `gemms` of the contract.
-        step_flops: per row: FLOPs of all its executions in one step, None where unknown.
-        records: per row: which op it is of; rows of one op share a number.
-        graph_rows: rows of `graph_ops` that count: one trace of each function; there `records` are among them.
-        gpus: per row: number of GPUs that each execute it, 1 where that is not known.
-        unseen: number of ops that multiply matrices and whose shapes the profile does not have.
-        traced: whether they are TensorFlow's ops, which make one step together; XLA's modules may be any programs.
-    """
-
-    table: Table
-    step_flops: tuple[int | None, ...] = ()
-    records: tuple[int, ...] = ()
+    table: Table  # `gemms` of the contract
+    step_flops: tuple[int | None, ...] = ()  # per row: FLOPs of all its executions in one step, None where unknown
+    records: tuple[int, ...] = ()  # per row: which op it is of; rows of one op share a number
+    # rows of `graph_ops` that count: one trace of each function; there `records` are among them
     graph_rows: tuple[int, ...] = ()
-    gpus: tuple[int, ...] = ()
+    gpus: tuple[int, ...] = ()  # per row: number of GPUs that each execute it, 1 where that is not known
+    # whether they are TensorFlow's ops, which make one step together; XLA's modules may be any programs
     traced: bool = False
-    unseen: int = 0
+    unseen: int = 0  # number of ops that multiply matrices and whose shapes the profile does not have
 
 
 def build_gemms(profile: Profile, ops: Ops | None, context: Context) -> Gemms:

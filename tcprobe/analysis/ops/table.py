@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
+from tcprobe.analysis.capability import is_capable, why_not
 from tcprobe.analysis.context import Context
-from tcprobe.analysis.grouping import distinct_rows, ranks, sum_by, union_by
 from tcprobe.analysis.kernels.launches import UNKNOWN, YES, Launched
 from tcprobe.analysis.ops.attribution import (
     Attribution,
@@ -21,11 +22,11 @@ from tcprobe.analysis.ops.attribution import (
     graph_record,
     profile_record,
 )
-from tcprobe.analysis.ops.blockers import is_capable, why_not
 from tcprobe.analysis.ops.xla import XlaJoin
 from tcprobe.gemm.alignment import all_aligned
 from tcprobe.gemm.ops import contiguous_sizes, gemms_of
 from tcprobe.gemm.record import flops_of, parse_json_shapes
+from tcprobe.grouping import distinct_rows, ranks, sum_by, union_by
 from tcprobe.schema.columns import IntArray, Row, Table, Value
 from tcprobe.schema.op import OpRecord, Size
 from tcprobe.schema.profile import Profile
@@ -38,31 +39,22 @@ _PRECISION_DTYPES: Final = {
 OpIdentity: TypeAlias = tuple[str, str | None]
 
 
-@dataclass(frozen=True, slots=True)
-class Ops:
-    """The ops table and the time of the graph's records.
+class Ops(Struct, frozen=True):
+    """The ops table and the time of the graph's records."""
 
-    Attributes:
-        table: `ops` of the contract.
-        graph_ns: row of `graph_ops` -> summed kernel time of the ops that are surely executions of it.
-        ran: rows of `graph_ops` that ops of the profile are.
-        graph_gpus: row of `graph_ops` -> number of GPUs that ran those ops: each executes them by itself.
-        detail_gpus: likewise by row of `op_details`.
-        detail_ns: row of `op_details` -> summed time of its kernels, where launches tell.
-        rows_of: op and type, as in the table -> rows of `graph_ops` that it may be.
-    """
-
-    table: Table
-    graph_ns: dict[int, int]
-    ran: frozenset[int] = frozenset()
+    table: Table  # `ops` of the contract
+    graph_ns: dict[int, int]  # row of `graph_ops` -> summed kernel time of the ops that are surely executions of it
+    ran: frozenset[int] = frozenset()  # rows of `graph_ops` that ops of the profile are
+    # row of `graph_ops` -> number of GPUs that ran those ops: each executes them by itself
     graph_gpus: dict[int, int] = field(default_factory=dict)
-    detail_gpus: dict[int, int] = field(default_factory=dict)
+    detail_gpus: dict[int, int] = field(default_factory=dict)  # likewise by row of `op_details`
+    # row of `op_details` -> summed time of its kernels, where launches tell
     detail_ns: dict[int, int] = field(default_factory=dict)
+    # op and type, as in the table -> rows of `graph_ops` that it may be
     rows_of: dict[OpIdentity, tuple[int, ...]] = field(default_factory=dict)
 
 
-@dataclass(slots=True)
-class _OpEntry:
+class _OpEntry(Struct):
     """One op of the profile: its row so far, its names, its shapes."""
 
     row: Row
@@ -149,17 +141,12 @@ def _order(row: Row) -> tuple[float, float, str, str]:
     return -float(spent or 0), -float(row.get("host_ns") or 0), str(row["op"]), str(row.get("op_type"))
 
 
-@dataclass(frozen=True, slots=True)
-class _KernelFacts:
-    """What kernels say of the ops that launched them.
+class _KernelFacts(Struct, frozen=True):
+    """What kernels say of the ops that launched them."""
 
-    Attributes:
-        dtypes: on which the names of all its kernels agree, for profiles that have none of their own.
-        idle: the costliest of its kernels that does not use Tensor Cores.
-    """
-
+    # on which the names of all its kernels agree, for profiles that have none of their own
     dtypes: dict[OpIdentity, str]
-    idle: dict[OpIdentity, str]
+    idle: dict[OpIdentity, str]  # the costliest of its kernels that does not use Tensor Cores
 
     @classmethod
     def of(cls, kernels: Table) -> _KernelFacts:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 import numpy as np
+from msgspec import Struct, field
 
 from tcprobe.analysis.ops.attribution import aliases_of, graph_record
-from tcprobe.analysis.ops.paths import plain_path
-from tcprobe.analysis.ops.stacks import MOST_SCOPES
+from tcprobe.analysis.ops.paths import MOST_SCOPES, plain_path
 from tcprobe.gemm.ops import family_of, gemms_of
 from tcprobe.gemm.record import flops_of, parse_object
 from tcprobe.schema.columns import Table
@@ -24,22 +23,17 @@ Instruction: TypeAlias = tuple[str, str]
 Sizes: TypeAlias = tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class XlaJoin:
-    """What XLA's modules say of the graph.
+class XlaJoin(Struct, frozen=True):
+    """What XLA's modules say of the graph."""
 
-    Attributes:
-        graph: `graph_ops` with `executes` of what XLA compiled. Of XLA's instructions, those stay that no traced op
-            explains, in modules that hold traced ones: products of its own.
-        runs_as: (module, instruction) -> rows of `graph` that it may be.
-    """
-
+    # `graph_ops` with `executes` of what XLA compiled. Of XLA's instructions, those stay that no traced op explains, in
+    # modules that hold traced ones: products of its own.
     graph: Table
+    # (module, instruction) -> rows of `graph` that it may be
     runs_as: dict[Instruction, tuple[int, ...]] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class _Product:
+class _Product(Struct, frozen=True):
     """One row of the graph: a traced product, or one of an HLO module (then `function` is that)."""
 
     row: int

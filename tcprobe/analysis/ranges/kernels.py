@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
+from msgspec import Struct
 
-from tcprobe.analysis.grouping import (
+from tcprobe.analysis.kernels.launches import UNKNOWN, YES, Launched
+from tcprobe.analysis.ranges.nesting import Around, Paths, closed
+from tcprobe.grouping import (
     Codes,
     count_by,
     distinct_numbers,
@@ -20,8 +22,6 @@ from tcprobe.analysis.grouping import (
     sum_by,
     union_by,
 )
-from tcprobe.analysis.kernels.launches import UNKNOWN, YES, Launched
-from tcprobe.analysis.ranges.around import Around, Paths
 from tcprobe.schema.columns import FloatArray, IntArray, Names, Table
 from tcprobe.schema.profile import Note, Profile, Window
 from tcprobe.schema.tables import RANGE_BUCKETS, RANGE_KERNELS
@@ -44,12 +44,8 @@ def build_range_kernels(around: Around, launched: Launched) -> Table:
     """
     label, labels = _labels(around)
     kernels = _Counted.of(around, launched)
-    own = np.append(label, -1)[kernels.inner]
-    own = np.where(own >= 0, own, len(labels[0]) + kernels.bucket)
-    beside = kernels.overlapping()
-    columns = _exclusive(kernels, own, beside, len(labels[0]) + BUCKETS)
-    columns |= _inclusive(kernels, around, label, beside, len(labels[0]))
-    columns |= _identity(around, labels, label, around.closed(distinct_numbers(kernels.inner)))
+    columns = _exclusive(kernels, label, len(labels[0])) | _inclusive(kernels, around.paths(label), len(labels[0]))
+    columns |= _identity(around, labels, label, closed(around.parent, distinct_numbers(kernels.inner)))
     counted = np.maximum(columns["launches"], np.nan_to_num(columns["inclusive_launches"])) > 0
     table = Table(RANGE_KERNELS, columns).take(counted)
     order = [-np.nan_to_num(table.numbers(c)).astype(np.int64) for c in ("sum_ns", "inclusive_sum_ns")]
@@ -91,26 +87,18 @@ def _lost(launches: Table, window: Window) -> tuple[int, float]:
     return int(lost.sum()), share
 
 
-@dataclass(frozen=True, slots=True)
-class _Counted:
-    """The launches that count.
+class _Counted(Struct, frozen=True):
+    """The launches that count."""
 
-    Attributes:
-        inner: innermost range of each, as `Around` has it.
-        bucket: why it is in none: place in the buckets after the first.
-        device: place of its GPU.
-        devices: number of GPUs.
-        starts, durations: when it ran.
-        verdict: its class.
-    """
-
-    inner: Codes
-    bucket: Codes
-    device: Codes
-    devices: int
+    inner: Codes  # innermost range of each, as `Around` has it
+    bucket: Codes  # why it is in none: place in the buckets after the first
+    device: Codes  # place of its GPU
+    devices: int  # number of GPUs
+    # starts, durations: when it ran.
     starts: IntArray
     durations: IntArray
-    verdict: Any
+    verdict: Any  # its class
+    beside: IntArray  # those that ran beside another one on their GPU: the union of all others is their sum
 
     @classmethod
     def of(cls, around: Around, launched: Launched) -> _Counted:
@@ -119,42 +107,68 @@ class _Counted:
         rows = slice(None) if counts.all() else np.flatnonzero(counts)
         launches, group = groups.launches, groups.of_launch[rows]
         devices = distinct_numbers(groups.device)
+        device, starts = positions_in(groups.device, devices)[group], launches.numbers("start_ns")[rows]
+        durations = launches.numbers("duration_ns")[rows]
         return cls(
             around.inner[rows],
             np.isnan(launches.numbers("launch_ns")[rows]).astype(np.int32),
-            positions_in(groups.device, devices)[group],
+            device,
             len(devices),
-            launches.numbers("start_ns")[rows],
-            launches.numbers("duration_ns")[rows],
+            starts,
+            durations,
             launched.verdicts[group],
+            _overlapping(rows_by_group(device, len(devices)), starts, durations),
         )
 
-    def united(self, rows: IntArray, group: Codes, count: int) -> IntArray:
-        """Return the time during which at least one kernel of each group ran, summed over GPUs.
+    def figures(self, group: Codes, members: tuple[IntArray, IntArray], count: int) -> tuple[IntArray, ...]:
+        """Return the number of launches of each of `count` labels, their sum, and their union, summed over GPUs.
 
         Args:
-            rows: launches; one may be in several groups.
-            group: of each.
-            count: of groups.
+            group: of each launch; -1 has no label.
+            members: the labels of each group, as pairs of a group and a label, each pair once.
+            count: of labels.
         """
-        of_device = np.where(group >= 0, group * self.devices + self.device[rows], -1)
-        each = union_by(of_device, self.starts[rows], self.durations[rows], count * self.devices)
-        union: IntArray = each.reshape(count, self.devices).sum(axis=1)
+        (owner, label), groups, beside = members, int(group.max(initial=-1)) + 1, self.beside[group[self.beside] >= 0]
+        launches, sums = count_by(group, groups), sum_by(group, self.durations, groups)
+        apart = sum_by(group[beside], self.durations[beside], groups)
+        total = sum_by(label, sums[owner], count)
+        union = total - sum_by(label, apart[owner], count) + self._united(beside, group, members, count)
+        return sum_by(label, launches[owner], count), total, union
+
+    def _united(self, rows: IntArray, group: Codes, members: tuple[IntArray, IntArray], count: int) -> IntArray:
+        """Return the time during which at least one of these launches ran, by label, of some labels at once."""
+        union = np.zeros(count, np.int64)
+        if not len(rows):
+            return union
+        rows = rows[np.argsort(group[rows], kind="stable")]
+        sizes = count_by(group[rows], int(group.max()) + 1)
+        order = np.argsort(members[1], kind="stable")
+        owner, label = members[0][order], members[1][order]
+        first, size = (np.cumsum(sizes) - sizes)[owner], sizes[owner]
+        batch = np.cumsum(sum_by(label, size, count))[label] // AT_ONCE
+        for mine in np.split(np.arange(len(owner)), np.flatnonzero(np.diff(batch)) + 1):
+            low, high = int(label[mine[0]]), int(label[mine[-1]]) + 1
+            each = np.repeat(mine, size[mine])
+            place = np.arange(len(each)) - np.repeat(np.cumsum(size[mine]) - size[mine], size[mine])
+            ran = rows[first[each] + place]
+            of_device = (label[each] - low) * self.devices + self.device[ran]
+            united = union_by(of_device, self.starts[ran], self.durations[ran], (high - low) * self.devices)
+            union[low:high] = united.reshape(-1, self.devices).sum(axis=1)
         return union
 
-    def overlapping(self) -> IntArray:
-        """Return the launches that ran beside another one on their GPU: the union of all others is their sum."""
-        found = []
-        for rows in rows_by_group(self.device, self.devices):
-            begun = self.starts[rows]
-            if (begun[1:] < begun[:-1]).any():
-                rows = rows[np.argsort(begun, kind="stable")]
-                begun = self.starts[rows]
-            until = np.maximum.accumulate(begun + self.durations[rows])
-            beside = np.zeros(len(rows) + 1, np.bool_)
-            beside[1:-1] = begun[1:] < until[:-1]
-            found.append(rows[beside[:-1] | (np.append(begun[1:], until[-1:]) < begun + self.durations[rows])])
-        return np.concatenate([np.zeros(0, np.int64), *found])
+
+def _overlapping(by_device: list[IntArray], starts: IntArray, durations: IntArray) -> IntArray:
+    found = [np.zeros(0, np.int64)]
+    for rows in by_device:
+        begun = starts[rows]
+        if (begun[1:] < begun[:-1]).any():
+            rows = rows[np.argsort(begun, kind="stable")]
+            begun = starts[rows]
+        until = np.maximum.accumulate(begun + durations[rows])
+        beside = np.zeros(len(rows) + 1, np.bool_)
+        beside[1:-1] = begun[1:] < until[:-1]
+        found.append(rows[beside[:-1] | (np.append(begun[1:], until[-1:]) < begun + durations[rows])])
+    return np.concatenate(found)
 
 
 def _labels(around: Around) -> tuple[Codes, list[IntArray]]:
@@ -171,73 +185,38 @@ def _same(names: Names, rows: IntArray) -> Codes:
     return lookup[names.ids[rows]]
 
 
-def _exclusive(kernels: _Counted, own: Codes, beside: IntArray, count: int) -> dict[str, Any]:
-    """Return the figures of launches by the innermost range; `beside` are those that overlap others."""
-    sums = sum_by(own, kernels.durations, count)
-    apart = sum_by(own[beside], kernels.durations[beside], count)
+def _exclusive(kernels: _Counted, label: Codes, count: int) -> dict[str, Any]:
+    """Return the figures of launches by the innermost range, those in none in the buckets."""
+    own = np.append(label, -1)[kernels.inner]
+    own, rows = np.where(own >= 0, own, count + kernels.bucket), count + BUCKETS
+    each = distinct_numbers(own)
+    launches, sums, union = kernels.figures(own, (each, each), rows)
+    on_tc, unknown = (sum_by(own, np.where(kernels.verdict == v, kernels.durations, 0), rows) for v in (YES, UNKNOWN))
+    share = ratio_pct(sums, sums.sum())
     return {
-        "launches": count_by(own, count),
-        "sum_ns": sums,
-        "union_ns": sums - apart + kernels.united(beside, own[beside], count),
-        "tc_ns": sum_by(own, np.where(kernels.verdict == YES, kernels.durations, 0), count),
-        "unknown_ns": sum_by(own, np.where(kernels.verdict == UNKNOWN, kernels.durations, 0), count),
-        "share_pct": ratio_pct(sums, sums.sum()),
-    }
-
-
-def _inclusive(kernels: _Counted, around: Around, label: Codes, beside: IntArray, count: int) -> dict[str, FloatArray]:
-    """Return the figures of launches in a range or in one within it: each counts once, however often it recurs."""
-    paths = around.paths(label)
-    path = paths.of_range[kernels.inner]
-    owner, held = _members(paths, distinct_numbers(path[path >= 0]), count)
-    launches, sums = count_by(path, len(paths.outer)), sum_by(path, kernels.durations, len(paths.outer))
-    whole = sum_by(held, sums[owner], count)
-    beside = beside[path[beside] >= 0]
-    apart = sum_by(path[beside], kernels.durations[beside], len(paths.outer))
-    union = whole - sum_by(held, apart[owner], count) + _united(kernels, beside, path, (owner, held), count)
-    found = {
-        "inclusive_launches": sum_by(held, launches[owner], count), "inclusive_sum_ns": whole,
-        "inclusive_union_ns": union,
+        "launches": launches, "sum_ns": sums, "union_ns": union, "tc_ns": on_tc, "unknown_ns": unknown,
+        "share_pct": share,
     }  # fmt: skip
+
+
+def _inclusive(kernels: _Counted, paths: Paths, count: int) -> dict[str, FloatArray]:
+    """Return the figures of launches in a range or in one within it: each counts once, however often it recurs."""
+    path = paths.of_range[kernels.inner]
+    figures = kernels.figures(path, _members(paths, distinct_numbers(path[path >= 0]), count), count)
+    names = ("inclusive_launches", "inclusive_sum_ns", "inclusive_union_ns")
     nothing = np.full(BUCKETS, np.nan)
-    return {name: np.concatenate([values, nothing]) for name, values in found.items()}
+    return {name: np.concatenate([values, nothing]) for name, values in zip(names, figures, strict=True)}
 
 
 def _members(paths: Paths, used: IntArray, count: int) -> tuple[IntArray, IntArray]:
     """Return each path that is used, with each of `count` labels on it once, ascending by path."""
-    owner, at = used, paths.outer[used]
-    keys = [owner * count + paths.alike[owner]]
+    owner, at, keys = used, used.astype(np.int32), [np.zeros(0, np.int64)]
     while len(at):
-        owner, at = owner[at >= 0], at[at >= 0]
         keys.append(owner * count + paths.alike[at])
-        at = paths.outer[at]
+        outer = paths.outer[at]
+        owner, at = owner[outer >= 0], outer[outer >= 0]
     owner, label = np.divmod(distinct_numbers(np.concatenate(keys)), max(count, 1))
     return owner, label
-
-
-def _united(kernels: _Counted, rows: IntArray, path: Codes, members: tuple[IntArray, IntArray], count: int) -> IntArray:
-    """Return the union of launches by label, of some labels at once.
-
-    Args:
-        kernels: all that count.
-        rows: the launches to unite.
-        path: of each launch of all.
-        members: paths, and the labels on each.
-        count: of labels.
-    """
-    union = np.zeros(count, np.int64)
-    if not len(rows):
-        return union
-    order = rows[np.argsort(path[rows], kind="stable")]
-    (owner, label), sizes = members, count_by(path[rows], int(path.max()) + 1)
-    first, size = (np.cumsum(sizes) - sizes)[owner], sizes[owner]
-    batch = np.cumsum(sum_by(label, size, count)) // AT_ONCE  # of each label
-    for mine in rows_by_group(distinct_rows(batch)[1][label], len(distinct_numbers(batch))):
-        each = np.repeat(np.arange(len(mine)), size[mine])
-        place = np.arange(len(each)) - np.repeat(np.cumsum(size[mine]) - size[mine], size[mine])
-        (seen,), group = distinct_rows(label[mine])
-        union[seen] = kernels.united(order[first[mine][each] + place], group[each], len(seen))
-    return union
 
 
 def _identity(around: Around, labels: list[IntArray], label: Codes, used: IntArray) -> dict[str, Any]:

@@ -1,44 +1,194 @@
-"""Nest the ranges of one thread, and find the innermost around a time, without a loop over the ranges.
+"""Nest the ranges of each thread, and find those around each launch, by the thread and the time of the call.
 
-Where ranges lie within one another, the number of those around a time is that of starts before it less that of ends,
-and the innermost is the last one started of that depth. Only ranges that cross others are looked at one by one.
+Ranges that were pushed and popped nest. Ranges that were started and ended (`ranges.nests` is false) may overlap, and
+end on another thread; they hold calls of the thread on which they began, until they end:
+
+- A pushed range always stands within started ones. Of the launches in no pushed range, and of the outermost pushed
+  ranges as a whole, the started range around is
+- one that began and ended on the thread before one that ended on another, and
+- of several the one that started last. No other started range is around it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
+from msgspec import Struct
 
-from tcprobe.analysis.grouping import Codes
-from tcprobe.schema.columns import IntArray
+from tcprobe.grouping import (
+    Codes,
+    Numbers,
+    distinct_numbers,
+    distinct_rows,
+    positions_in,
+    rows_by_group,
+)
+from tcprobe.schema.columns import FloatArray, IntArray, Names, Table
 
+MOST_LEVELS: Final = 200
+"""Ranges around one another; what paths take grows with them. More is no nesting that somebody marked."""
 NEVER: Final = np.iinfo(np.int64).max
-_MIX: Final = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(31))
-"""Constants of the generator SplitMix64."""
 
 
-@dataclass(frozen=True, slots=True)
-class Forest:
-    """Ranges of one thread, each within its parent.
+class Paths(Struct, frozen=True):
+    """Ranges that are alike, in ranges that are alike."""
 
-    Attributes:
-        starts: of the ranges, ascending; of equal ones the longer range first.
-        ended: the ends of all, ascending.
-        depth: number of ranges around each.
-        parent: position of the innermost range around each; -1 where there is none.
-        order: positions by depth, then as they stand; and a last one, -1, for no range.
-        keys: depth and position of each in that order, as one ascending number.
+    outer: Codes  # path around each; -1 where there is none
+    alike: Codes  # what the ranges of each are, as a number
+    of_range: Codes  # path of each range, and a last one, -1, for no range
+
+
+class Around(Struct, frozen=True):
+    """The ranges around launches."""
+
+    ranges: Table  # all of the profile
+    # those that are around a launch, ascending row numbers of `ranges`; what follows gives their positions
+    rows: IntArray
+    parent: Codes  # the range around each; -1 where there is none
+    levels: list[Codes]  # those of each depth, the outermost first
+    inner: Codes  # innermost range around each launch; -1 where there is none, or the time of the call is not known
+
+    def names(self, column: str) -> Names:
+        """Return a column of strings of the ranges around launches."""
+        return self.ranges.names(column).take(self.rows)
+
+    def nearest(self, own: Codes) -> Codes:
+        """Return the number of each range, or of the nearest around it that has one; a last one, -1, is of no range.
+
+        Args:
+            own: number of each range; -1 where it has none.
+        """
+        numbers = np.append(own, np.int32(-1))
+        for rows in self.levels[1:]:
+            none = rows[numbers[rows] == -1]
+            numbers[none] = numbers[self.parent[none]]
+        return numbers
+
+    def paths(self, alike: Codes) -> Paths:
+        """Return the paths of the ranges.
+
+        Args:
+            alike: number of what each range is; one of -1 counts as if it were not there.
+        """
+        path, outer, kinds = np.full(len(alike) + 1, -1, np.int32), [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+        count = 0
+        for rows in self.levels:
+            above, mine = path[self.parent[rows]], alike[rows]
+            path[rows] = above
+            own = mine >= 0
+            (outers, alikes), place = distinct_rows(above[own], mine[own])
+            path[rows[own]] = place + count
+            count += len(alikes)
+            outer.append(outers)
+            kinds.append(alikes)
+        return Paths(np.concatenate(outer).astype(np.int32), np.concatenate(kinds).astype(np.int32), path)
+
+
+class Nested(Struct, frozen=True):
+    """All ranges as they nest, before those around no launch are left out; as `Around` has them."""
+
+    ranges: Table
+    parent: Codes
+    level: Codes
+    inner: Codes
+
+    @property
+    def deep(self) -> int:
+        """Return how many ranges hold nothing, as they lie too deep."""
+        return int(np.count_nonzero(self.level > MOST_LEVELS))
+
+    def around(self, *rows: Numbers) -> IntArray:
+        """Return ranges, each once, and all around them, ascending; -1 is none."""
+        return closed(self.parent, np.concatenate(rows))
+
+    def kept(self, *more: IntArray) -> Around:
+        """Return the ranges around launches, and around `more` rows of ranges."""
+        rows = self.around(self.inner, *more)
+        place = np.full(len(self.parent) + 1, -1, np.int32)  # the last is that of no range
+        place[rows] = np.arange(len(rows))
+        level = self.level[rows]
+        levels = [each.astype(np.int32) for each in rows_by_group(level, int(level.max(initial=-1)) + 1)]
+        return Around(self.ranges, rows, place[self.parent[rows]], levels, place[self.inner])
+
+    def nest_thread(self, rows: IntArray, calls: IntArray, times: IntArray) -> None:
+        """Nest the ranges of one thread; what lies deeper than `MOST_LEVELS` holds nothing.
+
+        Args:
+            rows: its ranges.
+            calls, times: its launches, and when each was called.
+        """
+        pushed = self.ranges.numbers("nests")[rows] != 0.0
+        stack, started = rows[pushed], rows[~pushed]
+        order, forest = _forest(self.ranges, stack)
+        if len(deep := order[:-1][forest.depth >= MOST_LEVELS]):
+            self.level[deep] = MOST_LEVELS + 1
+            order, forest = _forest(self.ranges, np.setdiff1d(stack, deep))
+        self.parent[order[:-1]], self.level[order[:-1]] = order[forest.parent], forest.depth
+        self.inner[calls] = order[forest.innermost(times)]
+        if not len(started):
+            return
+        free, roots = calls[self.inner[calls] < 0], order[:-1][forest.parent < 0]
+        start, spent = self.ranges.numbers("start_ns")[roots], self.ranges.numbers("duration_ns")[roots]
+        alone = times[self.inner[calls] < 0]
+        outside = _started(
+            self.ranges, started, np.concatenate([start, alone]), np.concatenate([start + spent - 1, alone])
+        )
+        self.parent[roots], self.inner[free] = outside[: len(roots)], outside[len(roots) :]
+        self.level[order[:-1]] += 1
+
+
+def nest(ranges: Table, launches: Table) -> Nested:
+    """Nest ranges by thread, and find the innermost around the call of each launch.
+
+    Threads that are known of no range or of no launch count as one.
+    """
+    called, count = launches.numbers("launch_ns"), len(ranges)
+    thread, caller, threads = _threads(ranges.numbers("thread"), launches.numbers("thread"))
+    caller[np.isnan(called)] = -1
+    of_threads = zip(rows_by_group(thread, threads), rows_by_group(caller, threads), strict=True)
+    del thread, caller
+    nothing = (np.full(count, -1, np.int32), np.zeros(count, np.int32), np.full(len(called), -1, np.int32))
+    nested = Nested(ranges, *nothing)
+    for rows, calls in of_threads:
+        nested.nest_thread(rows, calls, called[calls].astype(np.int64))
+    return nested
+
+
+def closed(parent: Codes, rows: Numbers) -> IntArray:
+    """Return these ranges and all around them, ascending; -1 is none."""
+    held = np.zeros(len(parent) + 1, np.bool_)
+    held[-1] = True  # no range
+    rows = rows[rows >= 0]
+    while len(rows):
+        held[rows] = True
+        rows = parent[rows]
+        rows = distinct_numbers(rows[~held[rows]])
+    return np.flatnonzero(held[:-1])
+
+
+def _threads(of_ranges: FloatArray, of_launches: FloatArray) -> tuple[Codes, Codes, int]:
+    """Return the number of the thread of each range and launch, and how many there are; -1: of no range."""
+    if np.isnan(of_ranges).all() or np.isnan(of_launches).all():
+        return np.zeros(len(of_ranges), np.int32), np.zeros(len(of_launches), np.int32), 1
+    mine, callers = (np.nan_to_num(each, nan=-1.0).astype(np.int64) for each in (of_ranges, of_launches))
+    numbers = distinct_numbers(mine)
+    return positions_in(mine, numbers), positions_in(callers, numbers), len(numbers)
+
+
+class Forest(Struct, frozen=True):
+    """Pushed ranges of one thread, each within its parent, without a loop over the ranges.
+
+    Where ranges lie within one another, the number of those around a time is that of starts before it less that of
+    ends, and the innermost is the last one started of that depth.
     """
 
-    starts: IntArray
-    ended: IntArray
-    depth: Codes
-    parent: Codes
-    order: Codes
-    keys: IntArray
+    starts: IntArray  # of the ranges, ascending; of equal ones the longer range first
+    ended: IntArray  # the ends of all, ascending
+    depth: Codes  # number of ranges around each
+    parent: Codes  # position of the innermost range around each; -1 where there is none
+    order: Codes  # positions by depth, then as they stand; and a last one, -1, for no range
+    keys: IntArray  # depth and position of each in that order, as one ascending number
 
     @classmethod
     def of(cls, starts: IntArray, ends: IntArray) -> Forest:
@@ -71,56 +221,50 @@ class Forest:
 
     def innermost(self, times: IntArray) -> Codes:
         """Return the position of the innermost range at each time; -1 where there is none."""
-        return self.last(np.searchsorted(self.starts, times, side="right"), times)
-
-    def last(self, begun: IntArray, times: IntArray) -> Codes:
-        """Return the innermost of the first `begun` ranges that still last at each time; -1: none does."""
+        begun = np.searchsorted(self.starts, times, side="right")
         depth = begun - np.searchsorted(self.ended, times, side="right") - 1
-        place = np.searchsorted(self.keys, depth * (len(self.starts) + 1) + begun) - 1
-        return self.order[place]
+        return self.order[np.searchsorted(self.keys, depth * (len(self.starts) + 1) + begun) - 1]
+
+
+def _forest(ranges: Table, rows: IntArray) -> tuple[Codes, Forest]:
+    """Return ranges of one thread as they nest, and the row of each, and of none; what has no length holds nothing."""
+    spent = ranges.numbers("duration_ns")[rows]
+    if not (spent > 0).all():
+        rows, spent = rows[spent > 0], spent[spent > 0]
+    starts = ranges.numbers("start_ns")[rows]
+    ends = starts + spent
+    del spent
+    if ((starts[1:] < starts[:-1]) | ((starts[1:] == starts[:-1]) & (ends[1:] > ends[:-1]))).any():
+        order = np.lexsort((-ends, starts))
+        rows, starts, ends = rows[order], starts[order], ends[order]
+    return np.append(rows, -1).astype(np.int32), Forest.of(starts, ends)
 
 
 def _cut(starts: IntArray, ends: IntArray) -> IntArray:
-    """Return the end of each range, at most that of the range around it.
-
-    What crosses no range has the end that it was recorded with; of the others one after the other is cut, by the
-    innermost range of either sort that lasts when it starts.
-    """
-    crosses = _may_cross(starts, ends)
-    some, others = np.flatnonzero(crosses), np.flatnonzero(~crosses)
-    forest = Forest._counted(starts[others], ends[others])
-    around = forest.last(np.searchsorted(others, some), starts[some])
-    limit = np.append(ends[others], NEVER)[around]
-    cut, until = ends.copy(), [NEVER]
-    each = zip(some.tolist(), starts[some].tolist(), np.minimum(ends[some], limit).tolist(), strict=True)
-    for row, start, end in each:
-        while until[-1] <= start:
-            until.pop()
-        until.append(min(end, until[-1]))
-        cut[row] = until[-1]
-    return cut
+    """Return the end of each range, at most that of the range around it, as it was cut."""
+    cut, lasting = ends.tolist(), [NEVER]
+    for row, start in enumerate(starts.tolist()):
+        while lasting[-1] <= start:
+            lasting.pop()
+        cut[row] = min(cut[row], lasting[-1])
+        lasting.append(cut[row])
+    return np.array(cut, np.int64)
 
 
-def _may_cross(starts: IntArray, ends: IntArray) -> NDArray[np.bool_]:
-    """Return which ranges hold the start of a range without its end, or the reverse.
-
-    What starts and what ends within a range are compared by sums of random numbers of 64 bits, one for each range.
-    """
-    count = len(starts)
-    mark = np.arange(1, count + 1, dtype=np.uint64) * _MIX[0]
-    mark = (mark ^ (mark >> _MIX[2])) * _MIX[1]
-    mark ^= mark >> _MIX[2]
-    by_end = np.lexsort((-np.arange(count), ends))
-    place = np.empty(count, np.int64)
-    place[by_end] = np.arange(count)
-    nothing = np.zeros(1, np.uint64)
-    begun, ended = (np.concatenate([nothing, np.cumsum(m)]) for m in (mark, mark[by_end]))
-    before = np.searchsorted(ends[by_end], starts, side="right")
-    crosses: NDArray[np.bool_] = begun[np.searchsorted(starts, ends)] - begun[1:] != ended[place] - ended[before]
-    return crosses
+def _started(ranges: Table, rows: IntArray, times: IntArray, least: IntArray) -> Codes:
+    """Return the row of the started range around each time, as `_latest` finds it; -1 where there is none."""
+    rows = rows[np.lexsort((rows, ranges.numbers("start_ns")[rows]))]
+    ended_on = ranges.numbers("end_thread")[rows]
+    crosses = ~np.isnan(ended_on) & (ended_on != ranges.numbers("thread")[rows])
+    around = np.full(len(times), -1, np.int32)
+    for mine in (rows[~crosses], rows[crosses]):
+        starts = ranges.numbers("start_ns")[mine]
+        place = _latest(starts, starts + ranges.numbers("duration_ns")[mine], times, least)
+        around = np.where(around < 0, np.append(mine, -1)[place], around).astype(np.int32)
+    return around
 
 
-def latest(starts: IntArray, ends: IntArray, times: IntArray, least: IntArray) -> Codes:
+def _latest(starts: IntArray, ends: IntArray, times: IntArray, least: IntArray) -> Codes:
     """Return for each time the last range that has started by then and ends after `least`; -1 where there is none.
 
     Args:

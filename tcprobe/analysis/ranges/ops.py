@@ -1,16 +1,19 @@
-"""Tell the op, the layer and the pass of launches by the ranges around them."""
+"""Tell the steps of launches, and their op, layer and pass, by the ranges around them."""
 
 from __future__ import annotations
 
+import re
 from functools import reduce
 from typing import Final
 
 import numpy as np
 
-from tcprobe.analysis.grouping import Codes, distinct_numbers, distinct_rows
-from tcprobe.analysis.ranges.around import Around
+from tcprobe.analysis.options import Options
+from tcprobe.analysis.ranges.nesting import MOST_LEVELS, Around, Nested, nest
+from tcprobe.analysis.ranges.steps import with_steps
 from tcprobe.gemm.ops import OpFamily, family_of
-from tcprobe.schema.columns import Row, Table, Value
+from tcprobe.grouping import distinct_numbers, distinct_rows, positions_in
+from tcprobe.schema.columns import IntArray, Row, Table, Value
 from tcprobe.schema.profile import Note, Profile
 from tcprobe.schema.tables import OP_DETAILS
 
@@ -18,6 +21,8 @@ _PASS_OF: Final = {
     "forward": "forward", "dgrad": "dgrad", "wgrad": "wgrad", "backward": "other", "optimizer": "other",
 }  # fmt: skip
 _GRADIENTS: Final[dict[OpFamily | None, str]] = {"conv_dgrad": "dgrad", "conv_wgrad": "wgrad"}
+_GRADIENT: Final = re.compile(r"Backward\d*$|AccumulateGrad$")
+"""How PyTorch names the nodes of its graph of gradients: AddmmBackward0, torch::autograd::AccumulateGrad."""
 MOST_TEXT: Final = 1 << 26
 """Characters of all names: a range deep in others has the names of all of them. Large recordings have a million."""
 NONE: Final = np.int32(-1)
@@ -25,39 +30,84 @@ ENDS: Final = np.int32(-2)
 """Of a layer: an op around it is no op of it."""
 
 
-def with_ops(profile: Profile, around: Around, gradients: tuple[Codes, Codes]) -> Profile:
-    """Return the profile with `op_details` and the op of each launch, told by the ranges around it.
+def with_ranges(profile: Profile, options: Options) -> tuple[Profile, Around | None]:
+    """Return the profile with step marks and ops from its ranges, and the ranges around its launches; None: not known.
 
-    Ops that the source itself tells stay as they are.
+    A launch belongs to the step during which it was called, between two steps to the one before. Its op is the
+    innermost range of an op around the call on its thread, its layer the path of the ranges of layers around that;
+    in a layer and in no op of it, the layer stands for the op. An op in a backward op that shares its number with a
+    forward op has the layer of that op. A launch whose call was not recorded, or that no range holds, has no op. Steps
+    or ops that the source itself tells stay as they are, unless `options` name the ranges that are steps.
 
-    Args:
-        profile: with launches.
-        around: the ranges around them.
-        gradients: the backward ops among these, and the forward op of each, as positions in `around`; -1: unknown.
+    Raises:
+        UsageError: no range has a name such as `options` ask for.
     """
-    launches = profile.require("launches")
+    profile = with_steps(profile, options.step_range)
+    ranges, launches = profile.table("ranges"), profile.require("launches")
+    if ranges is None or np.isnan(launches.numbers("launch_ns")).all():
+        return profile, None
+    nested = nest(ranges, launches)
+    if nested.deep:
+        message = f"{nested.deep:,} ranges lie in more than {MOST_LEVELS} others, which count in their place"
+        profile = profile.with_notes(Note("ranges-deep", message, level="note"))
+    backward, forward = _forward_of(nested)
+    around = nested.kept(forward)
+    del nested
     if not len(around.rows) or (launches.numbers("op_id") >= 0).any():
-        return profile
-    ops = _Ops(around, gradients)
+        return profile, around
+    return _with_ops(profile, around, _Ops(around, backward, forward)), around
+
+
+def _forward_of(nested: Nested) -> tuple[IntArray, IntArray]:
+    """Return the backward ops around launches that have a number, and the forward op of each; rows of ranges.
+
+    PyTorch's autograd gives a backward op the number of the forward op that recorded it: the last started with that
+    number (torch.autograd.profiler.emit_nvtx). Each thread counts for itself, so the forward op is -1 where several
+    threads ran ops of one number, or none has it.
+    """
+    ranges = nested.ranges
+    numbers, names = ranges.numbers("sequence"), ranges.names("name")
+    if np.isnan(numbers).all():
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    ops = ranges.names("kind").among("op") & ~np.isnan(numbers)
+    gradient = np.array([_GRADIENT.search(name) is not None for name in names.names] + [False], np.bool_)[names.ids]
+    rows = nested.around(nested.inner)
+    rows = rows[ops[rows] & gradient[rows]]
+    wanted = numbers[rows].astype(np.int64)
+    each = distinct_numbers(wanted)
+    others = np.flatnonzero(ops & ~gradient)
+    group = positions_in(numbers[others].astype(np.int64), each)
+    others, group = others[group >= 0], group[group >= 0]
+    threads = np.nan_to_num(ranges.numbers("thread")[others], nan=-1.0)
+    last, least, most = np.full(len(each), -1), np.full(len(each), np.inf), np.full(len(each), -np.inf)
+    order = np.lexsort((others, ranges.numbers("start_ns")[others]))
+    last[group[order]] = others[order]
+    np.minimum.at(least, group, threads)
+    np.maximum.at(most, group, threads)
+    return rows, np.where(least == most, last, -1)[positions_in(wanted, each)]
+
+
+def _with_ops(profile: Profile, around: Around, ops: _Ops) -> Profile:
+    """Return the profile with `op_details` and the op of each launch."""
     inner = distinct_numbers(around.inner[around.inner >= 0])
     kinds, place = distinct_rows(*(numbers[inner] for numbers in ops.numbers))
     first = np.full(len(kinds[0]), len(around.rows))
     np.minimum.at(first, place, inner)
     index: dict[tuple[tuple[str, Value], ...], int] = {}
-    told = np.full(len(first), -1, np.int64)
+    detail = np.full(len(first), -1, np.int64)
     for number in np.argsort(first).tolist():
         if ops.room < 0:
-            said = f"ops and layers have names of more than {MOST_TEXT:,} characters: only the first ones are told"
-            profile = profile.with_notes(Note("ops-cut", said))
+            message = f"ops and layers have names of more than {MOST_TEXT:,} characters: only the first ones are told"
+            profile = profile.with_notes(Note("ops-cut", message))
             break
         if (row := ops.row(*(int(numbers[number]) for numbers in kinds))) is not None:
-            told[number] = index.setdefault(tuple(row.items()), len(index))
+            detail[number] = index.setdefault(tuple(row.items()), len(index))
     if not index:
         return profile
     of_range = np.full(len(around.rows) + 1, -1, np.int64)  # the last is that of no range
-    of_range[inner] = told[place]
-    details = Table.from_rows(OP_DETAILS, [dict(row) for row in index])
-    return profile.with_tables(details, launches.with_columns(op_id=of_range[around.inner]))
+    of_range[inner] = detail[place]
+    launches = profile.require("launches").with_columns(op_id=of_range[around.inner])
+    return profile.with_tables(Table.from_rows(OP_DETAILS, [dict(row) for row in index]), launches)
 
 
 class _Ops:
@@ -69,31 +119,27 @@ class _Ops:
         room: characters that names may still take; below 0, those that follow are not told.
     """
 
-    def __init__(self, around: Around, gradients: tuple[Codes, Codes]) -> None:
+    def __init__(self, around: Around, backward: IntArray, forward: IntArray) -> None:
         self.room = MOST_TEXT
-        names = ("kind", "name", "op_type", "dtype", "input_shapes")
-        self._told = told = [around.names(name) for name in names]
-        self._ids, alike = distinct_rows(*(names.ids for names in told))
-        kind = told[0]
-        is_layer, is_op, is_phase = (kind.among(name) for name in ("layer", "op", "phase"))
-        self._layers = around.paths(np.where(is_layer, alike, NONE))
-        op = around.nearest(np.where(is_op, alike, np.where(is_layer, ENDS, NONE)))
-        phase = around.nearest(np.where(is_phase, alike, NONE))
+        columns = [around.names(name) for name in ("kind", "name", "op_type", "dtype", "input_shapes")]
+        ids, alike = distinct_rows(*(names.ids for names in columns))
+        self._texts = [names.names for names in columns]
+        self._ids = ids
+        layer, op, phase = (np.where(columns[0].among(kind), alike, NONE) for kind in ("layer", "op", "phase"))
+        self._layers = around.paths(layer)
         self._lent: list[str] = []
-        self.numbers = (self._layers.of_range, op, phase, self._lend(around, *gradients))
-
-    def _lend(self, around: Around, backward: Codes, forward: Codes) -> Codes:
-        """Return the number of the layer that each range has of a forward op."""
         lent = np.full(len(around.rows), NONE)
         if len(backward):
-            (paths,), place = distinct_rows(np.where(forward < 0, NONE, self._layers.of_range[forward]))
+            at = positions_in(forward, around.rows)
+            (paths,), place = distinct_rows(np.where(at < 0, NONE, self._layers.of_range[at]))
             self._lent = [self._layer(path) for path in paths.tolist()]
-            lent[backward] = place
-        return around.nearest(lent)
+            lent[positions_in(backward, around.rows)] = place
+        ops = np.where(layer >= 0, ENDS, op)
+        self.numbers = (self._layers.of_range, *map(around.nearest, (ops, phase, lent)))
 
     def _text(self, alike: int, column: int) -> str | None:
         number = int(self._ids[column][alike])
-        return None if number < 0 else self._told[column].names[number]
+        return None if number < 0 else self._texts[column][number]
 
     def _layer(self, path: int) -> str:
         """Return the layers of a path, joined; empty where there is none."""
@@ -107,18 +153,16 @@ class _Ops:
     def row(self, path: int, op: int, phase: int, lent: int) -> Row | None:
         """Return the row of `op_details` for launches in such ranges; None where no op or layer is around them."""
         layer = self._layer(path) or (self._lent[lent] if lent >= 0 else "")
-        if op < 0 and not layer:
-            return None
         pass_ = _PASS_OF.get(str(self._text(phase, 1)).lower()) if phase >= 0 else None
         if op < 0:
-            return {"op": layer, "layer": layer, "pass": pass_}
-        name = str(self._text(op, 1))
+            return {"op": layer, "layer": layer, "pass": pass_} if layer else None
+        name, dtype, shapes = str(self._text(op, 1)), self._text(op, 3), self._text(op, 4)
         kind = self._text(op, 2) or name.rpartition("/")[2]
-        shapes = self._text(op, 4)
-        given: Row = {"op_type": kind, "dtype": self._text(op, 3), "input_shapes": shapes}
-        told = _GRADIENTS.get(family_of(kind), "other") if lent >= 0 else pass_
+        if lent >= 0:
+            pass_ = _GRADIENTS.get(family_of(kind), "other")
         self.room -= len(name) + len(shapes or "")
-        return {"op": _below(layer, name), **given, "layer": layer or None, "pass": told}
+        given: Row = {"op_type": kind, "dtype": dtype, "input_shapes": shapes}
+        return {"op": _below(layer, name), **given, "layer": layer or None, "pass": pass_}
 
 
 def _below(outer: str, name: str) -> str:

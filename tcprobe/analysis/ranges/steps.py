@@ -9,9 +9,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from tcprobe.analysis.grouping import count_by, distinct_numbers, positions_in
-from tcprobe.analysis.threads import processes_of
+from tcprobe.analysis.host import processes_of
 from tcprobe.errors import UsageError
+from tcprobe.grouping import count_by, distinct_numbers, positions_in
 from tcprobe.probe.constants import STEP_MARK
 from tcprobe.schema.columns import FloatArray, IntArray, Names, Table
 from tcprobe.schema.profile import Note, Profile

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tcprobe.analysis.context import Context
 from tcprobe.analysis.ops.attribution import graph_record, profile_record
@@ -17,53 +19,33 @@ from tcprobe.cost.predict import Target
 from tcprobe.gemm.dimensions import tells_features
 from tcprobe.gemm.ops import family_of, gemms_of
 from tcprobe.gemm.record import flops_of
-from tcprobe.rules.model.known_gpu import KnownGpu
-from tcprobe.rules.model.step import ProductTime, Step
+from tcprobe.rules.model.step import KnownGpu, ProductTime, Step
 from tcprobe.schema.columns import Row
 from tcprobe.schema.model import Layer, Model, Product
 from tcprobe.schema.profile import Profile
 
 
-@dataclass(frozen=True, slots=True)
-class RunProduct:
-    """One product of a run.
+class RunProduct(Struct, frozen=True):
+    """One product of a run."""
 
-    Attributes:
-        product: what it multiplies.
-        row: of `graph_ops`, or of `ops` where there is no graph: class and source of its layer.
-        flops: of a step, None where unknown.
-        at_least: whether it may run more often in a step than its product says, which counts an unknown number as one.
-        number: of the row of `graph_ops`, or of `op_details`, that says what it multiplies.
-        spent: kernel time within the window, ns, summed over GPUs; None where it was not measured.
-        gpus: number of GPUs that each ran it.
-    """
-
-    product: Product
-    row: Row
-    flops: int | None
-    spent: int | None = None
-    gpus: int = 1
+    product: Product  # what it multiplies
+    row: Row  # of `graph_ops`, or of `ops` where there is no graph: class and source of its layer
+    flops: int | None  # of a step, None where unknown
+    spent: int | None = None  # kernel time within the window, ns, summed over GPUs; None where it was not measured
+    gpus: int = 1  # number of GPUs that each ran it
+    # whether it may run more often in a step than its product says, which counts an unknown number as one
     at_least: bool = False
-    number: int = -1
+    number: int = -1  # of the row of `graph_ops`, or of `op_details`, that says what it multiplies
 
 
-@dataclass(frozen=True)
-class RecordedStep:
-    """The products of one step of a run.
+class RecordedStep(Struct, frozen=True, dict=True):
+    """The products of one step of a run."""
 
-    Attributes:
-        timed: those whose dimensions have names.
-        whole: all of them, whatever their dimensions are.
-        kernel_ns: all kernel time of the window; None where nothing was measured.
-        steps: that the window holds; None where that is not known, or the time is not that of whole steps.
-        basis: graph or shape.
-    """
-
-    timed: Sequence[RunProduct]
-    whole: Sequence[RunProduct]
-    kernel_ns: float | None
-    steps: float | None
-    basis: str
+    timed: Sequence[RunProduct]  # those whose dimensions have names
+    whole: Sequence[RunProduct]  # all of them, whatever their dimensions are
+    kernel_ns: float | None  # all kernel time of the window; None where nothing was measured
+    steps: float | None  # that the window holds; None where that is not known, or the time is not that of whole steps
+    basis: str  # graph or shape
 
     @property
     def tells_sizes(self) -> bool:
@@ -100,24 +82,18 @@ def run_of(profile: Profile, gemms: Gemms, ops: Ops | None, kernel_ns: float | N
     """
     steps = profile.counted_steps if not_of_steps(profile) is None else None
     if len(profile.require("graph_ops")):
-        found = _of_graph(profile, gemms, ops)
-        return RecordedStep(found, found, kernel_ns, steps, "graph")
+        products = _of_graph(profile, gemms, ops)
+        return RecordedStep(products, products, kernel_ns, steps, "graph")
     whole = _of_shapes(profile, gemms, ops)
     named = [_forward(timed) for timed in whole if tells_features(timed.product.record)]
     return RecordedStep(named, whole, kernel_ns, steps, "shape") if whole else None
 
 
-@dataclass(frozen=True, slots=True)
-class JudgedStep:
-    """The products of one step of a run, and their costs on the GPU that sizes are judged for.
+class JudgedStep(Struct, frozen=True):
+    """The products of one step of a run, and their costs on the GPU that sizes are judged for."""
 
-    Attributes:
-        run: the products.
-        step: the costs of those whose dimensions have names.
-    """
-
-    run: RecordedStep
-    step: Step
+    run: RecordedStep  # the products
+    step: Step  # the costs of those whose dimensions have names
 
 
 def judged_step(
@@ -128,14 +104,14 @@ def judged_step(
     return None if run is None else JudgedStep(run, Step(run_model(run.timed), gpu, measured=run.measured))
 
 
-def run_model(found: Sequence[RunProduct]) -> Model:
+def run_model(every: Sequence[RunProduct]) -> Model:
     """Return products and their layers as a model, without links and settings, which no profile has."""
     layers: dict[str, Layer] = {}
-    for timed in found:
+    for timed in every:
         if (name := timed.product.layer) is not None:
             kind = str(timed.row["layer_class"] or "")
             layers.setdefault(name, Layer(name, kind, kind))
-    products = tuple(timed.product for timed in found)
+    products = tuple(timed.product for timed in every)
     return Model("traced", "", "", layers=tuple(layers.values()), products=products, batch=0)
 
 
@@ -160,7 +136,7 @@ def _of_graph(profile: Profile, gemms: Gemms, ops: Ops | None) -> list[RunProduc
     graph = profile.require("graph_ops")
     spent, gpus = (ops.graph_ns, ops.graph_gpus) if ops else ({}, {})
     records = list(graph.rows())
-    found: list[RunProduct] = []
+    products: list[RunProduct] = []
     for number in gemms.graph_rows:
         row, time = records[number], spent.get(number)
         if row["executes"] == "no" or family_of(_text(row["op_type"])) is None:
@@ -169,8 +145,8 @@ def _of_graph(profile: Profile, gemms: Gemms, ops: Ops | None) -> list[RunProduc
         calls = executions(row["calls_per_step"])
         product = _product(row, graph_record(graph, number), 1.0 if calls is None else calls, sure)
         more = calls is None or row["at_least"] is True
-        found.append(replace(_timed(product, row, time, gpus.get(number, 1)), at_least=more, number=number))
-    return found
+        products.append(replace(_timed(product, row, time, gpus.get(number, 1)), at_least=more, number=number))
+    return products
 
 
 def _of_shapes(profile: Profile, gemms: Gemms, ops: Ops | None) -> list[RunProduct]:
@@ -181,12 +157,12 @@ def _of_shapes(profile: Profile, gemms: Gemms, ops: Ops | None) -> list[RunProdu
     known = {(row["op"], row["op_type"]): row for row in ops.table.rows()}
     times: dict[int, Any] = dict(zip(gemms.records, gemms.table.values("kernel_ns"), strict=True))
     names, types = details.names("op"), details.names("op_type")
-    found: list[RunProduct] = []
+    products: list[RunProduct] = []
     for number, time in times.items():
         row = {**known[names[number], types[number]], "layer_class": None}
         product = _product(row, profile_record(details, number, _text(row["pass"])))
-        found.append(replace(_timed(product, row, time, ops.detail_gpus.get(number, 1)), number=number))
-    return found
+        products.append(replace(_timed(product, row, time, ops.detail_gpus.get(number, 1)), number=number))
+    return products
 
 
 def _product(row: Row, record: Any, calls: float = 1.0, sure: bool = True) -> Product:

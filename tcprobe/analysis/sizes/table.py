@@ -1,20 +1,34 @@
-"""The bad_sizes table: dimensions of layers that are not aligned, as the rules on sizes find them in a run."""
+"""The bad_sizes table: dimensions of layers that are not aligned, as the rules on sizes find them, and what to do."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
 from math import isqrt
+from typing import Any, Final
 
-from tcprobe.analysis.sizes.advice import advice_on
 from tcprobe.analysis.sizes.run import JudgedStep, RecordedStep, run_model
+from tcprobe.cost.alignment import published_pct
 from tcprobe.gemm.alignment import next_size
-from tcprobe.rules.model.bad import Bad
+from tcprobe.rules.model.bad import Bad, convolves
 from tcprobe.rules.model.settled import settled_sizes
+from tcprobe.rules.model.sizes import INPUTS
 from tcprobe.rules.model.step import Step
-from tcprobe.rules.sizes.words import passes_of
-from tcprobe.schema.columns import Row, Table, Value
-from tcprobe.schema.kinds import GAINLESS, HARMLESS
+from tcprobe.rules.sizes.findings import Effect, effect, passes_of
+from tcprobe.rules.words import BOUND
+from tcprobe.schema.columns import Row, Table
+from tcprobe.schema.kinds import GAINLESS, HARMLESS, SIXTEEN_BIT, Limit, RateBasis, SizeAdvice, SizeAdviceKind
 from tcprobe.schema.tables import BAD_SIZES
+
+_BEST_LEFT: Final[Mapping[str, SizeAdviceKind]] = {"channels": "image", "units": "small_head"}
+_IDLE: Final[Mapping[str, SizeAdviceKind]] = {
+    "no_tensor_cores": "no_tensor_cores",
+    "no_tensor_cores_for": "off_tensor_cores",
+    "plain_float32": "float32",
+    "float64": "float64",
+    "fits_tf32": "tf32_aligned",
+}
+_LIMITS: Final[Mapping[str, Limit]] = {why: limit for limit, why in BOUND.items()}
 
 
 def build_bad_sizes(judged: JudgedStep | None) -> Table | None:
@@ -31,15 +45,11 @@ def build_bad_sizes(judged: JudgedStep | None) -> Table | None:
     """
     if judged is None or not judged.run.tells_sizes:
         return None
-    rows = _Rows(judged.run, judged.step).made()
+    made = _Rows(judged.run, judged.step)
+    rows = [made.row(bad) for bad in settled_sizes(judged.step)]
     _name_images(rows)
     rows.sort(key=_weight)
     return Table.from_rows(BAD_SIZES, rows)
-
-
-def _line(row: Row) -> Value:
-    """Return where a product's layer was constructed; of one outside any layer, where it was called."""
-    return row.get("called_from") if row["source"] is None and row["layer"] is None else row["source"]
 
 
 class _Rows:
@@ -55,24 +65,23 @@ class _Rows:
         for timed in listed:
             self._first.setdefault(timed.product.layer or timed.product.op, timed.row)
 
-    def made(self) -> list[Row]:
-        """Return them in the order of the step."""
-        return [self._row(bad) for bad in settled_sizes(self._step)]
-
-    def _row(self, bad: Bad) -> Row:
+    def row(self, bad: Bad) -> Row:
+        """Return the row of one size."""
         known = bad.dimension
+        first = self._first[known.layer]  # of one outside any layer, the line that called it counts
+        line = first.get("called_from") if first["source"] is None and first["layer"] is None else first["source"]
         times = [time for index in known.products if (time := self._run.timed[index].spent) is not None]
         advice = advice_on(self._step, bad, measured=bool(times))
         row: Row = {
             "layer": known.layer,
-            "layer_class": self._first[known.layer]["layer_class"],
+            "layer_class": first["layer_class"],
             "dimension": known.name,
             "size": known.size,
             "next_size": bad.suggested or next_size(known.size, bad.multiple),
             "multiple": bad.multiple,
             "passes": ", ".join(passes_of(self._step, known.products)) or None,
             "dtype": bad.dtype,
-            "source": _line(self._first[known.layer]),
+            "source": line,
             "basis": self._run.basis,
             **advice.columns(),
             **self._shares(bad, times),
@@ -83,19 +92,19 @@ class _Rows:
 
     def _constants(self, bad: Bad) -> Row:
         """Return whose constants the saving and the rates rest on."""
-        found = self._step.constants_of(bad.dimension.products)
-        return {} if found is None else {"predicted_for": found.gpu, **found.columns()}
+        constants = self._step.constants_of(bad.dimension.products)
+        return {} if constants is None else {"predicted_for": constants.gpu, **constants.columns()}
 
     def _shares(self, bad: Bad, times: list[int]) -> Row:
         whole = self._run.kernel_ns
         known = [self._run.timed[index] for index in bad.dimension.products]
         touched = 100.0 * sum(timed.flops or 0 for timed in known)
-        told = self._flops and not any(timed.flops is None or timed.at_least for timed in known)
+        counts = self._flops and not any(timed.flops is None or timed.at_least for timed in known)
         return {
             "kernel_ns": sum(times) if times else None,
             "share_pct": 100.0 * sum(times) / whole if times and whole else None,
-            "flops_pct": touched / self._flops if told else None,
-            "flops_at_most": self._at_most if told else None,
+            "flops_pct": touched / self._flops if counts else None,
+            "flops_at_most": self._at_most if counts else None,
         }
 
     def _saved(self, bad: Bad) -> Row:
@@ -127,36 +136,78 @@ class _Rows:
 
 
 def _weight(row: Row) -> tuple[bool, float, float, float, int, str, str, int]:
+    """Return what rows are sorted by; the rate of large products of such a size is 100 where it is no basis."""
     cost, saved, flops = (-float(row.get(c) or 0) for c in ("kernel_ns", "saving_ns", "flops_pct"))
-    return (
-        row["advice_kind"] in HARMLESS,
-        cost,
-        saved,
-        flops,
-        _published_rate(row),
-        str(row["layer"]),
-        str(row["dimension"]),
-        int(row["size"] or 0),
-    )
-
-
-def _published_rate(row: Row) -> int:
-    """Return the rate of large products of such a size, 100 where it was predicted or is not known."""
-    published = row["rate_basis"] in ("published", "published products")
-    return int(row["rate_low_pct"] or 0) if published else 100
-
-
-def _square(pixels: int) -> bool:
-    """Return whether so many pixels make a square image of at least 4 x 4, as a generator's first one is."""
-    return pixels >= 16 and isqrt(pixels) ** 2 == pixels
+    rate = int(row["rate_low_pct"] or 0) if row["rate_basis"] in ("published", "published products") else 100
+    place = str(row["layer"]), str(row["dimension"]), int(row["size"] or 0)
+    return row["advice_kind"] in HARMLESS, cost, saved, flops, rate, *place
 
 
 def _name_images(rows: list[Row]) -> None:
-    """Units that become an image's channels must be changed through these."""
+    """Units that become an image's channels must be changed through these: of square images of 4 x 4 or more."""
     channels = {int(row["size"] or 0) for row in rows if row["dimension"] == "channels"}
     for row in rows:
         if row["dimension"] != "units" or row["advice_kind"] in ("free", "measured_free"):
             continue
         size = int(row["size"] or 0)
-        fits = [c for c in channels if c > 4 and size % c == 0 and _square(size // c)]
+        pixels = {c: size // c for c in channels if c > 4 and size % c == 0}
+        fits = [c for c, count in pixels.items() if count >= 16 and isqrt(count) ** 2 == count]
         row["image_channels"] = max(fits, default=None)
+
+
+def advice_on(step: Step, bad: Bad, measured: bool) -> SizeAdvice:
+    """Return what to do about a size.
+
+    Args:
+        step: the costs.
+        bad: the size.
+        measured: kernels of its products were timed, so that no prediction makes their cost nothing.
+    """
+    if bad.code == "TC104":
+        return SizeAdvice(_BEST_LEFT.get(bad.dimension.name, "small_dimension"))
+    does = effect(step, bad)
+    gpu: Any = does.says.get("gpu")
+    if does.says.kind in _IDLE:
+        return SizeAdvice(_IDLE[does.says.kind], gpu=gpu)
+    if bad.code == "TC103":
+        return SizeAdvice("small_dimension") if bad.is_depthwise else _rated(step, bad, does, measured)
+    if bad.is_image:
+        return SizeAdvice("slice" if bad.linked else "slice_in_vain")
+    return _published(step, bad) if bad.saved is None else _rated(step, bad, does, measured)
+
+
+def _rated(step: Step, bad: Bad, does: Effect, measured: bool) -> SizeAdvice:
+    """Return how far below an aligned product's rate its products are predicted to run."""
+    if does.free:
+        return SizeAdvice("measured_free" if measured else "free", limit=_LIMITS[does.says.kind])
+    fields: dict[str, Any] = dict(does.says.fields)
+    if does.says.kind == "off_tensor_cores":
+        return SizeAdvice("off_tensor_cores", gpu=fields["gpu"])
+    if does.says.kind != "slower":
+        return _published(step, bad)
+    padded = step.padding_pct(bad.dimension.products)
+    return SizeAdvice(
+        _worth(bad),
+        gpu=fields["gpu"],
+        rate_low_pct=fields["low_pct"],
+        rate_high_pct=fields["high_pct"],
+        rate_basis="estimated" if fields["estimated"] else "predicted",
+        xla_pads=fields["padded"],
+        padding_may_lose=None if padded is None else padded.low <= 0,
+    )
+
+
+def _worth(bad: Bad) -> SizeAdviceKind:
+    if bad.code == "TC103":
+        return "fewer_groups"
+    return "change_before" if bad.dimension.name in INPUTS else "change"
+
+
+def _published(step: Step, bad: Bad) -> SizeAdvice:
+    """Return the rate of large products of such a size, where no size of the product's own tells."""
+    half = bad.dtype in SIXTEEN_BIT
+    if not half and bad.dtype not in ("float32", "float"):
+        return SizeAdvice(_worth(bad))
+    gpu, rate = published_pct(bad.dimension.size, "tc16" if half else "tf32", step.gpu.compute_capability)
+    basis: RateBasis = "published products" if convolves(step, bad.dimension) else "published"
+    return SizeAdvice(_worth(bad), gpu=gpu.name, rate_low_pct=rate, rate_high_pct=rate, rate_basis=basis)

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final
+from functools import cached_property
+from typing import Final, NamedTuple
 
 import numpy as np
+from msgspec import Struct
 
 from tcprobe.analysis.context import Context
-from tcprobe.analysis.grouping import known_total
 from tcprobe.analysis.kernels.launches import Launched
 from tcprobe.analysis.ops.gemms import Gemms
 from tcprobe.analysis.ops.table import Ops
-from tcprobe.analysis.summary.reported import KernelTimes
-from tcprobe.analysis.summary.step_time import StepTime
+from tcprobe.analysis.summary.reported import KernelTimes, Reported
+from tcprobe.analysis.summary.steps import StepTime
 from tcprobe.schema.columns import FloatArray, Names, Row, Table
 from tcprobe.schema.kinds import ReasonKind
 from tcprobe.schema.profile import Profile
 
 
-@dataclass(frozen=True, slots=True)
-class Reason:
+class Reason(NamedTuple):
     """Why a figure is missing: in words, and as a kind where it holds for all Tensor Core figures."""
 
     text: str
@@ -33,77 +32,76 @@ NO_RECORD: Final = Reason(
     "no kernel was recorded, and whether a GPU was used is unknown: Tensor Core use was not measured", "no_record"
 )
 NO_KERNELS: Final = Reason("the source has no kernel times", "no_kernels")
-NO_OP_KERNELS: Final = Reason("the source has no kernel times per op", "no_kernels")
-NO_OPS: Final = Reason("the source names no ops")
 NOT_NVIDIA: Final = Reason("not an NVIDIA GPU", "not_nvidia")
 
 
-@dataclass(frozen=True, slots=True)
-class SummaryInputs:
-    """What the summary is computed from.
-
-    Attributes:
-        profile: with devices, iterations and bad_sizes built.
-        context: the GPU.
-        kernels: of the window; empty where there are none.
-        ops: None where there are none.
-        gemms: of the graph.
-        step: length of a step; None if unknown.
-        launched: launches with their class; None where the source has sums only.
-    """
-
-    profile: Profile
-    context: Context
-    kernels: Table
-    ops: Ops | None
-    gemms: Gemms
-    step: StepTime | None = None
-    launched: Launched | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Totals:
+class Totals(NamedTuple):
     """Kernel time of the window in ns, by class."""
 
     kernel_ns: float
     tc_ns: float
     unknown_ns: float
     launches: float | None
-    basis: str
+    basis: str  # on which the verdicts of most of the time rest
 
     @classmethod
     def of(cls, kernels: Table, times: KernelTimes | None) -> Totals | None:
         """Sum the kernels table; without one take the profiler's own sums; None where neither has any."""
         spent = kernels.numbers("sum_ns")
-        if len(kernels) and not np.isnan(spent).any():
-            verdict = kernels.names("uses_tc")
-            on_tc, unclear = (float(spent[verdict.among(v)].sum()) for v in ("yes", "unknown"))
-            calls = kernels.numbers("calls")
-            return cls(
-                float(spent.sum()),
-                on_tc,
-                unclear,
-                None if np.isnan(calls).any() else known_total(calls),
-                _basis(kernels),
-            )
-        return None if times is None else cls(times.total, times.on_tc, 0.0, None, "reported")
+        if not len(kernels) or np.isnan(spent).any():
+            return None if times is None else cls(times.total, times.on_tc, 0.0, None, "reported")
+        on_tc, unclear = (float(spent[kernels.names("uses_tc").among(v)].sum()) for v in ("yes", "unknown"))
+        bases = {basis: time for basis, time in time_by_name(kernels.names("basis"), spent).items() if basis}
+        basis = min(bases, key=lambda name: (-bases[name], name), default="name")
+        calls = float(kernels.numbers("calls").sum())  # NaN where one is not known
+        return cls(float(spent.sum()), on_tc, unclear, None if np.isnan(calls) else calls, basis)
 
 
-def _basis(kernels: Table) -> str:
-    """Return the basis on which the verdicts of most kernel time rest."""
-    told = time_by_name(kernels.names("basis"), kernels.numbers("sum_ns"))
-    spent = {basis: time for basis, time in told.items() if basis is not None}
-    return min(spent, key=lambda b: (-spent[b], b)) if spent else "name"
+class SummaryInputs(Struct, frozen=True, dict=True):
+    """What the summary is computed from."""
+
+    profile: Profile  # with devices, iterations and bad_sizes built
+    context: Context  # the GPU
+    kernels: Table  # of the window; empty where there are none
+    ops: Ops | None  # None where there are none
+    gemms: Gemms  # of the graph
+    step: StepTime | None = None  # length of a step; None if unknown
+    launched: Launched | None = None  # launches with their class; None where the source has sums only
+
+    @cached_property
+    def reported(self) -> Reported:
+        """The profiler's own figures."""
+        return Reported(self.profile)
+
+    @cached_property
+    def totals(self) -> Totals | None:
+        """Kernel time of the window, by the profiler's own sums where there is no other; None where there is none."""
+        return Totals.of(self.kernels, self.reported.kernel_times)
+
+    @cached_property
+    def not_applicable(self) -> Reason | None:
+        """Why Tensor Core figures do not apply to this GPU; None where they do."""
+        return not_applicable(self.context)
+
+    @property
+    def without_kernels(self) -> Reason:
+        """Why there are no Tensor Core figures of a run without a kernel."""
+        return without_kernels(self.context)
+
+    @property
+    def without_time(self) -> Reason:
+        """Why there are no times of a GPU of a run without a kernel."""
+        return NO_GPU_TIME if self.context.gpu_used is False else NO_KERNELS
 
 
 def time_by_name(names: Names, spent: FloatArray) -> dict[str | None, float]:
     """Return the time of the rows of each name that occurs; None is that of NA."""
     count, time = (np.bincount(names.ids + 1, weights=w, minlength=len(names.names) + 1) for w in (None, spent))
-    found: dict[str | None, float] = {}
+    times: dict[str | None, float] = {}
     for name, rows, ns in zip((None, *names.names), count.tolist(), time.tolist(), strict=True):
         if rows:
-            found[name] = found.get(name, 0.0) + ns
-    return found
+            times[name] = times.get(name, 0.0) + ns
+    return times
 
 
 def figure(
@@ -124,14 +122,14 @@ def figure(
     }  # fmt: skip
 
 
+def missing(metric: str, reason: str | Reason | None) -> Row:
+    """Return the row of a figure that is not there."""
+    return figure(metric, None, None, reason)
+
+
 def without_kernels(context: Context) -> Reason:
     """Return why there are no Tensor Core figures of a run without a kernel."""
     return NO_GPU if context.gpu_used is False else NO_RECORD
-
-
-def without_time(context: Context) -> Reason:
-    """Return why there are no times of a GPU of a run without a kernel."""
-    return NO_GPU_TIME if context.gpu_used is False else NO_KERNELS
 
 
 def not_applicable(context: Context) -> Reason | None:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from tcprobe.analysis.context import Context
-from tcprobe.analysis.epochs import steps_with_ends
 from tcprobe.analysis.ops.gemms import Gemms, build_gemms
-from tcprobe.analysis.phases import graph_of, is_recorded, steps_by_phase
+from tcprobe.analysis.phases import graph_of, is_recorded, steps_by_phase, steps_with_ends
 from tcprobe.analysis.summary.figures import SummaryInputs
-from tcprobe.analysis.summary.step_time import StepTime, phase_step_time
+from tcprobe.analysis.summary.steps import StepTime, phase_step_time
 from tcprobe.probe.constants import SKIPPED_STEPS
 from tcprobe.schema.columns import Row, Table
 from tcprobe.schema.profile import Profile
@@ -19,9 +18,9 @@ from tcprobe.schema.tables import PHASES
 class _Work(NamedTuple):
     """What a step of a phase multiplies: FLOPs that surely execute, whether there may be more, and in how many ops."""
 
-    flops: int | None
-    at_least: bool
-    products: int | None
+    flops: int | None = None
+    at_least: bool = False
+    products: int | None = None
 
 
 def phase_table(inputs: SummaryInputs, graph: Table | None) -> Table:
@@ -31,57 +30,45 @@ def phase_table(inputs: SummaryInputs, graph: Table | None) -> Table:
         inputs: with the products and the step time of the window's phase.
         graph: the ops of all parts of training; None where the probe recorded none.
     """
-    phases, profile = inputs.profile.require("phases"), inputs.profile
-    ends, of_phase = steps_with_ends(profile), steps_by_phase(profile)
+    profile = inputs.profile
+    phases, ends, of_phase = profile.require("phases"), steps_with_ends(profile), steps_by_phase(profile)
     rows = []
     for index, row in enumerate(phases.rows()):
         if row["in_window"]:
             step, work = inputs.step, _work(inputs.gemms, profile)
         else:
-            step, work = (
-                phase_step_time(profile, of_phase[index], ends),
-                _elsewhere(profile, graph, index, inputs.context),
-            )
+            step = phase_step_time(profile, of_phase[index], ends)
+            work = _Work() if graph is None else _elsewhere(profile, graph, index, inputs.context)
         lacking = work.flops is not None and not is_recorded(phases, index)
         work = work._replace(at_least=work.at_least or lacking)
         rows.append({**row, **_timed(step), **work._asdict(), "iter_start": _iter_start(row)})
     return Table.from_rows(PHASES, rows)
 
 
-def _elsewhere(profile: Profile, graph: Table | None, index: int, context: Context) -> _Work:
+def _elsewhere(profile: Profile, graph: Table, index: int, context: Context) -> _Work:
     """Return what a step of a phase multiplies that was not profiled: what its functions hold."""
-    if graph is None:
-        return _Work(None, False, None)
     there = profile.with_tables(graph_of(graph, profile.require("phases"), index))
-    if not len(there.require("graph_ops")):
-        return _Work(None, False, None)
-    return _work(build_gemms(there, None, context), there)
+    return _work(build_gemms(there, None, context), there) if len(there.require("graph_ops")) else _Work()
 
 
 def _work(gemms: Gemms, profile: Profile) -> _Work:
-    runs = gemms.table.values("executes")
-    if not runs:
-        return _Work(None, False, None)
+    each = list(zip(gemms.step_flops, gemms.table.values("executes"), gemms.records, strict=True))
+    if not each:
+        return _Work()
+    may = [(flops, executes, record) for flops, executes, record in each if executes != "no"]
+    surely = [flops for flops, executes, _ in may if executes == "yes" and flops is not None]
     bounds = profile.require("graph_ops").numbers("at_least") == 1
-    each = list(zip(gemms.step_flops, runs, gemms.records, strict=True))
-    surely = [flops for flops, executes, _ in each if executes == "yes" and flops is not None]
-    lacking = len(surely) < sum(executes != "no" for _, executes, _ in each)
     looped = bool(bounds[[row for row in gemms.graph_rows if row in gemms.records]].any())
-    products = len({record for _, executes, record in each if executes != "no"})
-    return _Work(sum(surely) if surely else None, bool(surely) and (lacking or looped), products)
+    at_least = bool(surely) and (len(surely) < len(may) or looped)
+    return _Work(sum(surely) if surely else None, at_least, len({record for _, _, record in may}))
 
 
 def _timed(step: StepTime | None) -> Row:
     if step is None:
         return {}
-    low, high = step.spread or (None, None)
-    return {
-        "step_ns": round(step.ns),
-        "step_low_ns": None if low is None else round(low),
-        "step_high_ns": None if high is None else round(high),
-        "timed_steps": step.count,
-        "timed": step.kind,
-    }
+    low, high = map(round, step.spread) if step.spread else (None, None)
+    times = {"step_ns": round(step.ns), "step_low_ns": low, "step_high_ns": high}
+    return {**times, "timed_steps": step.count, "timed": step.kind}
 
 
 def _iter_start(row: Row) -> int | None:

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
+from tcprobe.analysis.context import Context
+from tcprobe.analysis.ops.gemms import Gemms
 from tcprobe.analysis.phases import in_phase
-from tcprobe.analysis.summary.figures import Reason, SummaryInputs, figure, without_kernels, without_time
-from tcprobe.analysis.summary.reported import Reported
-from tcprobe.analysis.summary.step_time import spread_of
-from tcprobe.analysis.summary.timed import ideal_ns, timed_ops
-from tcprobe.analysis.summary.waiting import ITERATIONS, window_steps
-from tcprobe.schema.columns import FloatArray, Row
+from tcprobe.analysis.summary.figures import Reason, SummaryInputs, figure, missing
+from tcprobe.analysis.summary.reported import ITERATIONS
+from tcprobe.analysis.summary.steps import spread_of, window_steps
+from tcprobe.schema.columns import FloatArray, Row, Value
 from tcprobe.schema.profile import Profile
-from tcprobe.schema.waits import Waiting
 
 MIXED_PEAK: Final = "several dtypes, or a GPU or dtype without a known peak"
 WARM_UP: Final = "no step after warm-up has a known length"
@@ -34,13 +32,14 @@ NO_CLOCK: Final = "the source does not say when things ran"
 COMPILED: Final = "what XLA compiled of it counts as far as its optimised modules hold it"
 SPANNED: Final = "from the first to the last GPU activity"
 OF_STEP: Final = "the one marked step"
+ENDS: Final = "far longer than the others, or at equal distances: taken for validation, a checkpoint or another pause"
 
 
-def rate_rows(inputs: SummaryInputs, reported: Reported) -> Iterator[Row]:
+def rate_rows(inputs: SummaryInputs) -> Iterator[Row]:
     """Yield the figures per step and per second."""
-    yield _iterations(inputs, reported)
-    yield _step_time(inputs)
-    yield from _epoch_ends(inputs)
+    yield _iterations(inputs)
+    yield from _step_time(inputs)
+    yield _window(inputs)
     yield from _waiting(inputs)
     if len(inputs.profile.require("metrics")):
         yield _throughput(inputs)
@@ -48,78 +47,64 @@ def rate_rows(inputs: SummaryInputs, reported: Reported) -> Iterator[Row]:
     yield from _achieved(inputs)
 
 
-def _iterations(inputs: SummaryInputs, reported: Reported) -> Row:
-    table = inputs.profile.require("iterations")
-    if len(table):
-        return figure("iterations_in_window", float(inputs.profile.marked_steps or 0), "measured")
-    told = reported.get(ITERATIONS)
-    if told:
-        return figure("iterations_in_window", told, "reported")
-    return figure("iterations_in_window", None, None, "the source marks no steps")
+def _iterations(inputs: SummaryInputs) -> Row:
+    name = "iterations_in_window"
+    if len(inputs.profile.require("iterations")):
+        return figure(name, float(inputs.profile.marked_steps or 0), "measured")
+    reported = inputs.reported.get(ITERATIONS)
+    return figure(name, reported, "reported") if reported else missing(name, "the source marks no steps")
 
 
-def _step_time(inputs: SummaryInputs) -> Row:
-    """Return the length of a step; the reason says of which steps, and how many."""
-    step = inputs.step
+def _step_time(inputs: SummaryInputs) -> Iterator[Row]:
+    """Yield the length of a step, of which steps and how many, and what is known of those that hold an epoch's end."""
+    step, profile = inputs.step, inputs.profile
     if step is None:
-        held = "no two steps were marked" if inputs.profile.metadata.window.first is not None else NO_STEP.text
-        held = WARM_UP if len(inputs.profile.require("steps")) else held
-        return figure("step_time_ns", None, None, held)
-    return figure("step_time_ns", step.ns, step.basis, step.why, step.spread or (None, None))
-
-
-def _epoch_ends(inputs: SummaryInputs) -> Iterator[Row]:
-    """Yield how many steps hold an epoch's end, how long these take, and what a step takes with them; none: nothing."""
-    step = inputs.step
-    if step is None or step.ends is None:
+        why = NO_STEP.text if profile.metadata.window.first is None else "no two steps were marked"
+        yield missing("step_time_ns", WARM_UP if len(profile.require("steps")) else why)
         return
-    lengths, count = step.ends.lengths_ns, float(len(step.ends.lengths_ns))
-    why = "far longer than the others, or at equal distances: taken for validation, a checkpoint or another pause"
-    yield figure(
-        "mean_step_time_ns", step.ends.mean_ns, "measured", f"mean of {step.ends.steps} steps, epoch ends included"
-    )
-    bounds = (float(lengths.min()), float(lengths.max()))
-    yield figure("epoch_end_ns", float(np.median(lengths)), "measured", f"median length of {count:.0f}", bounds)
-    yield figure("epoch_ends", count, "measured", f"among {step.ends.steps} steps; {why}")
+    yield figure("step_time_ns", step.ns, step.basis, step.why, step.spread or (None, None))
+    if (ends := step.ends) is not None:
+        lengths, count = ends.lengths_ns, len(ends.lengths_ns)
+        bounds = (float(lengths.min()), float(lengths.max()))
+        yield figure("mean_step_time_ns", ends.mean_ns, "measured", f"mean of {ends.steps} steps, epoch ends included")
+        yield figure("epoch_end_ns", float(np.median(lengths)), "measured", f"median length of {count}", bounds)
+        yield figure("epoch_ends", float(count), "measured", f"among {ends.steps} steps; {ENDS}")
+
+
+def _window(inputs: SummaryInputs) -> Row:
+    """Return the length of the window; of a whole capture, what it spans."""
+    window, waiting = inputs.profile.metadata.window, inputs.profile.waiting
+    span, length = window.length_ns, waiting.length if waiting else None
+    captured = window.basis == "whole capture"
+    if waiting is not None and length == "reported" and captured and waiting.step_ns > (span or 0.0):
+        return figure("window_ns", waiting.step_ns * (window_steps(inputs.profile) or 1.0), "reported")
+    if span is not None:
+        why = (OF_STEP if length == "marked step" else SPANNED) if captured else None
+        return figure("window_ns", float(span), "measured", why)
+    if waiting is not None and length == "capture":
+        return figure("window_ns", waiting.step_ns, "reported")
+    return missing("window_ns", NO_CLOCK)
 
 
 def _waiting(inputs: SummaryInputs) -> Iterator[Row]:
-    """Yield the length of the window, and how long the GPU waits in a step; the reason says what stands for a step."""
-    span, waiting = inputs.profile.metadata.window.length_ns, inputs.profile.waiting
-    yield _window(inputs, span)
+    """Yield how long the GPU waits in a step; the reason says what stands for a step."""
+    waiting, step = inputs.profile.waiting, inputs.step
     if waiting is None:
-        why = NO_CLOCK if inputs.context.measured else without_time(inputs.context)
-        yield from (figure(name, None, None, why) for name in ("idle_ns", "idle_pct"))
+        why = NO_CLOCK if inputs.context.measured else inputs.without_time
+        yield from (missing(name, why) for name in ("idle_ns", "idle_pct"))
         return
-    basis = "reported" if waiting.length == "reported" or span is None else "measured"
-    why = f"{_whole(inputs, waiting)}; copies do not count as busy"
-    yield figure("idle_ns", waiting.idle_ns, basis, why)
-    yield figure("idle_pct", waiting.idle_pct, basis, why)
+    reported = waiting.length == "reported" or inputs.profile.metadata.window.length_ns is None
+    if step is None:
+        of = "of the capture: no step is known"
+    elif waiting.length == "capture":
+        of = "of the capture: no kernel's step is known"
+    else:
+        of = "of a step under the profiler" if step.profiled else "of a step outside the profiled window"
+    for name, value in (("idle_ns", waiting.idle_ns), ("idle_pct", waiting.idle_pct)):
+        yield figure(name, value, "reported" if reported else "measured", f"{of}; copies do not count as busy")
 
 
-def _whole(inputs: SummaryInputs, waiting: Waiting) -> str:
-    """Return what the waiting is a part of."""
-    if waiting.length == "capture" or inputs.step is None:
-        return (
-            "of the capture: no step is known" if inputs.step is None else "of the capture: no kernel's step is known"
-        )
-    return "of a step under the profiler" if inputs.step.profiled else "of a step outside the profiled window"
-
-
-def _window(inputs: SummaryInputs, span: int | None) -> Row:
-    waiting, whole = inputs.profile.waiting, inputs.profile.metadata.window.basis == "whole capture"
-    if waiting is not None and waiting.length == "reported" and whole and waiting.step_ns > (span or 0.0):
-        return figure("window_ns", waiting.step_ns * (window_steps(inputs.profile) or 1.0), "reported")
-    if span is not None:
-        marked = waiting is not None and waiting.length == "marked step"
-        return figure("window_ns", float(span), "measured", (OF_STEP if marked else SPANNED) if whole else None)
-    if waiting is not None and waiting.length == "capture":
-        return figure("window_ns", waiting.step_ns, "reported")
-    return figure("window_ns", None, None, NO_CLOCK)
-
-
-@dataclass(frozen=True, slots=True)
-class Logged:
+class Logged(NamedTuple):
     """What the script logged of its throughput, in the order of its steps; `quiet`: in steps outside the profiler."""
 
     values: FloatArray
@@ -130,106 +115,125 @@ class Logged:
 def logged_throughput(profile: Profile) -> Logged | None:
     """Return the figures that the headline is the median of; None where the script logged none under that name."""
     metrics, steps = profile.require("metrics"), profile.require("steps")
-    named = np.array([str(n).lower() == THROUGHPUT for n in metrics.values("name")], dtype=np.bool_)
-    if not named.any():
+    logged = metrics.take(np.array([str(n).lower() == THROUGHPUT for n in metrics.values("name")], dtype=np.bool_))
+    if not len(logged):
         return None
-    values, units = metrics.numbers("value")[named], metrics.names("unit").take(named).tolist()
-    during = metrics.numbers("step")[named]
+    values, during, units = logged.numbers("value"), logged.numbers("step"), set(logged.values("unit"))
     typical = steps.names("kind").among("measured", "after") & in_phase(profile, steps.numbers("step"))
     finite = np.abs(values) < BEYOND
     inside = np.isin(during, steps.numbers("step")[typical]) & finite
     quiet = bool(inside.any())
     chosen = inside if quiet else finite & in_phase(profile, during)
     order = np.lexsort((values[chosen], during[chosen]))
-    return Logged(values[chosen][order], units[0] if len(set(units)) == 1 else None, quiet)
+    unit = units.pop() if len(units) == 1 else None
+    return Logged(values[chosen][order], None if unit is None else str(unit), quiet)
 
 
 def _throughput(inputs: SummaryInputs) -> Row:
     """Return the median of what the script logged during measured steps."""
     logged = logged_throughput(inputs.profile)
     if logged is None:
-        return figure(THROUGHPUT, None, None, "the script logged none under that name")
+        return missing(THROUGHPUT, "the script logged none under that name")
     if not len(logged.values):
-        return figure(THROUGHPUT, None, None, "the script logged no finite number")
+        return missing(THROUGHPUT, "the script logged no finite number")
     why = None if logged.quiet else "of all steps, warm-up and profiled ones included"
     return figure(THROUGHPUT, float(np.median(logged.values)), "reported", why, spread_of(logged.values), logged.unit)
 
 
 def _flops_per_step(inputs: SummaryInputs) -> Row:
-    runs = inputs.gemms.table.values("executes")
-    steps = [f for f, e in zip(inputs.gemms.step_flops, runs, strict=True) if e != "no"]
-    if not steps:
-        return figure("flops_per_step", None, None, "no matrix multiplication with shapes was recorded")
-    if not inputs.gemms.traced and inputs.profile.marked_steps is None:
-        return figure("flops_per_step", None, None, NO_STEP)
-    known = [f for f in steps if f is not None]
-    sure = sum(f or 0 for f, e in zip(inputs.gemms.step_flops, runs, strict=True) if e == "yes")
-    longer = sum(bool(b) and e != "no" for b, e in zip(inputs.gemms.table.values("at_least"), runs, strict=True))
-    unseen, basis = inputs.gemms.unseen, "graph" if inputs.gemms.graph_rows else "shape"
-    if len(known) < len(steps) or unseen:
-        lacking, whole = len(steps) - len(known) + unseen, len(steps) + unseen
-        if not sum(known):
-            return figure("flops_per_step", None, None, f"all {whole} matrix multiplications have {_unknown(inputs)}")
+    """Return the FLOPs of a step: a lower bound where some products have none, or a range where some may not run."""
+    name, gemms = "flops_per_step", inputs.gemms
+    columns = (gemms.step_flops, gemms.table.values("executes"), gemms.table.values("at_least"))
+    rows = [row for row in zip(*columns, strict=True) if row[1] != "no"]
+    if not rows:
+        return missing(name, "no matrix multiplication with shapes was recorded")
+    if not gemms.traced and inputs.profile.marked_steps is None:
+        return missing(name, NO_STEP)
+    total = sum(flops or 0 for flops, _, _ in rows)
+    sure = sum(flops or 0 for flops, executes, _ in rows if executes == "yes")
+    longer = sum(bool(at_least) for _, _, at_least in rows)
+    lacking = sum(flops is None for flops, _, _ in rows) + gemms.unseen
+    every, basis = len(rows) + gemms.unseen, "graph" if gemms.graph_rows else "shape"
+    if lacking and not total:
+        return missing(name, f"all {every} matrix multiplications have {_unknown(gemms)}")
+    if lacking:
         also = f", {longer} {IN_LOOPS}" if longer else ""
-        why = f"{lacking} of {whole} matrix multiplications have {_unknown(inputs)}{also}: a lower bound"
-        return figure("flops_per_step", None, basis, why, (float(sure), None))
+        why = f"{lacking} of {every} matrix multiplications have {_unknown(gemms)}{also}: a lower bound"
+        return figure(name, None, basis, why, (float(sure), None))
     if longer:
-        why = f"{longer} of {len(steps)} matrix multiplications {IN_LOOPS}: a lower bound"
-        return figure("flops_per_step", None, basis, why, (float(sure), None))
-    if sure < sum(known):
-        unsure = sum(e == "unknown" for e in runs)
-        why = f"whether {unsure} of {len(steps)} matrix multiplications execute is not known{_why_not(inputs)}: a range"
-        return figure("flops_per_step", None, basis, why, (float(sure), float(sum(known))))
-    compiled = {"optimised HLO", "length 1"}.intersection(inputs.gemms.table.names("executes_basis").names)
-    return figure("flops_per_step", float(sum(known)), basis, COMPILED if compiled else None)
+        why = f"{longer} of {every} matrix multiplications {IN_LOOPS}: a lower bound"
+        return figure(name, None, basis, why, (float(sure), None))
+    bases = gemms.table.names("executes_basis").names
+    if sure < total:
+        unsure = sum(executes == "unknown" for _, executes, _ in rows)
+        why = ""  # what became of what XLA compiled, only its modules tell
+        if "optimised HLO" in bases:
+            why = " (XLA compiled the step)"
+        elif inputs.profile.metadata.xla or "traced" in bases:
+            why = " (XLA compiled them, and the profile does not hold its modules)"
+        why = f"whether {unsure} of {every} matrix multiplications execute is not known{why}: a range"
+        return figure(name, None, basis, why, (float(sure), float(total)))
+    return figure(name, float(total), basis, COMPILED if {"optimised HLO", "length 1"} & {*bases} else None)
 
 
-def _unknown(inputs: SummaryInputs) -> str:
+def _unknown(gemms: Gemms) -> str:
     """Return what is unknown of the multiplications whose FLOPs in a step are: shapes, or how often they run."""
-    rows = zip(inputs.gemms.table.values("flops"), inputs.gemms.step_flops, strict=True)
+    rows = zip(gemms.table.values("flops"), gemms.step_flops, strict=True)
     looped = any(once is not None and step is None for once, step in rows)
     return "unknown shapes, or run an unknown number of times" if looped else "unknown shapes"
 
 
-def _why_not(inputs: SummaryInputs) -> str:
-    """Say why that is not known: what became of what XLA compiled, only its modules tell."""
-    bases = inputs.gemms.table.names("executes_basis").names
-    if "optimised HLO" in bases:
-        return " (XLA compiled the step)"
-    compiled = inputs.profile.metadata.xla or "traced" in bases
-    return " (XLA compiled them, and the profile does not hold its modules)" if compiled else ""
+class _TimedOp(NamedTuple):
+    """An op that has shapes and kernel time."""
+
+    flops: float  # of a step, on all GPUs
+    dtype: Value  # of its inputs
+    ns: float  # kernel time within the window
+    at_least: bool  # whether it may run more often than is counted
+
+
+def _timed_ops(gemms: Gemms) -> list[_TimedOp]:
+    """Return each op whose FLOPs in a step and kernel time are known."""
+    parts: dict[int, list[tuple[int | None, _TimedOp]]] = {}
+    columns = (gemms.table.values(name) for name in ("dtype", "kernel_ns", "at_least"))
+    rows = zip(gemms.records, gemms.step_flops, gemms.gpus, *columns, strict=True)
+    for record, flops, gpus, dtype, time, longer in rows:
+        if time:
+            op = _TimedOp(0.0, dtype, float(time), bool(longer))
+            parts.setdefault(record, []).append((None if flops is None else flops * gpus, op))
+    known = (each for each in parts.values() if all(flops is not None for flops, _ in each))
+    return [each[0][1]._replace(flops=float(sum(flops or 0 for flops, _ in each))) for each in known]
+
+
+def ideal_ns(flops: float, dtype: Value, context: Context) -> float | None:
+    """Return the time at the GPU's peak; float32 is TF32 where the run allows it and the GPU has it."""
+    gpu = context.gpu
+    if gpu is None or dtype is None:
+        return None
+    names = ["tf32", "float32"] if dtype == "float32" and context.tf32_allowed is not False else [str(dtype)]
+    peak = next((p for name in names if (p := gpu.peak_flop_per_s(name))), None)
+    return None if not peak else 1e9 * flops / peak
 
 
 def _achieved(inputs: SummaryInputs) -> Iterator[Row]:
     """Yield FLOP/s of the ops whose kernels were timed, and the share of the peak that they reach."""
     rate, peak = "achieved_tflop_per_s", "peak_pct"
-    if not inputs.context.measured:
-        yield figure(rate, None, None, without_kernels(inputs.context))
-        yield figure(peak, None, None, without_kernels(inputs.context))
-        return
-    timed = timed_ops(inputs.gemms)
-    steps = inputs.profile.counted_steps
-    why = not_of_steps(inputs.profile)
+    timed, steps = _timed_ops(inputs.gemms), inputs.profile.counted_steps
+    why = not_of_steps(inputs.profile) if inputs.context.measured else inputs.without_kernels
     if why or not timed or steps is None:
         lacking = why or (NO_STEP if steps is None else "no op has both shapes and kernel time")
-        yield figure(rate, None, None, lacking)
-        yield figure(peak, None, None, lacking)
+        yield from (missing(name, lacking) for name in (rate, peak))
         return
-    spent = sum(op.ns for op in timed)
-    bound, counted = any(op.at_least for op in timed), _counted(inputs)
+    spent, bound = sum(op.ns for op in timed), any(op.at_least for op in timed)
+    counted = ONCE if set(inputs.gemms.table.values("calls_per_step")) <= {1.0, None} else COUNTED
     yield _at_least(rate, steps * sum(op.flops for op in timed) / spent / 1e3, bound, counted)
     ideal = [ideal_ns(op.flops, op.dtype, inputs.context) for op in timed]
     if None in ideal:
-        yield figure(peak, None, None, MIXED_PEAK)
+        yield missing(peak, MIXED_PEAK)
     else:
-        share = 100.0 * steps * sum(i for i in ideal if i is not None) / spent
-        why = f"{counted}; against {inputs.context.name}'s dense peak for the dtype of each op"
-        yield _at_least(peak, share, bound, why)
-
-
-def _counted(inputs: SummaryInputs) -> str:
-    """Return how often the ops of a rate count."""
-    return ONCE if set(inputs.gemms.table.values("calls_per_step")) <= {1.0, None} else COUNTED
+        share = 100.0 * steps * sum(ns or 0.0 for ns in ideal) / spent
+        against = f"{counted}; against {inputs.context.name}'s dense peak for the dtype of each op"
+        yield _at_least(peak, share, bound, against)
 
 
 def _at_least(metric: str, value: float, bound: bool, why: str) -> Row:
@@ -242,7 +246,7 @@ def _at_least(metric: str, value: float, bound: bool, why: str) -> Row:
 def not_of_steps(profile: Profile) -> str | None:
     """Return why the recorded time is not that of the counted steps; None where it is."""
     codes = {note.code for note in profile.metadata.notes}
-    if not codes.isdisjoint(("events-lost", "event-cap")):
+    if codes & {"events-lost", "event-cap"}:
         return LOST
     if "steps-without-kernels" in codes:
         return UNPLACED

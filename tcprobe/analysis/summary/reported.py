@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Iterator, Mapping
+from typing import Final, NamedTuple
 
 from tcprobe.schema.profile import Note, Profile
 
 ROUNDING: Final = 0.051  # DLProf's CSV prints percentages with one decimal
 TIME_ROUNDING: Final = 0.001  # of a time: whole nanoseconds in every report
+WALL: Final = "summary report / wall clock time (ns)"
+ITERATIONS: Final = "iterations / aggregated iterations"
+AVERAGE: Final = "iterations / average iteration time (ns)"
 
-_KERNELS: Final = "all kernels / {} / gpu time (ns)"
-_OPS: Final = "all ops / {} / {}"
-_EFFICIENCY: Final = "summary report / tensor core kernel utilization %"
 
-
-@dataclass(frozen=True, slots=True)
-class KernelTimes:
+class KernelTimes(NamedTuple):
     """Kernel time as the profiler sums it, memory apart, in ns."""
 
     on_tc: float
@@ -42,55 +39,45 @@ class Reported:
 
     def get(self, *names: str) -> float | None:
         """Return the first of the metrics that is there; a name may leave out its section."""
-        for name in names:
-            wanted = name.lower()
-            if wanted in self._values:
-                return self._values[wanted]
+        for name in map(str.lower, names):
+            if name in self._values:
+                return self._values[name]
             for known, value in self._values.items():
-                if known.endswith(f"/ {wanted}"):
+                if known.endswith(f"/ {name}"):
                     return value
         return None
 
     @property
     def kernel_times(self) -> KernelTimes | None:
         """What the summary says of kernels; None where it does not."""
-        on_tc, other = (self.get(_KERNELS.format(row)) for row in ("kernels using tc", "all other kernels"))
+        names = ("kernels using tc", "all other kernels")
+        on_tc, other = (self.get(f"all kernels / {row} / gpu time (ns)") for row in names)
         return None if on_tc is None or other is None else KernelTimes(on_tc, other)
 
     @property
     def memory_ns(self) -> float | None:
         """Time of copies and sets."""
-        return self.get(_KERNELS.format("memory"))
+        return self.get("all kernels / memory / gpu time (ns)")
 
     @property
     def has_ops(self) -> bool:
         """Whether the source tells ops apart: DLProf's simple mode puts all kernels under one pseudo-op."""
-        counts = [self.get(_OPS.format(row, "# ops")) for row in ("all ops",)]
-        using = [self.get(_OPS.format(row, "# ops")) for row in ("ops using tc", "all other ops")]
-        return any(c is not None and c > 1 for c in (*counts, *using))
-
-    @property
-    def capable_ns(self) -> float | None:
-        """GPU time of ops that use Tensor Cores or could: a union, memory included."""
-        parts = [
-            self.get(_OPS.format(r, "gpu time (ns)")) for r in ("ops using tc", "ops eligible for tc but not using")
-        ]
-        return None if None in parts else sum(p for p in parts if p is not None)
+        rows = ("all ops", "ops using tc", "all other ops")
+        return any((self.get(f"all ops / {row} / # ops") or 0.0) > 1 for row in rows)
 
     @property
     def efficiency_pct(self) -> float | None:
         """DLProf's Tensor Core kernel utilization, as it stands."""
-        return self.get(_EFFICIENCY, "tensor core kernel efficiency %")
+        return self.get("summary report / tensor core kernel utilization %", "tensor core kernel efficiency %")
 
     @property
     def gpu_busy_pct(self) -> float | None:
         """GPU utilization; older versions report the idle share."""
-        idle = self.get("summary report / gpu idle %")
-        busy = self.get("summary report / gpu utilization %")
+        idle, busy = (self.get(f"summary report / gpu {name} %") for name in ("idle", "utilization"))
         return busy if busy is not None or idle is None else 100.0 - idle
 
 
-def compare_reported(reported: Reported, ours: dict[str, float | None]) -> Iterator[Note]:
+def compare_reported(reported: Reported, ours: Mapping[str, float | None]) -> Iterator[Note]:
     """Yield a note for each figure in which the profiler and we differ by more than rounding.
 
     Args:
@@ -98,20 +85,17 @@ def compare_reported(reported: Reported, ours: dict[str, float | None]) -> Itera
         ours: of the same scope: `tc_kernel_time_pct`, `tc_capable_time_pct`, `kernel_time_ns`, `tc_time_ns`.
     """
     times = reported.kernel_times
-    pairs = [
-        ("tc_capable_time_pct" if reported.has_ops else "tc_kernel_time_pct", reported.efficiency_pct, "%"),
-        ("tc_time_ns", times.on_tc if times else None, "ns"),
-        ("kernel_time_ns", times.total if times else None, "ns"),
-    ]
-    for name, theirs, unit in pairs:
+    theirs = {
+        "tc_capable_time_pct" if reported.has_ops else "tc_kernel_time_pct": reported.efficiency_pct,
+        "tc_time_ns": times and times.on_tc,
+        "kernel_time_ns": times and times.total,
+    }
+    for name, value in theirs.items():
         mine = ours.get(name)
-        if theirs is None or mine is None:
+        if value is None or mine is None:
             continue
-        allowed = ROUNDING if unit == "%" else TIME_ROUNDING * max(theirs, mine)
-        if abs(theirs - mine) > allowed:
-            shown = (f"{theirs:.1f} %", f"{mine:.1f} %") if unit == "%" else (f"{theirs:.0f} ns", f"{mine:.0f} ns")
-            yield Note(
-                "differs-from-profiler",
-                f"{name}: the profiler reports {shown[0]}, its own rows give {shown[1]}",
-                "docs/figures.md says how each figure is formed",
-            )
+        share = name.endswith("_pct")
+        if abs(value - mine) > (ROUNDING if share else TIME_ROUNDING * max(value, mine)):
+            them, us = (f"{each:.1f} %" if share else f"{each:.0f} ns" for each in (value, mine))
+            message = f"{name}: the profiler reports {them}, its own rows give {us}"
+            yield Note("differs-from-profiler", message, "docs/figures.md says how each figure is formed")

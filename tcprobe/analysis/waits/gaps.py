@@ -3,51 +3,64 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from tcprobe.analysis.threads import processes_of
-from tcprobe.analysis.waits.host_work import Events, Evidence, events_of, host_work
+from tcprobe.analysis.host import processes_of
+from tcprobe.grouping import union_by
 from tcprobe.schema.columns import FloatArray, IntArray, Names, Row, Table
 from tcprobe.schema.profile import Profile
 from tcprobe.schema.tables import GAPS
+from tcprobe.schema.waits import HOST_WORK, MOST_GAPS, HostWork
 
-MOST_ROWS: Final = 20  # of a GPU
 LEAST_NS: Final = 100_000  # shorter ones are the pace at which the host launches kernels
 LEAST_OF_STEP: Final = 0.01
 LEAST_OF_CAPTURE: Final = 0.0001  # of a capture without steps, which may hold thousands of them
 MOVES: Final = ("MemcpyH2D", "MemcpyD2H", "MemcpyP2P")
+MOST: Final = 0.5  # of the stretch: what covers less explains it no better than what is not recorded
+KINDS: Final = tuple(HOST_WORK)
+LAUNCH: Final = KINDS.index("launch")
+DIRECT: Final[tuple[HostWork, ...]] = ("input", "compile", "copy")
+INDIRECT: Final[tuple[HostWork, ...]] = ("communicate", "synchronise", "launch", "python")
 
 
-@dataclass(frozen=True, slots=True)
-class _Gpu:
-    """What one GPU ran, kernels in order of their starts.
+class _Evidence(NamedTuple):
+    """What the host did in a stretch; the event that shows it and the time of its overlap, None for ``unknown``."""
 
-    Attributes:
-        launches: those of all GPUs.
-        rows: its own rows there.
-        start_ns, end_ns: of the kernels.
-        until_ns: when all kernels that started until then had ended.
-        copies: its rows of `memory_ops` that move data.
-        events: what the host did, these copies included.
-        ops: by `op_id`.
-    """
+    work: HostWork = "unknown"
+    op: str | None = None
+    ns: int | None = None
 
-    device: int
-    launches: Table
-    rows: IntArray
+
+class _Events(NamedTuple):
+    """Events of the host, and copies of a GPU, as equally long columns."""
+
+    # start_ns, end_ns: when each ran.
     start_ns: IntArray
     end_ns: IntArray
-    until_ns: IntArray
-    copies: Table
-    events: Events
-    ops: Names
+    work: IntArray  # what each shows, as its place in `KINDS`
+    name: IntArray  # of each, as its place in `names`
+    names: list[str]  # each once
 
 
-@dataclass(frozen=True, slots=True)
-class _Gap:
+class _Gpu(NamedTuple):
+    """What one GPU ran, kernels in order of their starts."""
+
+    device: int
+    launches: Table  # those of all GPUs
+    rows: IntArray  # its own rows there
+    # start_ns, end_ns: of the kernels.
+    start_ns: IntArray
+    end_ns: IntArray
+    until_ns: IntArray  # when all kernels that started until then had ended
+    copies: Table  # its rows of `memory_ops` that move data
+    events: _Events  # what the host did, these copies included
+    ops: Names  # by `op_id`
+
+
+class _Gap(NamedTuple):
     """A stretch without a kernel: the rows of the launches around it, -1 where the window begins or ends."""
 
     start: int
@@ -70,47 +83,10 @@ def build_gaps(profile: Profile, tuned: IntArray) -> Table | None:
     rows, owners = list[Row](), _owners(profile)
     for device in sorted(set(launches.numbers("device").tolist())):
         gpu = _gpu(profile, int(device), owners)
-        rows += [
-            _row(gpu, gap, span, tuned) for gap in _gaps(gpu, window.start_ns, window.end_ns, _least(profile, span))
-        ]
-    return Table.from_rows(
-        GAPS, sorted(rows, key=lambda row: (-int(row["duration_ns"] or 0), int(row["start_ns"] or 0)))
-    )
-
-
-def idle_of(profile: Profile) -> float | None:
-    """Return the time of the window in which a GPU that ran kernels ran none, summed over those; None if unknown.
-
-    Where the profiler reports longer steps than it recorded, of those: `gaps` then tells of a part of that time alone.
-    """
-    recorded, ran = profile.metadata.window.length_ns, _ran(profile)
-    if recorded is None or ran is None:
-        return None
-    reported = np.nan_to_num(_of_active(profile, "window_ns"))
-    return float((np.maximum(reported, recorded) - ran).clip(min=0).sum())
-
-
-def short_of(profile: Profile) -> float:
-    """Return what of the recorded window passes without a kernel in stretches too short for `gaps`.
-
-    0 where that is unknown, and where `gaps` leaves out longer stretches too.
-    """
-    recorded, ran, gaps = profile.metadata.window.length_ns, _ran(profile), profile.table("gaps")
-    if recorded is None or ran is None or gaps is None or (np.bincount(gaps.numbers("device")) >= MOST_ROWS).any():
-        return 0.0
-    return max(0.0, float((recorded - ran).clip(min=0).sum()) - float(gaps.numbers("duration_ns").sum()))
-
-
-def _ran(profile: Profile) -> FloatArray | None:
-    """Return how long each GPU that ran kernels ran some; None where that is not known of one of them."""
-    ran = _of_active(profile, "union_ns")
-    return ran if len(ran) and not np.isnan(ran).any() else None
-
-
-def _of_active(profile: Profile, column: str) -> FloatArray:
-    devices = profile.require("devices")
-    values: FloatArray = devices.numbers(column)[devices.names("state").among("active")]
-    return values
+        gaps = _gaps(gpu, window.start_ns, window.end_ns, _least(profile, span))
+        rows += [_row(gpu, gap, span, tuned) for gap in gaps]
+    rows.sort(key=lambda row: (-int(row["duration_ns"] or 0), int(row["start_ns"] or 0)))
+    return Table.from_rows(GAPS, rows)
 
 
 def _least(profile: Profile, span: int) -> float:
@@ -131,18 +107,9 @@ def _gpu(profile: Profile, device: int, owners: tuple[FloatArray, FloatArray]) -
     end = start + launches.numbers("duration_ns")[rows].astype(np.int64)
     memory = profile.require("memory_ops")
     moves = memory.take((memory.numbers("device") == device) & memory.names("kind").among(*MOVES))
-    events = events_of(_of_gpu(profile.require("host_events"), owners, rows), moves)
-    return _Gpu(
-        device,
-        launches,
-        rows,
-        start,
-        end,
-        np.maximum.accumulate(end),
-        moves,
-        events,
-        profile.require("op_details").names("op"),
-    )
+    events = _events_of(_of_gpu(profile.require("host_events"), owners, rows), moves)
+    names = profile.require("op_details").names("op")
+    return _Gpu(device, launches, rows, start, end, np.maximum.accumulate(end), moves, events, names)
 
 
 def _owners(profile: Profile) -> tuple[FloatArray, FloatArray]:
@@ -165,7 +132,7 @@ def _gaps(gpu: _Gpu, low: int, high: int, least: float) -> Iterator[_Gap]:
     end = np.append(low, gpu.until_ns.clip(low, high))
     length = start - end
     long = np.flatnonzero(length >= least)
-    for place in long[np.argsort(-length[long], kind="stable")][:MOST_ROWS].tolist():
+    for place in long[np.argsort(-length[long], kind="stable")][:MOST_GAPS].tolist():
         before = after = -1
         if place and gpu.until_ns[place - 1] > low:
             before = int(gpu.rows[np.flatnonzero(gpu.end_ns[:place] == gpu.until_ns[place - 1])[-1]])
@@ -177,9 +144,9 @@ def _gaps(gpu: _Gpu, low: int, high: int, least: float) -> Iterator[_Gap]:
 def _row(gpu: _Gpu, gap: _Gap, span: int, calls: IntArray) -> Row:
     length = gap.end - gap.start
     after, before = _around(gpu, gap)
-    found = host_work(gpu.events, gap.start, gap.end)
-    if found.work in ("unknown", "launch", "synchronise") and _tunes(gap, calls):
-        found = Evidence("compile", gpu.ops[int(gpu.launches.numbers("op_id")[gap.after])], length)
+    work = _host_work(gpu.events, gap.start, gap.end)
+    if work.work in ("unknown", "launch", "synchronise") and _tunes(gap, calls):
+        work = _Evidence("compile", gpu.ops[int(gpu.launches.numbers("op_id")[gap.after])], length)
     iterations = gpu.launches.numbers("iteration")
     of = next((int(iterations[k]) for k in (gap.after, gap.before) if k >= 0 and iterations[k] == iterations[k]), None)
     return {
@@ -190,9 +157,9 @@ def _row(gpu: _Gpu, gap: _Gap, span: int, calls: IntArray) -> Row:
         "share_pct": 100.0 * length / span if span else 0.0,
         "after": after,
         "before": before,
-        "host_work": found.work,
-        "host_op": found.op,
-        "host_ns": found.ns,
+        "host_work": work.work,
+        "host_op": work.op,
+        "host_ns": work.ns,
     }
 
 
@@ -224,3 +191,70 @@ def _copy(copies: Table, row: int) -> str:
 def _tunes(gap: _Gap, calls: IntArray) -> bool:
     """Return whether the gap lies within one autotuned call of an op."""
     return min(gap.before, gap.after) >= 0 and 0 <= calls[gap.before] == calls[gap.after]
+
+
+def _events_of(host: Table, copies: Table) -> _Events:
+    """Return the events of a profile and the copies of one GPU in one list.
+
+    Args:
+        host: `host_events`.
+        copies: rows of `memory_ops` that move data between the GPU and something else.
+    """
+    kinds, events, moves = host.names("work"), host.names("name"), copies.names("kind")
+    place = np.array([*(KINDS.index(name) for name in kinds.names), -1], np.int64)
+    work = np.append(place[kinds.ids], np.full(len(copies), KINDS.index("copy")))
+    name = np.append(events.ids, moves.ids + len(events.names)).astype(np.int64)
+    start, length = (
+        np.append(host.numbers(c), copies.numbers(c)).astype(np.int64) for c in ("start_ns", "duration_ns")
+    )
+    return _Events(start, start + length, work, name, [*events.names, *moves.names])
+
+
+def _host_work(events: _Events, start: int, end: int) -> _Evidence:
+    """Return what the host did from `start` to `end`: what covers at least half of it.
+
+    An input pipeline, compiling or a copy that covers the most comes first. What such an event may only be a part or
+    a consequence of (waiting, launching, running Python) counts for the time that none of them covers.
+    """
+    row = np.flatnonzero((events.start_ns < end) & (events.end_ns > start))
+    begun, ended = events.start_ns[row].clip(min=start), events.end_ns[row].clip(max=end)
+    work, least = events.work[row], MOST * (end - start)
+
+    def covered(mine: NDArray[np.bool_]) -> int:
+        none = np.zeros(int(mine.sum()), np.int32)
+        return int(union_by(none, begun[mine], (ended - begun)[mine], 1)[0])
+
+    def evidence(kind: HostWork) -> _Evidence:
+        mine = np.flatnonzero(work == KINDS.index(kind))
+        most = mine[_best(events, row[mine], (ended - begun)[mine], kind)]
+        return _Evidence(kind, events.names[int(events.name[row[most]])], int(ended[most] - begun[most]))
+
+    shares = {kind: covered(work == KINDS.index(kind)) for kind in DIRECT}
+    best = max(DIRECT, key=lambda kind: shares[kind])
+    if shares[best] >= least and shares[best] > 0:
+        return evidence(best)
+    known = np.isin(work, [KINDS.index(kind) for kind in DIRECT])
+    before = covered(known)
+    for kind in INDIRECT:
+        if kind == "launch" and _one_op(events, row[(work == LAUNCH) & (ended - begun >= least)]):
+            return _Evidence()
+        known = known | (work == KINDS.index(kind))
+        after = covered(known)
+        if after - before >= least and after > before:
+            return evidence(kind)
+        before = after
+    return _Evidence()
+
+
+def _best(events: _Events, rows: IntArray, overlap: IntArray, kind: HostWork) -> int:
+    """Return which event is the evidence: of those that overlap the stretch most, the shortest, which says most."""
+    if kind == "launch":
+        return int(overlap.argmax())
+    near = np.flatnonzero(overlap >= 0.9 * overlap.max())
+    return int(near[(events.end_ns - events.start_ns)[rows[near]].argmin()])
+
+
+def _one_op(events: _Events, rows: IntArray) -> bool:
+    """Return whether one of these events is an op of the executor: it computes on the host, and launches nothing."""
+    names = (events.names[code] for code in events.name[rows].tolist())
+    return any(":" in name and "::" not in name and " " not in name for name in names)

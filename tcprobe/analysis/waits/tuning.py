@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
-from tcprobe.analysis.grouping import Codes, count_by, distinct_rows
 from tcprobe.analysis.ops.table import NO_OP
 from tcprobe.gemm.ops import conv_like, family_of
+from tcprobe.grouping import Codes, Numbers, count_by, distinct_rows
 from tcprobe.schema.columns import IntArray, Names, Table
 from tcprobe.schema.profile import Note, Profile
 from tcprobe.schema.waits import Tuning
@@ -46,15 +46,10 @@ _HELPS: Final = re.compile(
 _TORCH: Final = re.compile(r"(?:aten::)?_?(?:conv(?:olution)?\w*|linear|matmul|b?mm|b?addb?mm|einsum)$", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class TunedCalls:
-    """Which launches belong to autotuned calls of an op.
+class TunedCalls(Struct, frozen=True):
+    """Which launches belong to autotuned calls of an op."""
 
-    Attributes:
-        call: of each launch of the profile, number of the tuned call it belongs to; -1 for none.
-    """
-
-    call: IntArray
+    call: IntArray  # of each launch of the profile, number of the tuned call it belongs to; -1 for none
 
     def rows(self, of_launch: Codes) -> frozenset[int]:
         """Return the rows of the iterations that hold such a call, by the row of each launch, -1 for none."""
@@ -68,8 +63,8 @@ def tuned_calls(profile: Profile) -> TunedCalls:
     """
     launches = profile.require("launches")
     kernel = launches.names("kernel")
-    told = _Told.of(kernel.names)
-    candidate = _candidates(profile, kernel, told)
+    traits = _Traits.of(kernel.names)
+    candidate = _candidates(profile, kernel, traits)
     if not candidate.any():
         return TunedCalls(np.full(len(launches), -1, np.int64))
     op = launches.numbers("op_id").astype(np.int64)
@@ -79,8 +74,7 @@ def tuned_calls(profile: Profile) -> TunedCalls:
     order = np.lexsort((made, device))
     changed = [np.diff(column[order]) != 0 for column in (op, device, step)]
     run = np.append(0, np.cumsum(np.logical_or.reduce(changed)))
-    tuned = _tuned_runs(run, kernel.ids[order], op[order], candidate, told)
-    checked = np.bincount(run, weights=told.checks[kernel.ids[order]])[run] > 0
+    tuned, checked = _tuned_runs(run, kernel.ids[order], op[order], candidate, traits)
     seems = tuned & ~checked
     tuned &= checked | ~_recurring(op[order], device[order].astype(np.int64), step[order].astype(np.int64), seems)
     call = np.full(len(launches), -1, np.int64)
@@ -88,8 +82,7 @@ def tuned_calls(profile: Profile) -> TunedCalls:
     return TunedCalls(call)
 
 
-@dataclass(frozen=True, slots=True)
-class _Told:
+class _Traits(NamedTuple):
     """What the names of kernels tell, by the place of the name: checkers, kernels that multiply, family or -1."""
 
     checks: NDArray[np.bool_]
@@ -97,27 +90,24 @@ class _Told:
     family: IntArray
 
     @classmethod
-    def of(cls, names: list[str]) -> _Told:
+    def of(cls, names: list[str]) -> _Traits:
         family = [next((i for i, known in enumerate(_FAMILIES) if known.search(name)), -1) for name in names]
         multiplies = [bool(_MULTIPLIES.search(name)) and not _HELPS.search(name) for name in names]
         checks = [bool(CHECKER.search(name)) for name in names]
         return cls(np.array(checks, np.bool_), np.array(multiplies, np.bool_), np.array(family, np.int64))
 
 
-def _candidates(profile: Profile, kernel: Names, told: _Told) -> NDArray[np.bool_]:
+def _candidates(profile: Profile, kernel: Names, traits: _Traits) -> NDArray[np.bool_]:
     """Return which ops may have been tuned, by their row of `op_details`; the last is that of launches without one."""
     details, launches = profile.require("op_details"), profile.require("launches")
     count = len(details) + 1
     (kernels, ops), _ = distinct_rows(kernel.ids, launches.numbers("op_id"))
     ops = np.where((ops >= 0) & (ops < count - 1), ops, count - 1)
-    checked = np.bincount(ops, weights=told.checks[kernels], minlength=count) > 0
-    tried = np.bincount(ops, weights=told.multiplies[kernels], minlength=count)
-    families = _distinct(ops, told.family[kernels], count)
+    checked, tried, families = _tried(ops, kernels, traits, count)
     kinds = details.names("op_type")
-    product = np.array([*map(_is_product, kinds.names), False], np.bool_)[kinds.ids]
-    product = np.append(product, False)
-    found: NDArray[np.bool_] = checked | (product & ((tried >= TRIED) | (families >= ALGORITHMS)))
-    return found
+    product = np.append(kinds.among(*filter(_is_product, kinds.names)), False)
+    candidate: NDArray[np.bool_] = checked | (product & ((tried >= TRIED) | (families >= ALGORITHMS)))
+    return candidate
 
 
 def _is_product(op_type: str) -> bool:
@@ -126,27 +116,32 @@ def _is_product(op_type: str) -> bool:
     return family not in (None, "rnn") or conv_like(op_type) or _TORCH.match(op_type) is not None
 
 
+def _tried(
+    groups: IntArray, kernels: Numbers, traits: _Traits, count: int
+) -> tuple[NDArray[np.bool_], IntArray, IntArray]:
+    """Return whether each of `count` groups holds a checker, and how many kernels that multiply and families it has."""
+    checked = np.bincount(groups, weights=traits.checks[kernels], minlength=count) > 0
+    multiply = np.where(traits.multiplies[kernels], kernels, -1).astype(np.int64)
+    return checked, _distinct(groups, multiply, count), _distinct(groups, traits.family[kernels], count)
+
+
 def _distinct(groups: IntArray, values: IntArray, count: int) -> IntArray:
     """Return how many distinct values of 0 or more each of `count` groups holds."""
     known = values >= 0
-    (found, _), _ = distinct_rows(groups[known], values[known])
-    return count_by(found, count)
+    (members, _), _ = distinct_rows(groups[known], values[known])
+    return count_by(members, count)
 
 
 def _tuned_runs(
-    run: IntArray, kernel: NDArray[np.int32], op: IntArray, candidate: NDArray[np.bool_], told: _Told
-) -> NDArray[np.bool_]:
-    """Return which launches, in the order of the runs, belong to a tuned call."""
+    run: IntArray, kernel: NDArray[np.int32], op: IntArray, candidate: NDArray[np.bool_], traits: _Traits
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return which launches, in the order of the runs, belong to a tuned call, and whose run holds a checker."""
     count = int(run[-1]) + 1
     known = (op >= 0) & (op < len(candidate) - 1)
     may = candidate[np.where(known, op, len(candidate) - 1)]
-    launched, checks = count_by(run, count), np.bincount(run, weights=told.checks[kernel], minlength=count)
-    multiplying = told.multiplies[kernel]
-    tried = _distinct(run[may], np.where(multiplying, kernel, -1)[may].astype(np.int64), count)
-    families = _distinct(run[may], told.family[kernel][may], count)
-    tuned = (checks > 0) | (families >= ALGORITHMS) | ((tried >= TRIED) & (launched >= MANY))
-    inside: NDArray[np.bool_] = may & tuned[run] & (known | _checked_part(run, told.checks[kernel]))
-    return inside
+    checked, tried, families = _tried(run[may], kernel[may], traits, count)
+    tuned = checked | (families >= ALGORITHMS) | ((tried >= TRIED) & (count_by(run, count) >= MANY))
+    return may & tuned[run] & (known | _checked_part(run, traits.checks[kernel])), checked[run]
 
 
 def _recurring(op: IntArray, device: IntArray, step: IntArray, seems: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -162,8 +157,8 @@ def _recurring(op: IntArray, device: IntArray, step: IntArray, seems: NDArray[np
     looked = np.bincount(place, weights=seems, minlength=len(ops)) > 0
     times, steps = np.bincount(of_step, weights=looked), np.bincount(of_step)
     recurs = (times >= RECURS) & (2 * times >= steps)
-    found: NDArray[np.bool_] = recurs[of_step][place]
-    return found
+    again: NDArray[np.bool_] = recurs[of_step][place]
+    return again
 
 
 def _checked_part(run: IntArray, checks: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -179,14 +174,14 @@ def _checked_part(run: IntArray, checks: NDArray[np.bool_]) -> NDArray[np.bool_]
     return part
 
 
-def tuning_of(profile: Profile, found: TunedCalls, counted: NDArray[np.bool_]) -> Tuning | None:
+def tuning_of(profile: Profile, tuned: TunedCalls, counted: NDArray[np.bool_]) -> Tuning | None:
     """Return what autotuning takes of the launches that count; None if they hold none."""
     launches = profile.require("launches")
-    mine = (found.call >= 0) & counted
+    mine = (tuned.call >= 0) & counted
     if not mine.any():
         return None
     spent = launches.numbers("duration_ns")
-    op, call = launches.numbers("op_id")[mine].astype(np.int64), found.call[mine]
+    op, call = launches.numbers("op_id")[mine].astype(np.int64), tuned.call[mine]
     calls = np.bincount(call)
     worst = int(calls.argmax())
     total = float(spent[counted].sum())

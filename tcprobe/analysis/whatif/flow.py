@@ -3,34 +3,40 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Final
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple, TypeAlias
+
+from msgspec.structs import replace
 
 from tcprobe.analysis.context import Context
 from tcprobe.analysis.ops.table import Ops
 from tcprobe.analysis.sizes.run import JudgedStep
 from tcprobe.analysis.summary.rates import LOST, not_of_steps
-from tcprobe.analysis.whatif.parts import StepParts, parts_of
-from tcprobe.analysis.whatif.predict import DTYPES, Precision, Predicted, Predictor, by_product
-from tcprobe.analysis.whatif.sizes import SizeChange, size_changes
-from tcprobe.rules.model.links import LinkedChange
-from tcprobe.rules.model.step import Changes
+from tcprobe.analysis.whatif.predict import DTYPES, Precision, Predicted, Predictor, StepParts, by_product, parts_of
+from tcprobe.rules.model.bad import Bad, shared_out
+from tcprobe.rules.model.settled import settled_sizes
+from tcprobe.rules.model.sizes import INPUTS, OUTPUTS, LinkedChange
+from tcprobe.rules.model.step import Changes, ProductTime, added
+from tcprobe.rules.run.base import CHOSEN
 from tcprobe.rules.run.savings import SMALLEST_PCT
 from tcprobe.schema.changes.whatif import Throughput, WhatIf
 from tcprobe.schema.columns import Row, Table
 from tcprobe.schema.finding import Range
-from tcprobe.schema.kinds import CHANGES
+from tcprobe.schema.kinds import CHANGES, ChangeKind
 from tcprobe.schema.profile import Profile
 from tcprobe.schema.tables import WHAT_IFS
 
 _ORDER: Final = list(CHANGES)
+_Key: TypeAlias = tuple[str, str, int]
+"""Layer, dimension and size."""
 NO_GPU: Final = "no GPU: nothing was measured that another step could be predicted from"
 NO_TIME: Final = "no op with known shapes has kernel time"
 UNKNOWN_GPU: Final = "which GPU ran is not known, or several models ran: nothing is predicted"
 NO_CORES: Final = "the GPU has no Tensor Cores"
 TUNED: Final = "the window holds autotuning: its time is not that of a usual step"
 INCOMPLETE: Final = "the profiler lost events: times of ops are too short"
+FOLLOW: Final = ("change_before", "float32")
+"""Advice for sizes that follow from what feeds the layer."""
 
 
 def with_what_ifs(profile: Profile, judged: JudgedStep | None, ops: Ops | None, context: Context) -> Profile:
@@ -52,9 +58,9 @@ def with_what_ifs(profile: Profile, judged: JudgedStep | None, ops: Ops | None, 
     if why is not None or judged is None or ops is None:
         return profile.with_absent(what_ifs=why or NO_TIME)
     parts = parts_of(profile, judged.run, ops)
-    found = tuple(_Changes(profile, judged, parts).found())
-    table = Table.from_rows(WHAT_IFS, [one.columns() for one in found])
-    return replace(profile, what_ifs=found).with_tables(table)
+    what_ifs = tuple(_Changes(profile, judged, parts).what_ifs())
+    table = Table.from_rows(WHAT_IFS, [one.columns() for one in what_ifs])
+    return replace(profile, what_ifs=what_ifs).with_tables(table)
 
 
 def _impossible(profile: Profile, context: Context) -> str | None:
@@ -70,8 +76,73 @@ def _impossible(profile: Profile, context: Context) -> str | None:
     return INCOMPLETE if not_of_steps(profile) == LOST else None
 
 
-@dataclass(frozen=True, slots=True)
-class _Change:
+class SizeChange(NamedTuple):
+    """A change of one dimension of a layer, and what follows from it."""
+
+    kind: ChangeKind  # change_size or slice_filters
+    row: Row  # of `bad_sizes`
+    changes: Changes  # what is made of another size, the layer's own first
+    saved: Range  # its part, in ns a step, of what all changes of sizes save together
+    alone: bool  # whether it pays without a change of precision
+
+
+def size_changes(judged: JudgedStep, rows: Table, parts: StepParts) -> list[SizeChange]:
+    """Return the changes of sizes that are advised, and those that would be if the precision were lowered.
+
+    What takes a size, and is not aligned for it, changes with it where only one layer of the run puts out such a size:
+    a run does not tell what feeds what. Where several do, the taker changes when all sizes do.
+
+    Args:
+        judged: the step whose sizes were judged.
+        rows: `bad_sizes`.
+        parts: the time of each product.
+    """
+    known = {(str(row["layer"]), str(row["dimension"]), int(row["size"] or 0)): row for row in rows.rows()}
+    times = {i: ProductTime(part.ns, part.ns) for i, part in enumerate(parts.products[: len(judged.run.timed)])}
+    bads = [bad for bad in settled_sizes(judged.step) if bad.linked is not None and _key(bad) in known]
+    saved = shared_out(judged.step.timed_as(times), [bad.linked for bad in bads if bad.linked])
+    made: list[SizeChange] = []
+    for bad in sorted(bads, key=_key):
+        if (kind := _kind(known[_key(bad)], bad, parts)) is not None:
+            links = [one.linked for one in (bad, *_followers(bad, bads, known)) if one.linked]
+            changes = tuple(dict.fromkeys(change for linked in links for change in linked.changes))
+            gained = added(saved[linked].ns for linked in links if linked in saved)
+            made.append(SizeChange(kind[0], known[_key(bad)], changes, gained, kind[1]))
+    return made
+
+
+def _key(bad: Bad) -> _Key:
+    return bad.dimension.layer, bad.dimension.name, bad.dimension.size
+
+
+def _kind(row: Row, bad: Bad, parts: StepParts) -> tuple[ChangeKind, bool] | None:
+    """Return what would change, and whether it pays without a change of precision.
+
+    None where the size is best left, or follows from another. Few filters pay alone where a library left the Tensor
+    Cores for them; in 16 bits it may.
+    """
+    advice = row["advice_kind"]
+    if bad.is_image:
+        kinds = {kind for index in bad.dimension.products for kind in parts.products[index].blockers}
+        alone = advice == "slice" and not kinds.isdisjoint(CHOSEN)
+        return ("slice_filters", alone) if advice in ("slice", "float32") else None
+    if advice == "float32":
+        return None if bad.dimension.name in INPUTS else ("change_size", False)
+    return ("change_size", True) if advice in ("change", None) else None
+
+
+def _followers(bad: Bad, bads: Iterable[Bad], known: Mapping[_Key, Row]) -> list[Bad]:
+    """Return the sizes that surely follow from what a layer puts out, as no other puts out the same."""
+    dimension = bad.dimension
+    if dimension.name not in OUTPUTS or bad.is_image:
+        return []
+    like = [other for other in bads if other.dimension.size == dimension.size and other.suggested == bad.suggested]
+    sources = {other.dimension.layer for other in like if other.dimension.name in OUTPUTS}
+    takers = [other for other in like if other.dimension.name in INPUTS and known[_key(other)]["advice_kind"] in FOLLOW]
+    return [taker for taker in takers if sources - {taker.dimension.layer} == {dimension.layer}]
+
+
+class _Change(NamedTuple):
     """A change, and what is predicted of it."""
 
     what: WhatIf
@@ -95,7 +166,7 @@ class _Changes:
         self._predictor = Predictor(judged, parts)
         self._sizes = size_changes(judged, profile.require("bad_sizes"), parts)
 
-    def found(self) -> Iterator[WhatIf]:
+    def what_ifs(self) -> Iterator[WhatIf]:
         """Yield those that likely gain 1 % of a step, largest first, then all that go together."""
         singles = sorted((one for one in self._singles() if one.likely > 0), key=lambda one: one.order)
         yield from (one.what for one in singles if self._matters(one.what))
@@ -115,8 +186,8 @@ class _Changes:
 
     def _precisions(self) -> Iterator[Precision]:
         """Yield the precisions that the run could take and has not."""
-        gpu, asked = self._predictor.step.target.gpu, self._profile.metadata.precision or ""
-        if asked.startswith("mixed") or self._predictor.is_16_bit:
+        gpu, recorded = self._predictor.step.target.gpu, self._profile.metadata.precision or ""
+        if recorded.startswith("mixed") or self._predictor.is_16_bit:
             return
         for precision, dtype in DTYPES.items():
             if gpu.peak_flop_per_s(dtype or "tf32") is not None and gpu.tensor_cores:
@@ -124,7 +195,7 @@ class _Changes:
 
     def _of_size(self, change: SizeChange) -> WhatIf:
         """Return the what-if of one size: its part of what all changes of sizes save together."""
-        told = self._predictor.predict(None, by_product(self._predictor.step, [change.changes]))
+        predicted = self._predictor.predict(None, by_product(self._predictor.step, [change.changes]))
         row = change.row
         named = WhatIf(
             change.kind,
@@ -135,32 +206,32 @@ class _Changes:
             next_size=change.changes[0].new,
             source=None if row["source"] is None else str(row["source"]),
         )
-        return self._what_if(named, replace(told, saved=change.saved))
+        return self._what_if(named, predicted._replace(saved=change.saved))
 
-    def _what_if(self, named: WhatIf, told: Predicted) -> WhatIf:
+    def _what_if(self, named: WhatIf, predicted: Predicted) -> WhatIf:
         """Return a named change with what is predicted of it."""
         step_ns = self._parts.step_ns
-        found = replace(
+        made = replace(
             named,
-            gain_ns=told.gain,
-            spent_ns=told.spent_ns,
-            ops=len(told.ops),
-            basis=told.basis,
-            op_names=told.ops,
-            unpredicted=told.unpredicted,
-            evidence=told.evidence,
-            may_cost=told.saved.low < 0,
+            gain_ns=predicted.gain,
+            spent_ns=predicted.spent_ns,
+            ops=len(predicted.ops),
+            basis=predicted.basis,
+            op_names=predicted.ops,
+            unpredicted=predicted.unpredicted,
+            evidence=predicted.evidence,
+            may_cost=predicted.saved.low < 0,
             step_ns=step_ns,
-            constants=told.constants,
+            constants=predicted.constants,
         )
-        return replace(found, throughput=_throughput(self._profile, found))
+        return replace(made, throughput=_throughput(self._profile, made))
 
     def _together(self, singles: list[_Change]) -> WhatIf | None:
         """Return the best precision with every change of sizes that gains with it; None of fewer than two changes."""
         precisions = list(self._precisions())
         sizes = [one.sizes for one in singles if one.sizes is not None]
         chosen = [self._best(precision, sizes) for precision in (*precisions, None)]
-        best, precision, kept = max(chosen, key=lambda found: found[0].gain.mid)
+        best, precision, kept = max(chosen, key=lambda choice: choice[0].gain.mid)
         if len(kept) + (precision is not None) < 2 or any(one.likely > best.gain.mid for one in singles):
             return None
         holds = ((precision, None),) if precision else ()
@@ -175,8 +246,8 @@ class _Changes:
         if precision is not None:
             kept += [one for one in self._sizes if not one.alone]
         made = by_product(self._predictor.step, [one.changes for one in kept])
-        asked = Counter(change for one in kept for change in one.changes)
-        kept = [one for one in kept if self._gains(precision, [c for c in one.changes if asked[c] == 1], made)]
+        times = Counter(change for one in kept for change in one.changes)
+        kept = [one for one in kept if self._gains(precision, [c for c in one.changes if times[c] == 1], made)]
         made = by_product(self._predictor.step, [one.changes for one in kept])
         return self._predictor.predict(precision, made), precision, kept
 
@@ -201,8 +272,4 @@ def _throughput(profile: Profile, what: WhatIf) -> Throughput | None:
         return None
     now = float(row["value"])
     speeds = Range(*(now * what.step_ns / ns for ns in (then.high, then.mid, then.low)))
-    return Throughput(now, speeds, _text(row))
-
-
-def _text(row: Row) -> str | None:
-    return None if row["text"] is None else str(row["text"])
+    return Throughput(now, speeds, None if row["text"] is None else str(row["text"]))

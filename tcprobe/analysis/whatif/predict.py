@@ -1,20 +1,148 @@
-"""Predict how much shorter the products of a step get where they compute in another dtype, or have other sizes."""
+"""What each product takes of a step, and how much shorter that gets where it computes in another dtype or size."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-from tcprobe.analysis.sizes.run import JudgedStep, run_model
-from tcprobe.analysis.whatif.parts import Keys, Part, StepParts
+from tcprobe.analysis.ops.table import OpIdentity, Ops
+from tcprobe.analysis.sizes.run import JudgedStep, RecordedStep, RunProduct, run_model
+from tcprobe.analysis.summary.rates import not_of_steps
 from tcprobe.cost.predict import Cost
 from tcprobe.rules.model.step import Changes, Step, added, rests_on, share_saved
 from tcprobe.schema.changes.whatif import WhatIfBasis
+from tcprobe.schema.columns import Row
 from tcprobe.schema.finding import Range
-from tcprobe.schema.kinds import SIXTEEN_BIT, Evidence
+from tcprobe.schema.kinds import SIXTEEN_BIT, BlockerKind, Evidence, UsesTc
+from tcprobe.schema.profile import Profile
 from tcprobe.schema.provenance import Provenance
+
+Keys: TypeAlias = frozenset[OpIdentity]
+_TIMES: Final = ("split_ns", "union_ns", "sum_ns")
+"""An op's part of the window, best first: overlapping kernels share the time, count once an op, count twice."""
+
+
+class Part(NamedTuple):
+    """What one product takes of a step."""
+
+    ns: float  # on the GPU that runs most, kernels that change layout apart; 0 where it was not measured
+    uses_tc: UsesTc  # whether its kernels use Tensor Cores; unknown too where others share its name and differ
+    ops: Keys  # the ops of the profile that it is
+    blockers: frozenset[BlockerKind]  # what keeps these off the Tensor Cores
+
+
+class StepParts(NamedTuple):
+    """A step in parts."""
+
+    products: Sequence[Part]  # of each product of `RecordedStep.every`
+    step_ns: float | None  # length of the step; None where none is known, and all is of the capture
+    whole_ns: float  # what shares are taken of: the step, else all kernel time
+    others: Sequence[str | None]  # dtype of each capable op of the profile that took time and is none of the products
+
+
+class _Op(NamedTuple):
+    """One op of the profile, in ns of the window."""
+
+    row: Row  # of `ops`
+    sum_ns: float  # its kernels added up
+    part_ns: float  # its part of the window, by the best of `_TIMES` that is known, kernels that change layout apart
+
+
+def parts_of(profile: Profile, run: RecordedStep, ops: Ops) -> StepParts:
+    """Return what each product takes of a step.
+
+    Times under the profiler are scaled down where the GPU is busy for less in the step that is shown: no part is more
+    than its share of that.
+
+    Args:
+        profile: with its summary and `waiting`.
+        run: the products.
+        ops: tells which op of the profile each is.
+    """
+    timed = _ops(profile)
+    steps, waiting = profile.kernel_steps, profile.waiting
+    step_ns = waiting.step_ns if waiting else profile.value("step_time_ns")
+    if not steps or not step_ns or not_of_steps(profile) or (waiting and waiting.length == "capture"):
+        steps, step_ns = 1.0, None
+    busiest = profile.busiest_gpu[1]
+    ran = sum(_part_ns(op.row) for op in timed.values()) * busiest / steps
+    scale = min(1.0, _busy_ns(profile, step_ns) / ran) if ran > 0 else 0.0
+    owners = _owners(run.every, ops, run.basis)
+    shared = Counter(key for keys in owners for key in keys)
+    parts = [
+        _part(
+            product, {key: timed[key] for key in sorted(keys, key=str) if key in timed}, shared, scale * busiest / steps
+        )
+        for product, keys in zip(run.every, owners, strict=True)
+    ]
+    capable = {key: op for key, op in timed.items() if op.row["tc_capable"] == "yes" and op.sum_ns > 0}
+    others = [str(dtype) if (dtype := op.row["dtype"]) else None for key, op in capable.items() if key not in shared]
+    return StepParts(parts, step_ns, step_ns or ran * scale, others)
+
+
+def _busy_ns(profile: Profile, step_ns: float | None) -> float:
+    """Return how long the GPU that runs most is busy in a step, or in the capture; endless where no clock tells."""
+    waiting = profile.waiting
+    if waiting is None:
+        return math.inf if step_ns is None else step_ns
+    if step_ns is None and waiting.length != "capture":
+        return math.inf
+    return waiting.busiest_ns(*profile.busiest_gpu)
+
+
+def _ops(profile: Profile) -> dict[OpIdentity, _Op]:
+    kernels = profile.require("kernels")
+    layout = defaultdict[OpIdentity, float](float)  # time of kernels that change layout or type for such an op
+    for row in kernels.take(kernels.names("cause").among("layout")).rows():
+        layout[_key(row)] += float(row["sum_ns"] or 0)
+    ops: dict[OpIdentity, _Op] = {}
+    for row in profile.require("ops").rows():
+        key, spent = _key(row), float(row["sum_ns"] or 0)
+        multiplies = max(0.0, 1.0 - layout[key] / spent) if spent else 0.0
+        ops[key] = _Op(row, spent, _part_ns(row) * multiplies)
+    return ops
+
+
+def _part_ns(row: Row) -> float:
+    return next((float(ns) for column in _TIMES if (ns := row[column]) is not None), 0.0)
+
+
+def _key(row: Row) -> OpIdentity:
+    return str(row["op"]), None if row["op_type"] is None else str(row["op_type"])
+
+
+def _owners(every: Sequence[RunProduct], ops: Ops, basis: str) -> list[Keys]:
+    """Return which ops of the profile each product is, or may be."""
+    if basis != "graph":
+        return [frozenset([_key(timed.row)]) for timed in every]
+    owners = defaultdict[int, set[OpIdentity]](set)
+    for key, rows in ops.rows_of.items():
+        for number in rows:
+            owners[number].add(key)
+    return [frozenset(owners[timed.number]) for timed in every]
+
+
+def _part(product: RunProduct, ops: Mapping[OpIdentity, _Op], shared: Mapping[OpIdentity, int], scale: float) -> Part:
+    spent = sum(op.sum_ns for op in ops.values())
+    each = sum(op.part_ns for op in ops.values()) / spent if spent else 0.0
+    kinds: Any = frozenset(op.row["tc_blocker_kind"] for op in ops.values()) - {None}
+    uses_tc = _uses_tc([*ops.values()], all(shared[key] == 1 for key in ops))
+    return Part((product.spent or 0) * min(1.0, each) * scale, uses_tc, frozenset(ops), kinds)
+
+
+def _uses_tc(ops: Sequence[_Op], alone: bool) -> UsesTc:
+    """Return whether the kernels of ops use Tensor Cores: a product does that has one such kernel beside helpers."""
+    on, unclear = ([op.row[name] for op in ops] for name in ("tc_ns", "unknown_ns"))
+    if not ops or None in on or None in unclear:
+        return "unknown"
+    used, unknown = (math.fsum(float(ns or 0) for ns in times) for times in (on, unclear))
+    if used <= 0:
+        return "unknown" if unknown > 0 else "no"
+    return "yes" if alone or used >= math.fsum(op.sum_ns for op in ops) else "unknown"
+
 
 Precision: TypeAlias = Literal["mixed_float16", "mixed_bfloat16", "allow_tf32"]
 DTYPES: Final[Mapping[Precision, str | None]] = {
@@ -25,26 +153,16 @@ DTYPES: Final[Mapping[Precision, str | None]] = {
 """The dtype that products of float32 then compute in; None keeps float32, as TF32."""
 FLOAT32: Final = frozenset({"float32", "float"})
 _WEAKEST: Final[tuple[Evidence, ...]] = ("judged", "between", "timed")
-NOTHING: Final = Range(0.0, 0.0, 0.0)
 
 
-@dataclass(frozen=True, slots=True)
-class Predicted:
-    """What a change does to a step.
+class Predicted(NamedTuple):
+    """What a change does to a step."""
 
-    Attributes:
-        saved: how much shorter the step gets, in ns; below 0 where it gets longer.
-        spent_ns: time of the products that would take another time.
-        ops: the ops that these are.
-        unpredicted: the ops that it concerns and of which nothing is predicted.
-        costs: those that the ratios are of.
-    """
-
-    saved: Range = NOTHING
-    spent_ns: float = 0.0
-    ops: Keys = frozenset()
-    unpredicted: int = 0
-    costs: tuple[Cost, ...] = ()
+    saved: Range  # how much shorter the step gets, in ns; below 0 where it gets longer
+    spent_ns: float  # time of the products that would take another time
+    ops: Keys  # the ops that these are
+    unpredicted: int  # the ops that it concerns and of which nothing is predicted
+    costs: tuple[Cost, ...]  # those that the ratios are of
 
     @property
     def gain(self) -> Range:
@@ -61,8 +179,8 @@ class Predicted:
     @property
     def evidence(self) -> Evidence | None:
         """The weakest evidence among them; None without any."""
-        found = {cost.evidence for cost in self.costs}
-        return next((evidence for evidence in _WEAKEST if evidence in found), None)
+        kinds = {cost.evidence for cost in self.costs}
+        return next((evidence for evidence in _WEAKEST if evidence in kinds), None)
 
     @property
     def constants(self) -> Provenance | None:
@@ -78,10 +196,6 @@ class Predictor:
         self.every, self.parts = judged.run.every, parts
         whole = len(self.every) == len(judged.run.timed)
         self.step = judged.step if whole else Step(run_model(self.every), judged.step.gpu)
-
-    @cached_property
-    def _gpu_runs_tf32(self) -> bool:
-        return self.step.target.gpu.peak_flop_per_s("tf32") is not None
 
     @cached_property
     def _on_cuda_cores(self) -> Step:
@@ -107,12 +221,12 @@ class Predictor:
 
         TF32 concerns those that are known to have run without it because it was off.
         """
-        found = [i for i, known in enumerate(self.every) if known.product.record.dtype in FLOAT32]
+        float32 = [i for i, known in enumerate(self.every) if known.product.record.dtype in FLOAT32]
         if precision != "allow_tf32":
-            return found
-        return [i for i in found if "tf32" in self.parts.products[i].blockers and self._ran_on(i) == "fp32"]
+            return float32
+        return [i for i in float32 if "tf32" in self.parts.products[i].blockers and self._ran_on(i) == "fp32"]
 
-    def other_ops(self, precision: Precision) -> int:
+    def _other_ops(self, precision: Precision) -> int:
         """Return how many ops of the profile it concerns that are none of the products."""
         if precision == "allow_tf32":
             return 0
@@ -126,8 +240,8 @@ class Predictor:
             sizes: the changes that touch a product, by its index.
         """
         lowered = set() if precision is None else set(self.concerned(precision))
-        found = Predicted(unpredicted=0 if precision is None else self.other_ops(precision))
-        saved: list[Range] = []
+        unpredicted = 0 if precision is None else self._other_ops(precision)
+        saved, costs, ops, spent = list[Range](), list[Cost](), set[OpIdentity](), 0.0
         for index in sorted(lowered | set(sizes)):
             changes = sizes.get(index, ())
             if index not in lowered and not self.step.touches(index, changes):
@@ -136,15 +250,13 @@ class Predictor:
             share = pair and share_saved(*pair)
             part = self.parts.products[index]
             if pair is None or share is None or part.ns <= 0:
-                found = replace(found, unpredicted=found.unpredicted + self._ran(index))
+                unpredicted += self.every[index].product.sure  # what surely ran counts
                 continue
             saved.append(share.scaled(part.ns))
-            found = _with(found, part, pair)
-        return replace(found, saved=added(saved))
-
-    def _ran(self, index: int) -> bool:
-        """Return whether a product surely ran, so that it counts though nothing is predicted of it."""
-        return self.every[index].product.sure
+            spent += part.ns
+            ops |= part.ops
+            costs += pair
+        return Predicted(added(saved), spent, frozenset(ops), unpredicted, tuple(costs))
 
     def saved(self, index: int, precision: Precision | None, changes: Changes) -> float:
         """Return what a product likely saves of a step, in ns; 0 where that is not known."""
@@ -156,32 +268,30 @@ class Predictor:
         """Return what one execution costs as it ran, and as it would; None where one is not known."""
         if self.parts.products[index].uses_tc == "unknown":
             return None
-        now = self._now(index) if precision else self.step.cost(index)
-        then = (self._lowered[precision] if precision else self.step).cost_after(index, changes)
+        before = self.step
+        if precision:  # a product in float32, on the units that it ran on
+            if (ran := self._ran_on(index)) is None:
+                return None
+            before = self._as_tf32 if ran == "tf32" else self._on_cuda_cores
+        now, then = (
+            before.cost(index),
+            (self._lowered[precision] if precision else self.step).cost_after(index, changes),
+        )
         return None if now is None or then is None else (now, then)
-
-    def _now(self, index: int) -> Cost | None:
-        """Return what a product in float32 costs on the units that it ran on."""
-        ran = self._ran_on(index)
-        return None if ran is None else (self._as_tf32 if ran == "tf32" else self._on_cuda_cores).cost(index)
 
     def _ran_on(self, index: int) -> Literal["tf32", "fp32"] | None:
         """Return the units that a product in float32 ran on; None where that is not known, or no GPU can."""
         uses = self.parts.products[index].uses_tc
         if uses == "yes":
-            return "tf32" if self._gpu_runs_tf32 else None
+            return None if self.step.target.gpu.peak_flop_per_s("tf32") is None else "tf32"
         return "fp32" if uses == "no" else None
-
-
-def _with(found: Predicted, part: Part, pair: tuple[Cost, Cost]) -> Predicted:
-    return replace(found, spent_ns=found.spent_ns + part.ns, ops=found.ops | part.ops, costs=(*found.costs, *pair))
 
 
 def by_product(step: Step, changes: Iterable[Changes]) -> dict[int, Changes]:
     """Return changes that go together by the products that they may touch."""
     made = step.links.settled(tuple(change for several in changes for change in several))
-    found: dict[int, Changes] = {}
+    touched: dict[int, Changes] = {}
     for change in made:
         for index in step.touched(change):
-            found[index] = (*found.get(index, ()), change)
-    return found
+            touched[index] = (*touched.get(index, ()), change)
+    return touched

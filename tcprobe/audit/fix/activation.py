@@ -5,14 +5,14 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from msgspec.structs import replace
+
 from tcprobe.audit.fix.literals import parents_of
-from tcprobe.audit.fix.proof import Read
-from tcprobe.audit.fix.source.text import edited, line_starts, offsets
+from tcprobe.audit.fix.text import Read, edited, line_starts, offsets
 from tcprobe.audit.fix.wants import NotCertain
-from tcprobe.rules.precision.tc201 import SPLIT
+from tcprobe.rules.precision.dtypes import SPLIT
 from tcprobe.schema.finding import Edit, Finding, Fix
 from tcprobe.schema.model import Layer
 from tcprobe.schema.place import Place

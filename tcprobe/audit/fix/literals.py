@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from tcprobe.audit.fix.source.text import inside
+from tcprobe.audit.fix.text import inside
 from tcprobe.audit.fix.wants import NotCertain, Want
 from tcprobe.schema.finding import Edit
 from tcprobe.schema.place import Place
@@ -155,7 +155,7 @@ class Numbers:
                 continue
             todo += ast.iter_child_nodes(node)
             if isinstance(node, ast.expr) and node not in layers:
-                values = [_written(node), *(known.value for known in self._source.alternatives(node))]
+                values = [_written(node), *(known.value for known in self._source.seen(node))]
                 found.append((node, {number for value in values for number in _sizes(value)}))
         return [(node, numbers) for node, numbers in found if numbers]
 

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
+from msgspec.structs import replace
+
 from tcprobe.keras.catalogue import LAYER_CLASSES, class_of
-from tcprobe.rules.model.links import LinkedChange
-from tcprobe.rules.model.sizes import INPUTS, OUTPUTS
+from tcprobe.rules.model.sizes import INPUTS, OUTPUTS, LinkedChange
 from tcprobe.schema.finding import Finding
 from tcprobe.schema.finding_kinds import LinkReason, RefusalKind
 from tcprobe.schema.model import Layer
@@ -99,7 +99,7 @@ def output_of(layer: Layer) -> str | None:
 
 
 def _linked(step: Step, change: LinkedChange) -> tuple[LinkedChange, ...]:
-    linked = step.link(change.layer, change.dimension, change.old, change.new)
+    linked = step.link(change)
     if linked.reason is not None:
         raise NotCertain(linked.reason)
     outputs = [c.layer for c in linked.changes if c.dimension in OUTPUTS and c.layer in step.sizes.layers]

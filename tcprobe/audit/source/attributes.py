@@ -1,20 +1,22 @@
-"""Attributes of values: of the user's objects, of models and layers, of tensors, of options."""
+"""Attributes of values read, and targets of assignments set: names, attributes, elements."""
 
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
 
+from msgspec.structs import replace
+
+from tcprobe.audit.source.arrays.indexing import indexed
 from tcprobe.audit.source.arrays.layout import transposed
-from tcprobe.audit.source.outside.options import AT_DEFAULTS, is_flags, option
-from tcprobe.audit.source.state import State
-from tcprobe.audit.source.values.kinds import (
+from tcprobe.audit.source.kinds import (
     Bound,
     Class,
     CommandLine,
     Draft,
+    Entries,
     Graph,
     Instance,
+    Items,
     Module,
     Named,
     Routine,
@@ -22,77 +24,78 @@ from tcprobe.audit.source.values.kinds import (
     Stack,
     Tensor,
     Unknown,
-    known_constant,
 )
-from tcprobe.audit.source.values.parts import dimensions, find_member, marked
-from tcprobe.audit.source.values.several import doubted, guessed, mapped, through
-from tcprobe.source.values import Doubt, Known
+from tcprobe.audit.source.layers import freeze
+from tcprobe.audit.source.operators import AT_DEFAULTS, is_flags, option
+from tcprobe.audit.source.state import State
+from tcprobe.audit.source.values import (
+    dimension,
+    dimensions,
+    doubted,
+    find_member,
+    guessed,
+    items_of,
+    marked,
+    one_of,
+    through,
+)
+from tcprobe.source.values import DOUBTED, Known
 
 
-def attribute_of(state: State, of: SourceValue, node: ast.Attribute) -> SourceValue:
-    """Return the attribute of a value that `node` names."""
-    found = _attribute(state, of, node)
-    return doubted(found, Doubt(f"{node.attr} changes in a loop")) if node.attr in state.shaky else found
+def attribute_of(p: State, of: SourceValue, name: str) -> SourceValue:
+    """Return an attribute of a value."""
+    found = _attribute(p, of, name)
+    return doubted(found, DOUBTED) if name in p.shaky else found
 
 
-def _attribute(state: State, of: SourceValue, node: ast.Attribute) -> SourceValue:
-    name = node.attr
+def _attribute(p: State, of: SourceValue, name: str) -> SourceValue:
     if isinstance(of, Named):
-        return _option(state, state.flags, name) if is_flags(of.name) else Named(f"{of.name}.{name}")
+        return _option(p, p.flags, name) if is_flags(of.name) else Named(f"{of.name}.{name}")
     if isinstance(of, CommandLine):
-        return _option(state, of, name)
+        return _option(p, of, name)
     if isinstance(of, Instance):
-        found = through(_of_instance(of, name), [of], lambda row: attribute_of(state, row[0], node))
-        home = of.of.env.home or state.source
-        return doubted(found, home.doubts.of_attribute(of.of.node, name))
+        home = of.of.env.home or p.source
+        return doubted(through(_of_instance(of, name), of), home.routines.of_attribute(of.of.node, name))
     if isinstance(of, Module):
         return of.member(name)
     if isinstance(of, Class):
-        return _of_class(of, name)
+        return _member(of, name, of) or Unknown(f"{name} of {of.node.name} is not known")
     if isinstance(of, Tensor):
-        return of_tensor(of, node)
-    if isinstance(of, Unknown):
-        return mapped(of.reason, [of], lambda row: attribute_of(state, row[0], node)) if of.options else of
-    return _of_model(of, name) or Bound(of, name)
+        return of_tensor(of, name)
+    return of if isinstance(of, Unknown) else _of_model(of, name) or Bound(of, name)
 
 
-def of_tensor(of: Tensor, node: ast.Attribute) -> SourceValue:
+def of_tensor(of: Tensor, name: str) -> SourceValue:
     """Return an attribute of a tensor."""
-    if node.attr in ("shape", "_keras_shape") and (of.shape is not None or of.features is not None):
-        return dimensions(of, node)
-    if node.attr == "ndim" and of.shape is not None:
-        return known_constant(len(of.shape), node).doubted(Doubt("is the rank of a tensor", hidden=True))
-    if node.attr == "T" and of.shape is not None:
-        return transposed(of)
-    return Bound(of, node.attr)
+    if name in ("shape", "_keras_shape") and (of.shape is not None or of.features is not None):
+        return dimensions(of)
+    if name == "ndim" and of.shape is not None:
+        return dimension(len(of.shape))
+    return transposed(of) if name == "T" and of.shape is not None else Bound(of, name)
 
 
-def _option(state: State, of: CommandLine, name: str) -> SourceValue:
+def _option(p: State, of: CommandLine, name: str) -> SourceValue:
     found = option(of, name)
     if of.given:
         return found
     if isinstance(found, Known):
-        state.note(AT_DEFAULTS)
-    return guessed(found, Unknown(""), [Doubt(f"{name} comes from the command line")])
+        p.note(AT_DEFAULTS)
+    return guessed(found, DOUBTED)
 
 
 def _of_instance(of: Instance, name: str) -> SourceValue:
-    found = of.attrs.get(name)
+    found = of.attrs.get(name) or _member(of.of, name, of)
     if found is not None:
         return found
-    member = find_member(of.of, name)
-    if isinstance(member, Routine):
-        return replace(member, bound=of.of if marked(member, "classmethod") else of)
-    if member is not None:
-        return member
     return Bound(of, name) if of.keras else Unknown(f"{name} of {of.of.node.name} is not known")
 
 
-def _of_class(of: Class, name: str) -> SourceValue:
+def _member(of: Class, name: str, bound: Class | Instance) -> SourceValue | None:
+    """Return a member of a class, a method bound as it is where it is taken from `bound`."""
     member = find_member(of, name)
     if isinstance(member, Routine) and marked(member, "classmethod"):
         return replace(member, bound=of)
-    return member or Unknown(f"{name} of {of.node.name} is not known")
+    return replace(member, bound=bound) if isinstance(member, Routine) and bound is not of else member
 
 
 def _of_model(of: SourceValue, name: str) -> SourceValue | None:
@@ -104,3 +107,70 @@ def _of_model(of: SourceValue, name: str) -> SourceValue | None:
     if isinstance(of, Draft) and name == "output":
         return of.output or Unknown("output of a layer that nothing calls")
     return None
+
+
+def bind(p: State, target: ast.AST, value: SourceValue) -> None:
+    """Give a target of an assignment its value."""
+    if isinstance(target, ast.Name):
+        passed = target.id == "tf" and isinstance(value, Unknown)
+        p.env.vars[target.id] = Named("tensorflow") if passed else value
+    elif isinstance(target, ast.Tuple | ast.List):
+        _unpack(p, target.elts, value)
+    elif isinstance(target, ast.Attribute):
+        of = p.value(target.value)
+        if not p.aside:
+            _set_attribute(p, of, target.attr, p.guessed(value))
+    elif isinstance(target, ast.Subscript):
+        of, key = p.value(target.value), p.value(target.slice)
+        if not p.aside:
+            _set_item(p, of, key, p.guessed(value))
+
+
+def _unpack(p: State, targets: list[ast.expr], value: SourceValue) -> None:
+    starred = next((i for i, t in enumerate(targets) if isinstance(t, ast.Starred)), None)
+    parts = _unpacked(value, len(targets), starred)
+    if parts is None:
+        reason = value.reason if isinstance(value, Unknown) else "is unpacked from something that is not known"
+        parts = [Unknown(reason)] * len(targets)
+    for part, found in zip(targets, parts, strict=True):
+        bind(p, part.value if isinstance(part, ast.Starred) else part, through(found, value))
+
+
+def _unpacked(value: SourceValue, count: int, starred: int | None) -> list[SourceValue] | None:
+    """Return the parts of an unpacked value, those of a starred target as one list; None where they do not fit."""
+    found = items_of(value)
+    if isinstance(value, Instance) and not value.keras:
+        found = list(value.attrs.values())
+    if isinstance(value, Tensor) and starred is None:  # several inputs of a model, or rows
+        row = indexed(value, ["one"]) if value.shape and value.shape[0] == count else Tensor()
+        found = [replace(row, sources=(), symbolic=value.symbolic, fresh=value.fresh)] * count
+    if found is None or (len(found) != count if starred is None else len(found) < count - 1):
+        return None
+    if starred is None:
+        return found
+    end = len(found) - (count - starred - 1)
+    return [*found[:starred], Items(found[starred:end]), *found[end:]]
+
+
+def _set_attribute(p: State, of: SourceValue, name: str, value: SourceValue) -> None:
+    if isinstance(of, Instance):
+        of.attrs[name] = one_of([of.attrs[name], value]) if p.conditions and name in of.attrs else value
+    elif isinstance(of, CommandLine):
+        of.entries[name] = one_of([of.entries.get(name), value]) if p.conditions else value
+    elif isinstance(of, Class):
+        of.members[name] = value
+    elif name == "trainable" and isinstance(of, Draft | Stack | Graph):
+        freeze(of, Unknown("under a condition") if p.conditions else value, p.layers.drafts)
+
+
+def _set_item(p: State, of: SourceValue, key: SourceValue, value: SourceValue) -> None:
+    if isinstance(of, Entries) and isinstance(key, Known) and not p.conditions:
+        of.entries[key.value] = value
+    elif isinstance(of, Items) and isinstance(key, Known) and _fits(of, key.value):
+        of.items[key.value] = value
+    elif isinstance(of, Entries | Items):
+        of.open = "is changed in place"
+
+
+def _fits(of: Items, index: object) -> bool:
+    return type(index) is int and -len(of.items) <= index < len(of.items)

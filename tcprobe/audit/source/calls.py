@@ -1,28 +1,26 @@
-"""Calls: their arguments evaluated, then whatever is called."""
+"""Calls: their arguments evaluated, then whatever is called; methods of what is not the user's."""
 
 from __future__ import annotations
 
 import ast
-from typing import Final
+import re
+from typing import Final, TypeAlias
 
-from tcprobe.audit.source.classes import Classes
-from tcprobe.audit.source.functions import Functions
-from tcprobe.audit.source.outside.methods import Methods
-from tcprobe.audit.source.outside.models import Models
-from tcprobe.audit.source.outside.modules import Modules
-from tcprobe.audit.source.state import Interpreter, State
-from tcprobe.audit.source.values.computed import FUNCTIONS
-from tcprobe.audit.source.values.containers import READS
-from tcprobe.audit.source.values.kinds import (
+from tcprobe.audit.source.arrays.datasets import inputs_of, of_data_set
+from tcprobe.audit.source.arrays.methods import array_method
+from tcprobe.audit.source.functions import apply_instance, construct, enter, inherited
+from tcprobe.audit.source.kinds import (
+    NOTHING,
     Arguments,
     Bound,
     Class,
+    CommandLine,
     DataSet,
     Draft,
     Entries,
     Graph,
     Instance,
-    Keywords,
+    Items,
     Named,
     Routine,
     SourceValue,
@@ -30,125 +28,143 @@ from tcprobe.audit.source.values.kinds import (
     Tensor,
     Unknown,
 )
-from tcprobe.audit.source.values.known import items_of, tensors_of
-from tcprobe.audit.source.values.parts import elements, result_of
+from tcprobe.audit.source.models import add, apply
+from tcprobe.audit.source.modules import call_module
+from tcprobe.audit.source.operators import CHANGING, FUNCTIONS, READS, method, of_dictionary, of_list, of_text
+from tcprobe.audit.source.state import State
+from tcprobe.audit.source.values import elements, items_of, result_of, shaken, shape_from, tensors_of, through
+from tcprobe.source.values import Known, derived
 
 _NO_INPUT: Final = ("mask", "training", "initial_state", "attention_mask")
+_OF_UNKNOWN: Final = re.compile(r"builtins\..+\.")  # a method of something that the file does not define
+_FITS: Final = ("fit", "evaluate", "train_on_batch")
+_Model: TypeAlias = Stack | Graph | Instance | Draft
 
 
-class Calls:
-    """Follows calls: of the user's functions and classes, of layers and models, of other modules' names."""
+def call(p: State, node: ast.Call) -> SourceValue:
+    """Return what a call is, its arguments evaluated first."""
+    p.step()
+    if isinstance(node.func, ast.Name) and node.func.id == "super" and p.frames:
+        frame = p.frames[-1]
+        return Bound(frame.bound, "super", [frame.holder]) if frame.bound and frame.holder else Unknown("super()")
+    func = p.value(node.func)
+    given = _arguments(p, node)
+    p.seen.calls.add(node)
+    if isinstance(func, Unknown) or (isinstance(func, Named) and _OF_UNKNOWN.match(func.name)):
+        p.seen.unsure.add(node)
+    if p.aside:
+        return _look(p, func, given, node)
+    p.calling.append(node)
+    made = _invoke(p, func, given, node)
+    p.calling.pop()
+    return made
 
-    def __init__(
-        self, state: State, interpreter: Interpreter, functions: Functions, classes: Classes, models: Models
-    ) -> None:
-        self._state = state
-        self._interpreter = interpreter
-        self._functions = functions
-        self._classes = classes
-        self._models = models
-        self._modules = Modules(state, models)
-        self._methods = Methods(state, models)
 
-    def call(self, node: ast.Call) -> SourceValue:
-        """Return what a call is, its arguments evaluated first."""
-        self._state.step()
-        if isinstance(node.func, ast.Name) and node.func.id == "super" and self._state.frames:
-            frame = self._state.frames[-1]
-            return Bound(frame.bound, "super", [frame.holder]) if frame.bound and frame.holder else Unknown("super()")
-        func = self._interpreter.value(node.func)
-        args, lacks_args = self._positional(node)
-        keywords, lacks_keywords = self._keywords(node)
-        given = Arguments(args, keywords, lacks_args or lacks_keywords)
-        seen = self._state.seen
-        seen.calls.add(node)
-        if isinstance(func, Unknown) or (isinstance(func, Named) and _is_of_unknown(func.name)):
-            seen.unsure.add(node)
-        if self._state.aside:
-            return self._look(func, given, node)
-        self._state.calling.append(node)
-        made = self._invoke(func, given, node)
-        self._state.calling.pop()
+def _arguments(p: State, node: ast.Call) -> Arguments:
+    """Return what is passed by position and by name, as far as it is known."""
+    given = Arguments([], {})
+    for arg in node.args:
+        if not isinstance(arg, ast.Starred):
+            given.args.append(p.value(arg))
+            continue
+        spread = p.value(arg.value)
+        found = elements(spread)
+        given.args.extend(found if found is not None else tensors_of(spread))
+        given.lacking = given.lacking or found is None
+    for keyword in node.keywords:
+        value = p.value(keyword.value)
+        if keyword.arg is not None:
+            given.keywords[keyword.arg] = value
+            continue
+        if isinstance(value, Entries):
+            given.keywords.update({k: v for k, v in value.entries.items() if isinstance(k, str)})
+        given.lacking = given.lacking or not isinstance(value, Entries) or value.open is not None
+    return given
+
+
+def _look(p: State, func: SourceValue, given: Arguments, node: ast.Call) -> SourceValue:
+    """Return the result of a call that does not run here: only of what computes with constants."""
+    if isinstance(func, Named) and (func.name.startswith("builtins.") or func.name in FUNCTIONS):
+        return call_module(p, func.name, given, node)
+    if isinstance(func, Bound) and isinstance(func.target, Entries) and func.name in READS:
+        return _method(p, func, given, node)
+    if isinstance(func, Routine | Class | Instance) or (isinstance(func, Bound) and func.name == "partial"):
+        p.seen.unsure.add(node)
+    return result_of(node, *given.all)
+
+
+def _invoke(p: State, func: SourceValue, given: Arguments, node: ast.Call) -> SourceValue:
+    """Return the result of calling a value."""
+    if isinstance(func, Routine):
+        return enter(p, func, given)
+    if isinstance(func, Class):
+        return construct(p, func, given, node)
+    if isinstance(func, Instance):
+        return apply_instance(p, func, given, node)
+    if isinstance(func, Draft | Stack | Graph):
+        if isinstance(func, Draft) and (states := given.keywords.get("initial_state")) is not None:
+            func.other += [*tensors_of(states)] or [Tensor()]
+        return apply(p, func, [*given.args, *(v for k, v in given.keywords.items() if k not in _NO_INPUT)], node)
+    if isinstance(func, Bound):
+        return _bound(p, func, given, node)
+    for arg in given.all:  # what is not followed may call functions from now on
+        if isinstance(arg, Routine):
+            p.hand(arg.node)
+    return call_module(p, func.name, given, node) if isinstance(func, Named) else result_of(node, *given.all)
+
+
+def _bound(p: State, func: Bound, given: Arguments, node: ast.Call) -> SourceValue:
+    of = func.target
+    if func.name == "partial":
+        whole = Arguments([*func.args, *given.args], {**func.keywords, **given.keywords}, given.lacking)
+        return _invoke(p, of, whole, node)
+    if isinstance(of, DataSet) and func.name == "map" and isinstance(given.first, Routine):
+        return DataSet(enter(p, given.first, Arguments(items_of(of.element) or [of.element], {})))
+    if isinstance(of, Bound) and of.name == "super":
+        return inherited(p, of, func.name, given)
+    return _method(p, func, given, node)
+
+
+def _method(p: State, bound: Bound, given: Arguments, node: ast.Call) -> SourceValue:
+    """Return the result of a method of what is not the user's."""
+    of, name, args = bound.target, bound.name, given.args
+    if name in CHANGING and (p.conditions or p.doubts):
+        shaken(of)
+    if isinstance(of, DataSet):
+        return of_data_set(of, name)
+    if isinstance(of, Items):
+        return of if name == "as_list" else through(of_list(of, name, args), of)
+    if isinstance(of, Entries):
+        return through(of_dictionary(of, name, args, given.keywords), of)
+    if isinstance(of, _Model):
+        return _of_model(p, of, name, given, node)
+    if isinstance(of, Known) and isinstance(of.value, str) and (text := of_text(of.value, name, args)) is not None:
+        return derived(text, of, *(a for a in args if isinstance(a, Known)))
+    if isinstance(of, CommandLine):
+        return method(of, name, args, given.keywords, not p.conditions)
+    if isinstance(of, Tensor) and (made := array_method(of, name, given)) is not None:
         return made
-
-    def _look(self, func: SourceValue, given: Arguments, node: ast.Call) -> SourceValue:
-        """Return the result of a call that does not run here: only of what computes with constants."""
-        if isinstance(func, Named) and (func.name.startswith("builtins.") or func.name in FUNCTIONS):
-            return self._modules.call(func.name, given, node)
-        if isinstance(func, Bound) and isinstance(func.target, Entries) and func.name in READS:
-            return self._methods.call(func, given, node)
-        if isinstance(func, Routine | Class | Instance) or (isinstance(func, Bound) and func.name == "partial"):
-            self._state.seen.unsure.add(node)
-        return result_of(node, [t for value in given.all for t in tensors_of(value)])
-
-    def _positional(self, node: ast.Call) -> tuple[list[SourceValue], bool]:
-        """Return what is passed by position, and whether there may be more."""
-        args: list[SourceValue] = []
-        lacking = False
-        for arg in node.args:
-            if not isinstance(arg, ast.Starred):
-                args.append(self._interpreter.value(arg))
-                continue
-            spread = self._interpreter.value(arg.value)
-            found = elements(spread)
-            args.extend(found if found is not None else tensors_of(spread))
-            lacking = lacking or found is None
-        return args, lacking
-
-    def _keywords(self, node: ast.Call) -> tuple[Keywords, bool]:
-        """Return what is passed by name, and whether there may be more."""
-        keywords: Keywords = {}
-        lacking = False
-        for keyword in node.keywords:
-            value = self._interpreter.value(keyword.value)
-            if keyword.arg is not None:
-                keywords[keyword.arg] = value
-            elif isinstance(value, Entries):
-                keywords.update({k: v for k, v in value.entries.items() if isinstance(k, str)})
-                lacking = lacking or value.open is not None
-            else:
-                lacking = True
-        return keywords, lacking
-
-    def _invoke(self, func: SourceValue, given: Arguments, node: ast.Call) -> SourceValue:
-        """Return the result of calling a value."""
-        if isinstance(func, Routine):
-            return self._functions.enter(func, given)
-        if isinstance(func, Class):
-            return self._classes.construct(func, given, node)
-        if isinstance(func, Instance):
-            return self._classes.apply(func, given, node)
-        if isinstance(func, Draft | Stack | Graph):
-            inputs = [*given.args, *(v for k, v in given.keywords.items() if k not in _NO_INPUT)]
-            if isinstance(func, Draft) and (state := given.keywords.get("initial_state")) is not None:
-                func.other += [*tensors_of(state)] or [Tensor()]
-            return self._models.apply(func, inputs, node)
-        if isinstance(func, Bound):
-            return self._bound(func, given, node)
-        self._hand_out(given)
-        if isinstance(func, Named):
-            return self._modules.call(func.name, given, node)
-        return result_of(node, [t for a in given.all for t in tensors_of(a)])
-
-    def _bound(self, func: Bound, given: Arguments, node: ast.Call) -> SourceValue:
-        of = func.target
-        if func.name == "partial":
-            whole = Arguments([*func.args, *given.args], {**func.keywords, **given.keywords}, given.lacking)
-            return self._invoke(of, whole, node)
-        if isinstance(of, DataSet) and func.name == "map" and isinstance(given.first, Routine):
-            parts = items_of(of.element) or [of.element]
-            return DataSet(self._functions.enter(given.first, Arguments(parts, {})))
-        if isinstance(of, Bound) and of.name == "super":
-            return self._classes.inherited(of, func.name, given)
-        return self._methods.call(func, given, node)
-
-    def _hand_out(self, given: Arguments) -> None:
-        """Note which functions what is not followed may call from now on."""
-        for arg in given.all:
-            if isinstance(arg, Routine):
-                self._state.hand(arg.node)
+    return result_of(node, of, *args)
 
 
-def _is_of_unknown(name: str) -> bool:
-    """Return whether a name is that of a method of something that the file does not define."""
-    return name.startswith("builtins.") and name.count(".") > 1
+def _of_model(p: State, of: _Model, name: str, given: Arguments, node: ast.Call) -> SourceValue:
+    args = given.args
+    if isinstance(of, Stack) and name == "add" and args:
+        add(p, of, args[0])
+    elif name == "build" and not isinstance(of, Graph):
+        shape = shape_from(given.get(0, "input_shape"))
+        batchless = (None, *shape[1:]) if shape else None
+        apply(p, of, [Tensor(batchless, None, (), not isinstance(of, Stack), True)], node)
+    elif isinstance(of, Instance) and name == "add_weight":
+        # Keras 3 takes its shape first, Keras 2 behind its name.
+        named = isinstance(given.first, Known) and isinstance(given.first.value, str)
+        return Tensor(shape_from(given.get(1 if named else 0, "shape")), None, (), False, False, None)
+    elif name in ("call", "__call__", "predict", "predict_on_batch"):
+        return apply(p, of, args[:1] if name.startswith("predict") else args, node)
+    elif name in _FITS and (fed := inputs_of(given.get(0, "x"))) is not None and tensors_of(fed):
+        apply(p, of, [fed], node)  # its shape builds a model that has none yet
+    elif name == "get_layer" and isinstance(of, Stack | Graph):
+        wanted = given.get(0, "name")
+        found = [d for d in p.layers.drafts if isinstance(wanted, Known) and d.name == wanted.value]
+        return found[0] if len(found) == 1 else Unknown("is the result of get_layer()")
+    return NOTHING if name in ("add", "build", "compile", "summary") else Unknown(f"is the result of {name}()")

@@ -1,89 +1,92 @@
-"""The user's own functions, entered where they are called."""
+"""The user's own functions, entered where they are called; objects of own classes, constructed and called."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
-from tcprobe.audit.source.state import Interpreter, State
-from tcprobe.audit.source.values.kinds import (
+from msgspec.structs import replace
+
+from tcprobe.audit.source.attributes import of_tensor
+from tcprobe.audit.source.kinds import (
     NOTHING,
     Arguments,
+    Bound,
+    Class,
     Entries,
     Env,
-    Guess,
+    Graph,
+    Instance,
     Items,
     Keywords,
     Named,
     Routine,
     SourceValue,
+    Tensor,
     Unknown,
 )
-from tcprobe.audit.source.values.parts import marked
-from tcprobe.audit.source.values.several import doubted, one_of
-from tcprobe.source.enclosing import all_parameters
+from tcprobe.audit.source.state import State
+from tcprobe.audit.source.values import (
+    doubted,
+    find_member,
+    lineage,
+    marked,
+    one_of,
+    result_of,
+    tensors_of,
+    with_tensors,
+)
+from tcprobe.keras.catalogue import by_path, canonical_name, layer_class
+from tcprobe.keras.row import LayerKind
 from tcprobe.source.names import PASSED
-from tcprobe.source.values import Doubt
+from tcprobe.source.scopes import all_parameters
+from tcprobe.source.values import DOUBTED
 
-MOST_DEEP: Final = 24
+_MOST_DEEP: Final = 24
+_FOLLOWED: Final[Mapping[LayerKind, str]] = {"model": "model", "sequence": "Sequential", "base": "layer"}
 
 
-class Functions:
-    """Follows the functions of the file with what they are handed.
-
-    Attributes:
-        entered: functions that were followed at least once.
-    """
-
-    def __init__(self, state: State, interpreter: Interpreter) -> None:
-        self.entered: set[ast.AST] = set()
-        self._state = state
-        self._interpreter = interpreter
-
-    def enter(self, routine: Routine, given: Arguments) -> SourceValue:
-        """Follow a function; return what it returns."""
-        self.entered.add(routine.node)
-        frames, calling = self._state.frames, self._state.calling
-        own = self._state.is_own(routine.env)
-        if not own and calling:
-            self._state.seen.unsure.add(calling[-1])
-        if not own and self._state.abroad > self._state.most_abroad:
+def enter(p: State, routine: Routine, given: Arguments) -> SourceValue:
+    """Follow a function; return what it returns."""
+    p.entered.add(routine.node)
+    own = p.is_own(routine.env)
+    if not own:
+        p.seen.unsure.update(p.calling[-1:])
+        if p.abroad > p.most_abroad:
             return Unknown("is computed in another file")
-        deep = sum(frame.node is routine.node for frame in frames)
-        if deep > 1 or len(frames) > MOST_DEEP:
-            self._state.seen.unsure.update(calling[-1:])
-            return Unknown("calls itself")
-        self._state.step()
-        handed = self._handed(routine, given)
-        with self._state.frame(routine, Env(routine.env, handed)) as returned:
-            if isinstance(routine.node, ast.Lambda):
-                returned.append(self._interpreter.value(routine.node.body))
-            else:
-                self._interpreter.run(routine.node.body)
-        return one_of(returned) if returned else NOTHING
+    if sum(frame.node is routine.node for frame in p.frames) > 1 or len(p.frames) > _MOST_DEEP:
+        p.seen.unsure.update(p.calling[-1:])
+        return Unknown("calls itself")
+    p.step()
+    with p.frame(routine, Env(routine.env, _parameters(routine, given))) as returned:
+        if isinstance(routine.node, ast.Lambda):
+            returned.append(p.value(routine.node.body))
+        else:
+            p.run(routine.node.body)
+    return one_of(returned) if returned else NOTHING
 
-    def _handed(self, routine: Routine, given: Arguments) -> dict[str, SourceValue]:
-        """Return a function's parameters by name, as a call binds them."""
-        arguments = routine.node.args
-        names = [a.arg for a in (*arguments.posonlyargs, *arguments.args)]
-        bound = routine.bound if not marked(routine, "staticmethod") else None
-        args = [bound, *given.args] if bound is not None else given.args
-        known = {a.arg for a in all_parameters(arguments)}
-        values: dict[str, SourceValue] = dict(zip(names, args, strict=False))
-        values.update({k: v for k, v in given.keywords.items() if k in known})
-        values.update(_not_passed(routine, known - set(values), given.lacking))
-        bare = isinstance(routine.node, ast.Lambda)
-        for name, value in values.items():
-            about = Doubt(f"{name} comes from a function argument", None if bare else routine.node)
-            values[name] = doubted(value, about)
-        if arguments.vararg is not None:
-            about = Doubt(f"{arguments.vararg.arg} comes from a function argument")
-            values[arguments.vararg.arg] = Items(args[len(names) :], None, Guess((), (about,)))
-        if arguments.kwarg is not None:
-            values[arguments.kwarg.arg] = Entries({k: v for k, v in given.keywords.items() if k not in known})
-        passed = [n for n, v in values.items() if n in PASSED and isinstance(v, Unknown)]
-        return {**values, **{name: Named(PASSED[name]) for name in passed}}
+
+def _parameters(routine: Routine, given: Arguments) -> dict[str, SourceValue]:
+    """Return a function's parameters by name, as a call binds them."""
+    arguments = routine.node.args
+    names = [a.arg for a in (*arguments.posonlyargs, *arguments.args)]
+    bound = routine.bound if not marked(routine, "staticmethod") else None
+    args = [bound, *given.args] if bound is not None else given.args
+    known = {a.arg for a in all_parameters(arguments)}
+    values: dict[str, SourceValue] = dict(zip(names, args, strict=False))
+    values.update({k: v for k, v in given.keywords.items() if k in known})
+    for name in known - set(values):
+        default = routine.defaults.get(name) or Unknown(f"{name} comes from a function argument")
+        values[name] = doubted(default, DOUBTED) if given.lacking else default
+    doubts = DOUBTED if isinstance(routine.node, ast.Lambda) else frozenset({routine.node})
+    values = {name: doubted(value, doubts) for name, value in values.items()}
+    if arguments.vararg is not None:
+        values[arguments.vararg.arg] = Items(args[len(names) :], None, DOUBTED)
+    if arguments.kwarg is not None:
+        values[arguments.kwarg.arg] = Entries({k: v for k, v in given.keywords.items() if k not in known})
+    passed = [n for n, v in values.items() if n in PASSED and isinstance(v, Unknown)]
+    return {**values, **{name: Named(PASSED[name]) for name in passed}}
 
 
 def defaults_of(arguments: ast.arguments, value: Callable[[ast.expr], SourceValue]) -> Keywords:
@@ -95,11 +98,115 @@ def defaults_of(arguments: ast.arguments, value: Callable[[ast.expr], SourceValu
     return {**found, **{arg.arg: value(default) for arg, default in named if default is not None}}
 
 
-def _not_passed(routine: Routine, names: set[str], lacking: bool) -> Keywords:
-    """Return what parameters are that a call does not pass."""
-    found: Keywords = {}
-    for name in names:
-        reason = f"{name} comes from a function argument"
-        value = routine.defaults.get(name, Unknown(reason))
-        found[name] = doubted(value, Doubt(reason)) if lacking else value
-    return found
+# Classes
+
+
+def construct(p: State, of: Class, given: Arguments, node: ast.Call) -> Instance:
+    """Construct an object of a class of the file."""
+    keras = extends(of)
+    made = Instance(of, {}, keras, names=[of.node.name, *p.names(node)])
+    if keras is not None and keras not in ("model", "layer"):
+        p.miss(node, of.node.name, f"inherits from {keras} in this file, and is not guessed at")
+    p.instances.append(made)
+    p.hand(of.node)
+    if isinstance(init := find_member(of, "__init__"), Routine):
+        enter(p, replace(init, bound=made), given)
+    elif keras is None:
+        _fill(made, given)
+    return made
+
+
+def apply_instance(p: State, of: Instance, given: Arguments, node: ast.Call) -> SourceValue:
+    """Call a model or layer of the user's own class: follow its `call`."""
+    call = find_member(of.of, "call" if of.keras else "__call__")
+    if not isinstance(call, Routine) or of.keras not in (None, "model", "layer"):
+        return result_of(node, *given.all)
+    args, keywords = given.args, {k: v for k, v in given.keywords.items() if k != "mask"}
+    eager = bool(of.keras) and not any(t.symbolic for t in tensors_of(*given.all))
+    if eager and not _counts(p, of, node) and of.output is not None:
+        return _as_data(of.output) if not p.in_model else of.output
+    eager = eager and not p.in_model
+    if of.keras:
+        args = [_traced(p, a, of) for a in _inputs(p, args, of)] if eager else args
+        if not of.uses:
+            _build(p, of, args)
+        keywords.setdefault("training", Unknown("training or not"))
+    of.uses = max(of.uses, 1) if eager else of.uses + 1
+    made = enter(p, replace(call, bound=of), Arguments(args, keywords))
+    of.output = of.output or made
+    return _as_data(made) if eager else made
+
+
+def _counts(p: State, of: Instance, node: ast.Call) -> bool:
+    """Return whether a call with data is one more of a step: no step has had as many calls of the model before."""
+    around = p.frames[-1].node if p.frames else None
+    most = max(map(len, of.sites.values()), default=0)
+    of.sites.setdefault(around, set()).add(node)
+    return len(of.sites[around]) > most
+
+
+def _inputs(p: State, args: list[SourceValue], of: Instance) -> list[SourceValue]:
+    """Return what a model is called with, its input of the shape that the user gives where nothing is known."""
+    if not args or not isinstance(args[0], Unknown) or of.keras != "model":
+        return args
+    shape = p.given.filled(None, of.names)
+    return [Tensor(shape, None, (), True, True), *args[1:]] if shape is not None else args
+
+
+def _traced(p: State, value: SourceValue, of: Instance) -> SourceValue:
+    """Return data as the input of a model: symbolic, its batch open, what is not known as the user gives it."""
+
+    def traced(tensor: Tensor) -> Tensor:
+        shape = (None, *tensor.shape[1:]) if tensor.shape else None
+        shape = p.given.filled(shape, of.names, by_name=of.keras == "layer")
+        return replace(tensor, shape=shape, symbolic=True, rows=1, batch=0)
+
+    return with_tensors(value, traced)
+
+
+def _build(p: State, of: Instance, args: list[SourceValue]) -> None:
+    if isinstance(build := find_member(of.of, "build"), Routine):
+        first = args[0] if args else None
+        shape = of_tensor(first, "shape") if isinstance(first, Tensor) else Unknown("its input shape is not known")
+        enter(p, replace(build, bound=of), Arguments([shape], {}))
+
+
+def inherited(p: State, above: Bound, name: str, given: Arguments) -> SourceValue:
+    """Call a method of the classes above: ``super().name()``."""
+    holder = above.args[0]
+    for base in holder.bases if isinstance(holder, Class) else ():
+        found = find_member(base, name) if isinstance(base, Class) else None
+        if isinstance(found, Routine):
+            return enter(p, replace(found, bound=above.target), given)
+    if name == "__init__" and isinstance(above.target, Instance) and "outputs" in given.keywords:
+        p.graphs.append(Graph(given.keywords.get("inputs", Unknown("")), given.keywords["outputs"]))
+    return Unknown(f"is the result of super().{name}()")
+
+
+def extends(of: SourceValue) -> str | None:
+    """Return which of Keras' classes a class extends: ``model``, ``layer`` or a name; None where none."""
+    for base in lineage(of):
+        name = canonical_name(base.name) if isinstance(base, Named) and base is not of else ""
+        row = by_path().get(name)
+        found = _FOLLOWED.get(row.kind, layer_class(name)) if row is not None else None
+        if found is not None:
+            return found
+    return None
+
+
+def _fill(made: Instance, given: Arguments) -> None:
+    """Give a record its fields, as a data class or a named tuple does."""
+    for of in reversed([c for c in lineage(made.of) if isinstance(c, Class)]):
+        declared = [
+            s.target.id for s in of.node.body if isinstance(s, ast.AnnAssign) and isinstance(s.target, ast.Name)
+        ]
+        for name in dict.fromkeys([*made.attrs, *declared]):
+            default = of.members.get(name) or made.attrs.get(name)
+            made.attrs[name] = default or Unknown(f"{name} of {of.node.name} is not set")
+    made.attrs.update(zip(list(made.attrs), given.args, strict=False))
+    made.attrs.update({k: v for k, v in given.keywords.items() if k in made.attrs})
+
+
+def _as_data(value: SourceValue) -> SourceValue:
+    """Return what a model made of data: data again, with the layers that it comes from."""
+    return with_tensors(value, lambda tensor: replace(tensor, symbolic=False))

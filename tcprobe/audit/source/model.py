@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from tcprobe.audit.source.outside.layers import multiplies
-from tcprobe.audit.source.outside.models import ENTRANCE
-from tcprobe.audit.source.outside.not_judged import not_judged
+from tcprobe.audit.source.kinds import Draft, Multiplied, Tensor
+from tcprobe.audit.source.layers import multiplies
+from tcprobe.audit.source.models import ENTRANCE
 from tcprobe.audit.source.state import State
-from tcprobe.audit.source.values.kinds import Draft, Tensor
-from tcprobe.audit.source.values.known import tensors_of
-from tcprobe.audit.source.values.multiplied import Multiplied
-from tcprobe.keras.catalogue import class_of
-from tcprobe.keras.names import layer_class
+from tcprobe.audit.source.values import tensors_of
+from tcprobe.keras.catalogue import class_of, layer_class
 from tcprobe.keras.products.layers import records_of
 from tcprobe.keras.products.own import Operand, own_records
 from tcprobe.keras.products.passes import Records
 from tcprobe.rules.precision.policy import setters
-from tcprobe.schema.model import SAMPLES, Layer, Model, Product, Unseen
+from tcprobe.schema.model import SAMPLES, Layer, Model, NotJudged, Product, Unseen
 from tcprobe.schema.op import Shape, known_size
+from tcprobe.schema.place import Place
+from tcprobe.source.calls import Call
+from tcprobe.source.frameworks import ELSEWHERE, Foreign, foreign, foreign_base, foreign_layer
 from tcprobe.source.source import Source
 
 UNKNOWN_POLICY: Final = "the precision policy is set to what the file does not tell; --dtype says it"
@@ -44,10 +44,10 @@ def source_model(state: State, asked: int | None) -> Model:
     source = state.source
     xla = _xla(source)
     layers = tuple(_layer(draft, state.fed) for draft in _ended(state) if is_layer(draft))
-    is_any = bool(layers or state.products.found)
+    is_any = bool(layers or state.multiplied)
     told, by_default = batch_of(source) if is_any and not asked else (asked, False)
     batch = told or SAMPLES
-    own = [(made, _own_passes(made, batch)) for made in state.products.found.values()]
+    own = [(made, _own_passes(made, batch)) for made in state.multiplied.values()]
     judged = {made.node for made, records in own if records}
     products = (p for p in _products(layers, batch, xla) if _is_told(p, state))
     return Model(
@@ -66,7 +66,7 @@ def source_model(state: State, asked: int | None) -> Model:
         inputs=tuple(state.given.inputs),
         answered=tuple(sorted(state.given.answered)),
         policy_assumed=_assumes_policy(state),
-        not_judged=not_judged(source, judged, state.products.operators),
+        not_judged=not_judged(source, judged, state.operators),
     )
 
 
@@ -77,7 +77,7 @@ def batch_of(source: Source) -> tuple[int | None, bool]:
     """
     found: set[int] = set()
     defaults = False
-    for node, _ in source.walk.calls:
+    for node in source.walk.calls:
         given = _given_batch(source, node)
         known = [source.known(value) for value in given]
         if any(value is None for value in known):
@@ -125,13 +125,13 @@ def _fits_arrays(source: Source, node: ast.Call) -> bool:
 
 def _is_compiled(source: Source, model: ast.expr) -> bool:
     told = ast.dump(model)
-    functions = (node.func for node, _ in source.walk.calls)
+    functions = (node.func for node in source.walk.calls)
     return any(isinstance(f, ast.Attribute) and f.attr == "compile" and ast.dump(f.value) == told for f in functions)
 
 
 def _xla(source: Source) -> bool | None:
     """Return True where something is compiled with ``jit_compile=True`` and nothing without; None elsewhere."""
-    given = [k.value for node, _ in source.walk.calls for k in node.keywords if k.arg == "jit_compile"]
+    given = [k.value for node in source.walk.calls for k in node.keywords if k.arg == "jit_compile"]
     found = [source.known(value) for value in given]
     return True if found and all(known is not None and known.value is True for known in found) else None
 
@@ -331,3 +331,58 @@ def _unreached(state: State) -> Iterator[Unseen]:
                 "nothing was seen to reach it",
                 call.place,
             )
+
+
+# What the audit does not understand, counted by library and name
+
+
+_KNOWN: Final = ("keras", "tensorflow", "numpy", "jax", "tf_keras")
+
+
+def not_judged(
+    source: Source, judged: Container[ast.AST], operators: Mapping[ast.expr, Place]
+) -> tuple[NotJudged, ...]:
+    """Return what is not judged, in the order of the file.
+
+    Args:
+        source: the file.
+        judged: the products that are.
+        operators: every ``@`` of tensors, and where it stands.
+    """
+    counts: dict[Foreign, list[Place]] = {}
+    library = "TensorFlow" if "tensorflow" in source.text or "keras" in source.text else "JAX"
+    operator = Foreign(library, "product", "@")
+    met = [*_met(source, judged), *((operator, place) for node, place in operators.items() if node not in judged)]
+    for what, place in sorted(met, key=lambda pair: (pair[1].line, pair[1].column)):
+        counts.setdefault(what, []).append(place)
+    return tuple(NotJudged(w.library, w.kind, w.name, len(places), places[0]) for w, places in counts.items())
+
+
+def foreign_to_tensorflow(source: Source) -> tuple[NotJudged, ...]:
+    """Return what of a file is not judged in traced mode either: what other frameworks than TensorFlow run."""
+    return tuple(found for found in not_judged(source, (), {}) if found.library in ELSEWHERE)
+
+
+def _met(source: Source, judged: Container[ast.AST]) -> Iterator[tuple[Foreign, Place]]:
+    called = {node.func for node in source.walk.calls if isinstance(node.func, ast.Call)}
+    for call in source.calls():
+        what = _made_by(call, call.node in called, source) if call.node not in judged else None
+        if what is not None:
+            yield what, call.place
+    for node in source.walk.scopes:
+        for base in node.bases if isinstance(node, ast.ClassDef) else ():
+            name = source.name_of(base)
+            what = foreign_base(name) if name else None
+            if what is not None:
+                yield what, source.place(node)
+
+
+def _made_by(call: Call, called: bool, source: Source) -> Foreign | None:
+    """Return what a call makes that is not judged; `called` where its result is called in place, as a layer's is."""
+    found = foreign(call.name)
+    top = call.name.partition(".")[0]
+    if found is None and called and "." in call.name and top not in _KNOWN and "keras" in source.text:
+        found = foreign_layer(call.name)
+    if found is None or found.library != top:
+        return found
+    return None if source.is_of_tree(call.name) else found

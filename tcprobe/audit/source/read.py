@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 
-from tcprobe.audit.source.answers import Answers
-from tcprobe.audit.source.outside.imported import parsed_before
-from tcprobe.audit.source.program import follow_source
-from tcprobe.audit.source.values.known import SpentError
+from msgspec.structs import replace
+
+from tcprobe.audit.source.given import GivenShapes
+from tcprobe.audit.source.imported import parsed_before
+from tcprobe.audit.source.program import Program
+from tcprobe.audit.source.state import MOST_VALUES
+from tcprobe.audit.source.values import SpentError, known_of
 from tcprobe.errors import UnreadableInput
 from tcprobe.schema.model import InputShape, Layer, Model
 from tcprobe.schema.place import Place
 from tcprobe.source.calls import Argument, Call
+from tcprobe.source.scopes import owner
 from tcprobe.source.source import Source
+from tcprobe.source.values import Known, same
 
 
 def read_source(path: Path | str, tree: str | None = None, shapes: Sequence[InputShape] = ()) -> Source:
@@ -144,3 +148,82 @@ def _wrapped(source: Source, call: Call) -> dict[str, Place]:
     if layer is None or not isinstance(layer.node, ast.Call):
         return {}
     return {argument.name: argument.place for argument in source.call_of(layer.node).arguments.values()}
+
+
+# What each expression of a followed file is, from what was seen on the way
+
+
+def follow_source(source: Source, tree: str | None = None, shapes: Sequence[InputShape] = ()) -> Answers:
+    """Follow a file, with others of the folder `tree` where it uses them; return what that shows."""
+    program = Program(source, tree, GivenShapes(shapes))
+    program.follow()
+    return Answers(program)
+
+
+class Answers:
+    """Answers about the expressions of one file.
+
+    Attributes:
+        state: what following the file found.
+    """
+
+    def __init__(self, state: Program) -> None:
+        self.state = state
+        self._seen = state.seen
+        self._source = state.source
+        self._known: dict[ast.expr, Known | None] = {}
+        self._open: dict[ast.AST, bool] = {}
+
+    def known(self, node: ast.expr) -> Known | None:
+        """Return the value of an expression where the file alone decides it; None otherwise."""
+        if node not in self._known:
+            values = self.seen(node)
+            whole = len(values) == len(self._seen.values.get(node, ()))
+            sure = whole and all(self._is_sure(value, node) for value in values)
+            sure = sure and (not self._seen.cut or self._stands_alone(node))  # what was seen may not be all
+            self._known[node] = same(values) if sure else None
+        return self._known[node]
+
+    def seen(self, node: ast.expr) -> list[Known]:
+        """Return the constants that an expression was seen to be; none beyond `MOST_VALUES`."""
+        values = self._seen.values.get(node, [])
+        return [k for v in values if (k := known_of(v)) is not None] if len(values) <= MOST_VALUES else []
+
+    def _is_sure(self, known: Known, node: ast.expr) -> bool:
+        """Return whether a constant can be no other; of a list the syntax may speak against the whole."""
+        whole = isinstance(known.value, tuple) and not known.abroad
+        doubts = known.doubts | (self._source.routines.of_part(node) if whole else frozenset())
+        return not known.abroad and not any(doubt is None or self._is_open(doubt) for doubt in doubts)
+
+    def _stands_alone(self, node: ast.expr) -> bool:
+        """Return whether an expression is of literals and of the module's constants alone."""
+        parts = [part for part in ast.walk(node) if isinstance(part, ast.Name | ast.Call)]
+        return all(isinstance(part, ast.Name) and self._is_constant(part) for part in parts)
+
+    def _is_constant(self, name: ast.Name) -> bool:
+        walk = self._source.walk
+        use, module = walk.uses.get(name), walk.module
+        found = owner(use.scope, name.id) if use is not None else None
+        once = found is not None and found[0] is module and len(module.bindings[name.id]) == 1
+        values = self._seen.values.get(name, [None])
+        return once and name.id not in module.shared and all(isinstance(v, Known) for v in values)
+
+    def _is_open(self, function: ast.AST) -> bool:
+        """Return whether a function may be called in ways that were not seen; one of another file always may."""
+        if function not in self._open:
+            sites = self._source.routines.sites(function)
+            closed = function in self._own and self._followed.issuperset(sites.calls)
+            self._open[function] = sites.escapes or not closed
+        return self._open[function]
+
+    @cached_property
+    def _own(self) -> set[ast.AST]:
+        """The functions of the file."""
+        return {function for function, _ in self._source.walk.functions}
+
+    @cached_property
+    def _followed(self) -> set[ast.AST]:
+        """The calls of which all is known that they enter, and the nodes of statements that never run."""
+        bodies = [skipped.body for skipped in self._seen.skipped.values() if skipped.dead]
+        dead = {node for body in bodies for statement in body for node in ast.walk(statement)}
+        return dead | (self._seen.calls - self._seen.unsure)

@@ -1,126 +1,167 @@
-"""Where the reading of a program stands, what it has found so far, and what its parts ask of the whole."""
+"""Where the reading of a program stands, and what it has found so far; its parts are functions on this."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Final, Literal, Protocol, TypeAlias
+from typing import Final, Literal, TypeAlias
 
-from tcprobe.audit.source.outside.given import GivenShapes, models_of, named
-from tcprobe.audit.source.outside.layers import SourceLayers
-from tcprobe.audit.source.seen import Seen
-from tcprobe.audit.source.values.kinds import (
+from msgspec import Struct, field
+
+from tcprobe.audit.source.given import GivenShapes, models_of, named
+from tcprobe.audit.source.kinds import (
     Awaited,
     CommandLine,
     Draft,
     Env,
     Graph,
     Instance,
+    Items,
+    Module,
+    Multiplied,
     Routine,
     SourceValue,
     Stack,
     Tensor,
     Unknown,
 )
-from tcprobe.audit.source.values.known import SpentError
-from tcprobe.audit.source.values.multiplied import OwnProducts
-from tcprobe.audit.source.values.several import fork, guessed, one_of
+from tcprobe.audit.source.layers import SourceLayers
+from tcprobe.audit.source.values import SpentError, guessed, one_of
 from tcprobe.schema.place import Place
 from tcprobe.source.source import Source
-from tcprobe.source.values import Doubt
+from tcprobe.source.values import Doubts, Known, identical
 
 MOST_STEPS: Final = 20_000
 MOST_EVALUATED: Final = 400_000
 """Expressions, each as often as it is evaluated; steps alone count no comprehensions within comprehensions."""
-_OF_MODEL: Final = ("call", "build")
+MOST_VALUES: Final = 64  # values that one expression may have before it counts as unknown
 MOST_ABROAD: Final = 12_000  # steps in other files, where sizes arrive there
 TRIAL_ABROAD: Final = 3_000  # and where none did yet
+_LONGEST: Final = 64  # elements of a list that is kept as it was when it was read
+_OF_MODEL: Final = ("call", "build")
 Left: TypeAlias = Literal["return", "raise", "break", "continue"] | None
 """How statements are left; None where they run through."""
 
 
-class Interpreter(Protocol):
-    """What calls ask of the whole: evaluate an argument, follow a body."""
+class Skipped(Struct, eq=False):
+    """Statements that were not followed, and the variables at that point; `dead` where they never run."""
 
-    def value(self, node: ast.expr) -> SourceValue:
-        """Return what an expression is."""
-
-    def run(self, body: list[ast.stmt]) -> Left:
-        """Follow statements; return how they are left."""
+    body: list[ast.stmt]
+    env: Env
+    dead: bool
 
 
-@dataclass(slots=True, eq=False)
-class State:
-    """What the parts of a reading share.
+class Seen(Struct, eq=False):
+    """What was seen of one file while it was followed."""
 
-    Attributes:
-        source: the file.
-        tree: the folder that is audited, by its absolute path; None where the file was named by itself.
-        given: the shapes of inputs that the user gives.
-        layers, stacks, graphs, instances: what was constructed, in order.
-        products: what the code multiplies by itself.
-        fed: what each input of a model is given by other models, by the name of its source.
-        missed: what could not be followed: why, where; by node and what, once.
-        notes: what limits the reading, one sentence each.
-        flags: absl's flags.
-        policy: the precision policy now; None where unknown.
-        policies: the policy when a function was first handed to something that is not followed, or a class was first
-            constructed: the earliest at which it may be called.
-        env: variables of the frame that runs.
-        frames: the functions that are being followed, outermost first.
-        returned: what each frame has returned so far, the module's first.
-        conditions: how many conditions that are not known the running statement stands under.
-        steps, most_steps: statements and calls followed so far, and at which number the reading ends.
-        routines: the functions and lambdas that were defined, by their nodes.
-        seen: what was seen on the way.
-        calling: the calls that are being followed, outermost first.
-        assigned: the variable or attribute that a call's result is assigned to, where shapes are given.
-        doubts: why the running statement may not run, or another in its place.
-        inner: how many of them are from outside the function that runs.
-        shaky: the names of attributes that loops of unknown length assign.
-        aside: whether what runs only looks at expressions: nothing is entered, constructed or changed.
-        abroad, most_abroad: steps in other files so far, and past which none of their functions is entered.
-        last_abroad: how far that may rise.
-        evaluated: expressions evaluated so far, those in other files too.
-    """
+    # every value of each expression that was evaluated; more than `MOST_VALUES` where there are too many
+    values: dict[ast.expr, list[SourceValue]] = field(default_factory=dict)
+    reached: set[ast.stmt] = field(default_factory=set)  # the statements that were followed
+    # what was not followed where it stood, by its first statement
+    skipped: dict[ast.stmt, Skipped] = field(default_factory=dict)
+    calls: set[ast.Call] = field(default_factory=set)  # every call that was evaluated
+    # the calls that may enter other functions, or a function in another way
+    unsure: set[ast.Call] = field(default_factory=set)
+    cut: bool = False  # whether the file was not followed to its end
 
-    source: Source
+    def note(self, node: ast.expr, value: SourceValue) -> None:
+        """Note that an expression had a value."""
+        if type(value) is Items and len(value.items) <= _LONGEST:
+            value = Items(list(value.items), value.open, value.doubts)  # others may change it later on
+        values = self.values.setdefault(node, [])
+        if len(values) <= MOST_VALUES and not any(_same(value, other) for other in values):
+            values.append(value)
+
+    def skip(self, body: list[ast.stmt], env: Env, dead: bool) -> None:
+        """Note that statements were not followed."""
+        if body and body[0] not in self.reached:
+            found = self.skipped.setdefault(body[0], Skipped(body, env, dead))
+            if found.env is env:
+                found.env = env.with_vars(dict(env.vars))
+            found.dead = found.dead and dead
+
+
+def _same(a: SourceValue, b: SourceValue) -> bool:
+    if isinstance(a, Known) and isinstance(b, Known):
+        return not differ(a, b)
+    return a is b or (isinstance(a, Unknown) and a == b)
+
+
+def differ(a: Known, b: Known) -> bool:
+    """Return whether two constants are different, or not as sure."""
+    return not identical(a.value, b.value) or a.abroad is not b.abroad or a.doubts != b.doubts
+
+
+class State(Struct, eq=False):
+    """What the parts of a reading share."""
+
+    source: Source  # the file
+    # the folder that is audited, by its absolute path; None where the file was named by itself
     tree: str | None = None
-    given: GivenShapes = field(default_factory=GivenShapes)
+    given: GivenShapes = field(default_factory=GivenShapes)  # the shapes of inputs that the user gives
+    # layers, stacks, graphs, instances: what was constructed, in order.
     layers: SourceLayers = field(default_factory=SourceLayers)
     stacks: list[Stack] = field(default_factory=list)
     graphs: list[Graph] = field(default_factory=list)
     instances: list[Instance] = field(default_factory=list)
-    products: OwnProducts = field(default_factory=OwnProducts)
+    # what the code multiplies by itself, those of one call and object that are alike once; and where each ``@`` stands
+    multiplied: dict[tuple[ast.expr, Tensor, Tensor, str, Instance | None], Multiplied] = field(default_factory=dict)
+    operators: dict[ast.expr, Place] = field(default_factory=dict)
+    # what each input of a model is given by other models, by the name of its source
     fed: dict[str, list[Tensor]] = field(default_factory=dict)
+    # what could not be followed: why, where; by node and what, once
     missed: dict[tuple[ast.AST, str], tuple[str, Place]] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
-    flags: CommandLine = field(default_factory=lambda: CommandLine({}))
-    policy: str | None = "float32"
+    notes: list[str] = field(default_factory=list)  # what limits the reading, one sentence each
+    flags: CommandLine = field(default_factory=lambda: CommandLine({}))  # absl's flags
+    policy: str | None = "float32"  # the precision policy now; None where unknown
+    # the policy when a function was first handed to something that is not followed, or a class was first constructed:
+    # the earliest at which it may be called
     policies: dict[ast.AST, str | None] = field(default_factory=dict)
-    env: Env = field(default_factory=Env)
-    frames: list[Routine] = field(default_factory=list)
+    env: Env = field(default_factory=Env)  # variables of the frame that runs
+    frames: list[Routine] = field(default_factory=list)  # the functions that are being followed, outermost first
+    # what each frame has returned so far, the module's first
     returned: list[list[SourceValue]] = field(default_factory=lambda: [[]])
-    conditions: int = 0
+    conditions: int = 0  # how many conditions that are not known the running statement stands under
+    # steps, most_steps: statements and calls followed so far, and at which number the reading ends.
     steps: int = 0
     most_steps: int = MOST_STEPS
+    # the functions and lambdas that were defined, by their nodes, and those that were followed at least once
     routines: dict[ast.AST, Routine] = field(default_factory=dict)
-    seen: Seen = field(default_factory=Seen)
-    calling: list[ast.Call] = field(default_factory=list)
+    entered: set[ast.AST] = field(default_factory=set)
+    seen: Seen = field(default_factory=Seen)  # what was seen on the way
+    calling: list[ast.Call] = field(default_factory=list)  # the calls that are being followed, outermost first
+    # the variable or attribute that a call's result is assigned to, where shapes are given
     assigned: dict[ast.expr, str] = field(default_factory=dict)
-    doubts: list[Doubt] = field(default_factory=list)
-    shaky: set[str] = field(default_factory=set)
-    inner: int = 0
-    aside: bool = False
+    doubts: list[Doubts] = field(default_factory=list)  # why the running statement may not run, or another in its place
+    inner: int = 0  # how many of them are from outside the function that runs
+    shaky: set[str] = field(default_factory=set)  # the names of attributes that loops of unknown length assign
+    aside: bool = False  # whether what runs only looks at expressions: nothing is entered, constructed or changed
+    # abroad, most_abroad: steps in other files so far, and past which none of their functions is entered.
     abroad: int = 0
-    last_abroad: int = MOST_ABROAD
+    last_abroad: int = MOST_ABROAD  # how far that may rise
     most_abroad: int = TRIAL_ABROAD
-    evaluated: int = 0
+    evaluated: int = 0  # expressions evaluated so far, those in other files too
+    modules: dict[str, Module] = field(default_factory=dict)  # the other files that imports led to, by path
+    loading: int = 0  # how many of their variables wait for one another
 
     def __post_init__(self) -> None:
         self.env.home = self.source
+
+    # `Program` does these by its tables of all kinds of expressions and statements.
+
+    def value(self, node: ast.expr) -> SourceValue:
+        """Return what an expression is, and note it."""
+        raise NotImplementedError
+
+    def run(self, body: list[ast.stmt]) -> Left:
+        """Follow statements; return how they are left."""
+        raise NotImplementedError
+
+    def look(self, node: ast.expr) -> SourceValue:
+        """Return what an expression would be that is not evaluated here."""
+        with self.looking(Env(self.env)):
+            return self.value(node)
 
     @property
     def here(self) -> Source:
@@ -159,18 +200,17 @@ class State:
         if self.evaluated > MOST_EVALUATED:
             raise SpentError
 
-    def doubted(self, value: SourceValue, outer: int = 0) -> SourceValue:
+    def guessed(self, value: SourceValue, outer: int = 0) -> SourceValue:
         """Return what a running statement yields, with the doubts about the statement but for the `outer` first."""
         doubts = self.doubts[outer:]
-        return guessed(value, Unknown(""), doubts) if doubts else value
+        return guessed(value, frozenset().union(*doubts)) if doubts else value
 
     def names(self, node: ast.Call) -> list[str]:
         """Return what the result of a call is known by, its own names first; nothing where no shapes are given."""
         if not self.given.is_any:
             return []
         own = self.assigned.get(node)
-        found = [*named(node), *([own] if own else [])]
-        found += models_of(self.here, own) if own else []
+        found = [*named(node), *([own, *models_of(self.here, own)] if own else [])]
         return [*found, *(self.assigned[call] for call in reversed(self.calling) if call in self.assigned)]
 
     def note(self, text: str) -> None:
@@ -181,6 +221,10 @@ class State:
     def miss(self, node: ast.AST, what: str, reason: str) -> None:
         """Say once that something was not followed."""
         self.missed.setdefault((node, what), (reason, self.here.place(node)))
+
+    def skip(self, body: list[ast.stmt], dead: bool = False) -> None:
+        """Note that statements are not followed here; `dead` where they never run."""
+        self.seen.skip(body, self.env, dead)
 
     def set_policy(self, policy: str | None) -> None:
         """Set the precision policy; unknown where it changes under a condition."""
@@ -228,12 +272,12 @@ class State:
         self.conditions -= 1
 
     @contextmanager
-    def doubting(self, doubts: Iterable[Doubt]) -> Iterator[None]:
+    def doubting(self, doubts: Doubts) -> Iterator[None]:
         """Run statements that may not run, or others in their place."""
-        count = len(self.doubts)
-        self.doubts.extend(doubts)
+        self.doubts += [doubts] if doubts else []
         yield
-        del self.doubts[count:]
+        if doubts:
+            self.doubts.pop()
 
     @contextmanager
     def looking(self, env: Env) -> Iterator[None]:
@@ -250,8 +294,8 @@ class State:
         yield
         self.policy = around
 
-    def branches(self, bodies: list[list[ast.stmt]], run: Callable[[list[ast.stmt]], Left]) -> Left:
-        """Follow branches of which one will be taken, `run` following one; keep what holds in all."""
+    def branches(self, bodies: list[list[ast.stmt]]) -> Left:
+        """Follow branches of which one will be taken; keep what holds in all."""
         env, before, policy = self.env, self.env.vars, self.policy
         ends: list[dict[str, SourceValue]] = []
         lefts: list[Left] = []
@@ -259,16 +303,15 @@ class State:
         with self.condition():
             for body in bodies:
                 env.vars, self.policy = dict(before), policy
-                lefts.append(run(body))
+                lefts.append(self.run(body))
                 policies.add(self.policy)
                 if lefts[-1] is None:
                     ends.append(env.vars)
         self.policy = policy if policies == {policy} else None
         env.vars = before
-        point = fork()
         for name in dict.fromkeys(n for end in ends for n in end):
             found = [end.get(name) for end in ends]
             if any(value is not found[0] for value in found):
                 found = [value.read() if isinstance(value, Awaited) else value for value in found]
-            env.vars[name] = one_of(found, point)
+            env.vars[name] = one_of(found)
         return None if ends else lefts[0]

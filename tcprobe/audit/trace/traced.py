@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from msgspec import Struct, field
+
 from tcprobe.audit.trace.model import read_models
-from tcprobe.audit.trace.start import audited
+from tcprobe.bypath import PROBE, ending, last_line, run_to_end, scratch_folder
 from tcprobe.errors import InputError, TcprobeError, ToolError, UsageError
 from tcprobe.foreign import read, real_path
+from tcprobe.jsonfile import read_object
 from tcprobe.schema.model import InputShape, Model
 from tcprobe.source.imports import MOST_BYTES
 
@@ -25,35 +28,23 @@ class NoModel(InputError):
     """The file was run to its end and makes no model."""
 
 
-@dataclass(frozen=True, slots=True)
-class TraceRequest:
-    """What to trace.
+class TraceRequest(Struct, frozen=True):
+    """What to trace."""
 
-    Attributes:
-        file: the user's Python file.
-        factory: name of a function, class or variable in it that gives the model; None to look for models.
-        args: its arguments, each a Python literal or else a text.
-        run: run the file as a script.
-        first_step: stop it at its first training step.
-        argv: arguments of the script.
-        batch: samples of a step where the model leaves their number open; None is `tcprobe.schema.model.SAMPLES`.
-        read_batch: what the source says of them, for models that the file does not come to train; None if nothing.
-        input_shapes: of models that were neither built nor called.
-        timeout_s: seconds after which everything is ended.
-        python: interpreter that has TensorFlow.
-    """
-
-    file: str | Path
+    file: str | Path  # the user's Python file
+    # name of a function, class or variable in it that gives the model; None to look for models
     factory: str | None = None
-    args: Mapping[str, str] = field(default_factory=dict)
-    run: bool = False
-    first_step: bool = False
-    argv: tuple[str, ...] = ()
+    args: Mapping[str, str] = field(default_factory=dict)  # its arguments, each a Python literal or else a text
+    run: bool = False  # run the file as a script
+    first_step: bool = False  # stop it at its first training step
+    argv: tuple[str, ...] = ()  # arguments of the script
+    # samples of a step where the model leaves their number open; None is `tcprobe.schema.model.SAMPLES`
     batch: int | None = None
+    # what the source says of them, for models that the file does not come to train; None if nothing
     read_batch: int | None = None
-    input_shapes: tuple[InputShape, ...] = ()
-    timeout_s: float = 300.0
-    python: str = sys.executable
+    input_shapes: tuple[InputShape, ...] = ()  # of models that were neither built nor called
+    timeout_s: float = 300.0  # seconds after which everything is ended
+    python: str = sys.executable  # interpreter that has TensorFlow
 
 
 def trace(request: TraceRequest) -> list[Model]:
@@ -128,3 +119,59 @@ def _error(path: Path, error: Mapping[str, Any], last_line: str) -> TcprobeError
     if error.get("kind") == "usage":
         return UsageError(f"{path}: {message}", hint)
     return (NoModel if error.get("kind") == "none" else InputError)(path, message, hint)
+
+
+# The probe is started on a user's file, and all that it started ended
+
+
+TRACING_ENVIRONMENT: Final = {
+    "CUDA_VISIBLE_DEVICES": "-1",
+    "TF_CPP_MIN_LOG_LEVEL": "2",
+    "MPLBACKEND": "Agg",
+    "TCPROBE_AUDIT": "1",
+}
+
+
+class Done(Struct, frozen=True):
+    """What the process left."""
+
+    document: dict[str, Any]  # audit.json
+    graph: dict[str, Any]  # graph.json; empty where nothing was traced
+    last_line: str  # the last line that the user's code wrote to its standard error, else to its standard output
+
+
+def audited(command: str, file: Path, orders: Mapping[str, Any], argv: tuple[str, ...], timeout_s: float) -> Done:
+    """Run the probe's audit on `file` and return what it wrote.
+
+    Args:
+        command: the interpreter.
+        file: the user's file.
+        orders: the key ``audit`` of the probe's configuration.
+        argv: arguments of a script.
+        timeout_s: seconds, above 0.
+
+    Raises:
+        InputError: it did not end in time, or died.
+        OutputError: there is no room for temporary files.
+        ToolError: the interpreter does not start, or this installation lacks its probe.
+    """
+    with scratch_folder("tcprobe-audit-") as folder:
+        stdout, stderr = folder / "stdout", folder / "stderr"
+        config = {
+            "out": str(folder / "out"),
+            "raw": str(folder / "raw"),
+            "target": ["script", str(file)],
+            "argv": list(argv),
+            "audit": {"schema": 1, **orders},
+        }
+        line = PROBE.command(command, folder, config, folder / "config.json", link=True)
+        environment = {"KERAS_BACKEND": "tensorflow", **os.environ, **TRACING_ENVIRONMENT}
+        status = run_to_end(line, environment, stdout, stderr, timeout_s)
+        document, graph = read_object(folder / "out" / "audit.json"), read_object(folder / "out" / "graph.json")
+        last = last_line(stderr) or last_line(stdout)
+    if document.get("finished"):
+        return Done(document, graph, last)
+    if status is None:
+        what = "it did not come to a training step" if orders.get("run") else "it was not imported and traced"
+        raise InputError(file, f"{what} within {timeout_s:g} s", "allow more (--timeout)")
+    raise InputError(file, f"its interpreter {ending(status)}" + (f": {last}" if last else ""))

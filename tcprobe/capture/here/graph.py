@@ -22,21 +22,13 @@ UNKNOWN: Final = "layers, shapes and sizes of its ops are not known"
 
 @dataclass(slots=True)
 class Function:
-    """A tf.function that steps call.
+    """A tf.function that steps call."""
 
-    Attributes:
-        key: number of the function in graph.json.
-        name: ``module.qualname`` of the Python function.
-        tf_function: held, so that no other has its id.
-        traced_before: it had traces when steps began, of which nothing was recorded.
-        calls: in whole steps under the profiler.
-    """
-
-    key: int
-    name: str
-    tf_function: Any
-    traced_before: bool
-    calls: int = 0
+    key: int  # number of the function in graph.json
+    name: str  # ``module.qualname`` of the Python function
+    tf_function: Any  # held, so that no other has its id
+    traced_before: bool  # it had traces when steps began, of which nothing was recorded
+    calls: int = 0  # in whole steps under the profiler
 
 
 @dataclass(slots=True, eq=False)
@@ -45,12 +37,9 @@ class StepGraph:
 
     What cannot be known whole is not written at all, and a note says why: a step of which a part is missing would have
     too few FLOPs.
-
-    Attributes:
-        gaps: takes what fails, and the notes.
     """
 
-    gaps: Gaps
+    gaps: Gaps  # takes what fails, and the notes
     _tf: Any
     _recorder: GraphRecorder = field(init=False)
     _out: Path | None = None

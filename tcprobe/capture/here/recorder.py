@@ -10,9 +10,10 @@ import platform
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from tcprobe.capture import folder, run_record
 from tcprobe.capture.base import Collected
@@ -46,19 +47,12 @@ def _conclude_all() -> None:
 atexit.register(_conclude_all)
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
-    """How many steps to take, in this order.
+class Window(Struct, frozen=True):
+    """How many steps to take, in this order."""
 
-    Attributes:
-        warmup: steps that count nowhere: tracing, compilation, autotuning.
-        timed: steps timed without the profiler.
-        steps: steps under the profiler.
-    """
-
-    warmup: int = 10
-    timed: int = 20
-    steps: int = 10
+    warmup: int = 10  # steps that count nowhere: tracing, compilation, autotuning
+    timed: int = 20  # steps timed without the profiler
+    steps: int = 10  # steps under the profiler
 
     def __post_init__(self) -> None:
         if self.steps < 1 or self.warmup < 0 or self.timed < 0:
@@ -81,26 +75,18 @@ class Window:
         return "measured" if step < self.first else "profiled" if step < self.count else "after"
 
 
-@dataclass(slots=True, eq=False)
-class Recorder:
+class Recorder(Struct, eq=False):
     """Records the steps of a workload in this process; `step` is entered for each of them.
 
     One records at a time. One whose workload went away without a word (a `fit` that raised) is concluded when the next
     begins, or the process ends.
-
-    Attributes:
-        window: which steps are profiled.
-        label: what to call the workload.
-        output: the run folder; None derives a name. It is made with the first step.
-        force: replace an earlier run folder.
-        of_fit: Keras calls, and does not say when its `fit` fails.
     """
 
-    window: Window
-    label: str
-    output: Path | None
-    force: bool
-    of_fit: bool
+    window: Window  # which steps are profiled
+    label: str  # what to call the workload
+    output: Path | None  # the run folder; None derives a name. It is made with the first step.
+    force: bool  # replace an earlier run folder
+    of_fit: bool  # Keras calls, and does not say when its `fit` fails
     _tf: Any
     _gaps: Gaps
     _graph: StepGraph

@@ -10,31 +10,27 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Final, TextIO
+from typing import Annotated, Any, Final, TextIO
 
-from tcprobe.errors import InputError, MissingInput, UnsupportedVersion, WrongFormat
+from msgspec import Meta, Struct, convert, field
+
+from tcprobe.errors import MissingInput, UnsupportedVersion, WrongFormat
 from tcprobe.foreign import read
 from tcprobe.jsonfile import MOST_BYTES, parse
 from tcprobe.schema.finding import AuditReport, Finding, Identity
 from tcprobe.schema.place import Place
+from tcprobe.schema.records import as_dict
 
 VERSION: Final = 1
 HINT: Final = "--write-baseline writes a new one where there is none"
 
 
-@dataclass(frozen=True, slots=True)
-class Baseline:
-    """Known findings.
+class Baseline(Struct, frozen=True):
+    """Known findings."""
 
-    Attributes:
-        file: absolute path; its folder is what the files of entries are relative to.
-        counts: how many places of a file have such a finding.
-    """
-
-    file: Path
-    counts: Mapping[Identity, int] = field(default_factory=dict)
+    file: Path  # absolute path; its folder is what the files of entries are relative to
+    counts: Mapping[Identity, int] = field(default_factory=dict)  # how many places of a file have such a finding
 
     def identity(self, finding: Finding, file: str) -> Identity:
         """Return how the baseline names a finding; `file` is used where the finding has no place."""
@@ -44,6 +40,17 @@ class Baseline:
     def path_of(self, entry: Identity) -> str:
         """Return the absolute path of an entry's file."""
         return os.path.normpath(self.file.parent / entry.file)
+
+
+class _Entry(Struct, forbid_unknown_fields=True):
+    """One entry of the file: an `Identity`, and in how many places it stands."""
+
+    code: str
+    file: str
+    layer_class: str | None = None
+    dimension: str | None = None
+    size: int | None = None
+    count: Annotated[int, Meta(gt=0)] = 1
 
 
 class KnownFindings:
@@ -57,12 +64,12 @@ class KnownFindings:
         """Return the known ones of the findings of a model in `file`; the places of earlier calls count."""
         if self._baseline is None:
             return frozenset()
-        ordered, baseline = sorted(findings, key=_by_place), self._baseline
-        return frozenset(f for f in ordered if self._is_known(f, baseline.identity(f, file), baseline.counts))
+        return frozenset(f for f in sorted(findings, key=_by_place) if self._is_known(f, file, self._baseline))
 
-    def _is_known(self, finding: Finding, entry: Identity, counts: Mapping[Identity, int]) -> bool:
+    def _is_known(self, finding: Finding, file: str, baseline: Baseline) -> bool:
+        entry = baseline.identity(finding, file)
         places = self._places.setdefault(entry, set())
-        if finding.place not in places and len(places) < counts.get(entry, 0):
+        if finding.place not in places and len(places) < baseline.counts.get(entry, 0):
             places.add(finding.place)
         return finding.place in places
 
@@ -108,24 +115,12 @@ def _counts(file: Path, whole: Any) -> dict[Identity, int]:
         raise UnsupportedVersion(file, f"is a baseline of version {whole['version']}; {VERSION} is read", HINT)
     found: Counter[Identity] = Counter()
     for number, item in enumerate(whole["findings"], 1):
-        entry, count = _entry(file, number, item)
-        found[entry] += count
+        try:
+            entry = convert(item, _Entry)
+        except ValueError:  # half a character too
+            raise WrongFormat(file, f"is damaged: its finding {number} is none", HINT) from None
+        found[Identity(*(getattr(entry, name) for name in Identity.__struct_fields__))] += entry.count
     return dict(found)
-
-
-def _entry(file: Path, number: int, item: Any) -> tuple[Identity, int]:
-    given = dict(item) if isinstance(item, dict) else {}
-    count = given.pop("count", 1)
-    texts = ("code", "file", "layer_class", "dimension")
-    whole = all(isinstance(given.get(k), str) for k in texts[:2]) and given.keys() <= {*texts, "size"}
-    plain = all(isinstance(given.get(k), str | None) for k in texts[2:]) and isinstance(given.get("size"), int | None)
-    if not (whole and plain and isinstance(count, int) and count > 0):
-        raise _damaged(file, number)
-    return Identity(*(given.get(k) for k in (*texts, "size"))), count  # type: ignore[arg-type]
-
-
-def _damaged(file: Path, number: int) -> InputError:
-    return WrongFormat(file, f"is damaged: its finding {number} is none", HINT)
 
 
 def write_entries(counts: Mapping[Identity, int], out: TextIO) -> None:
@@ -136,8 +131,8 @@ def write_entries(counts: Mapping[Identity, int], out: TextIO) -> None:
 
 
 def _plain(entry: Identity, count: int) -> dict[str, str | int]:
-    known = {"file": entry.file, **asdict(entry), "count": count}
-    return {key: value for key, value in known.items() if value is not None and (key, value) != ("count", 1)}
+    given = {"file": entry.file, **as_dict(entry), "count": count if count > 1 else None}
+    return {key: value for key, value in given.items() if value is not None}
 
 
 def _order(entry: Identity) -> tuple[str, str, str, str, int]:

@@ -1,14 +1,17 @@
-"""Find the files to audit: those named, and the Python files and notebooks in named folders."""
+"""Find the files to audit: those named, and the Python files and notebooks in named folders, but for excluded ones."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Final
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from tcprobe.errors import EmptyInput, InputError, MissingInput, UnreadableInput, UsageError
-from tcprobe.flows.audit.exclude import NOTHING, Exclusion
 from tcprobe.foreign import Entry, input_path, is_file, is_folder, is_there, real_path, walk
 
 SKIPPED: Final = frozenset({"__pycache__", "build", "dist", "node_modules", "site-packages", "venv"})
@@ -19,25 +22,52 @@ FailedFile = tuple[str, str]
 """Path of a file that could not be audited, and why."""
 
 
-@dataclass(frozen=True, slots=True)
-class AuditFile:
-    """One file to audit.
+class Exclusion(Struct, frozen=True):
+    """Patterns of files to leave out, as ruff has them."""
 
-    Attributes:
-        path: absolute, with links resolved.
-        named: as the user named it, for messages.
-        factory: function that makes the model, from ``model.py:factory``; None if none was named.
-        tree: absolute path of the folder that the user named and that it was found in; None if it was named itself.
-        itself: whether the user named the file, not only a folder around it.
-        content: what standard input held; None for a file.
-    """
+    root: Path  # absolute path of the folder that the patterns are relative to
+    # of paths below `root`, or of single names of files and folders; ``*`` stands for slashes too. A pattern of a
+    # folder leaves out all below it.
+    patterns: tuple[str, ...] = ()
+    force: bool = False  # leave out a file that the user named, too
 
-    path: Path
-    named: str
-    factory: str | None = None
+    def of_named(self, path: Path) -> bool:
+        """Say whether a file is left out although it was named."""
+        return self.force and self._matches(path, 0)
+
+    def of_found(self, path: Path, folder: Path) -> bool:
+        """Say whether a file found in the folder that was named is left out; folders above that say nothing."""
+        return self._matches(path, len(self._below(folder)))
+
+    def _matches(self, path: Path, start: int) -> bool:
+        parts = self._below(path)
+        paths = ["/".join(parts[: end + 1]) for end in range(len(parts))]
+        return any(_matches(paths[n], parts[n], p) for n in range(start, len(parts)) for p in self.patterns)
+
+    def _below(self, path: Path) -> tuple[str, ...]:
+        """Return the names of a path from `root` on; from the top of the disk on where it lies elsewhere."""
+        whole = Path(os.path.abspath(path))  # noqa: PTH100 - links stay as the user sees them
+        return whole.relative_to(self.root).parts if whole.is_relative_to(self.root) else whole.parts
+
+
+NOTHING: Final = Exclusion(Path("/"))
+
+
+def _matches(path: str, name: str, pattern: str) -> bool:
+    plain = pattern.removeprefix("./").rstrip("/")
+    return fnmatch(path, plain) or fnmatch(name, plain.removeprefix("**/"))
+
+
+class AuditFile(Struct, frozen=True):
+    """One file to audit."""
+
+    path: Path  # absolute, with links resolved
+    named: str  # as the user named it, for messages
+    factory: str | None = None  # function that makes the model, from ``model.py:factory``; None if none was named
+    # absolute path of the folder that the user named and that it was found in; None if it was named itself
     tree: str | None = None
-    itself: bool = True
-    content: bytes | None = None
+    itself: bool = True  # whether the user named the file, not only a folder around it
+    content: bytes | None = None  # what standard input held; None for a file
 
     @property
     def notebook(self) -> bool:
@@ -45,19 +75,12 @@ class AuditFile:
         return self.path.suffix == ".ipynb"
 
 
-@dataclass(frozen=True, slots=True)
-class AuditFiles:
-    """The files to audit, without duplicates.
+class AuditFiles(Struct, frozen=True):
+    """The files to audit, without duplicates."""
 
-    Attributes:
-        files: in the order given; those of a folder by path.
-        failed: what was named and cannot be audited, and why.
-        folder: whether the user named a folder.
-    """
-
-    files: tuple[AuditFile, ...]
-    failed: tuple[FailedFile, ...] = ()
-    folder: bool = False
+    files: tuple[AuditFile, ...]  # in the order given; those of a folder by path
+    failed: tuple[FailedFile, ...] = ()  # what was named and cannot be audited, and why
+    folder: bool = False  # whether the user named a folder
 
     @property
     def several(self) -> bool:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from tcprobe.flows.audit.files import named_path
 from tcprobe.flows.audit.flow import AuditOutcome, audit
 from tcprobe.flows.audit.options import AuditOptions
-from tcprobe.flows.write.say import Say
+from tcprobe.flows.write import Say
 from tcprobe.foreign import is_folder, leads_out, real_path
 from tcprobe.schema.finding import Fix
 
@@ -21,7 +22,7 @@ def fixes_of(outcome: AuditOutcome) -> list[Fix]:
 
 def diff_of(outcome: AuditOutcome) -> str:
     """Return what `fixed` would change, as a unified diff; empty if nothing."""
-    from tcprobe.audit.fix.source.text import diff
+    from tcprobe.audit.fix.text import diff
 
     return diff(fixes_of(outcome), outcome.sources)
 
@@ -36,7 +37,7 @@ def fixed(options: AuditOptions, say: Say) -> AuditOutcome:
         OutputError: the system refused to write; nothing was written.
         TcprobeError: as in `audit`.
     """
-    from tcprobe.audit.fix.source.write import write
+    from tcprobe.audit.fix.write import write
     from tcprobe.capture.signals import held
 
     outcome = audit(options, say)
@@ -55,7 +56,7 @@ def fixed_input(options: AuditOptions, say: Say) -> tuple[AuditOutcome, bytes]:
     Raises:
         TcprobeError: as in `audit`.
     """
-    from tcprobe.audit.fix.source.write import edited_bytes
+    from tcprobe.audit.fix.write import edited_bytes
 
     outcome, content = audit(options, say), options.stdin or b""
     fixes = fixes_of(outcome)

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from tcprobe.errors import UsageError
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tcprobe.errors import ToolError, UsageError
 from tcprobe.flows.audit.baseline import Baseline, counted, read_baseline, write_entries
 from tcprobe.flows.audit.files import (
     STDIN,
@@ -27,7 +29,7 @@ from tcprobe.flows.audit.files import (
 )
 from tcprobe.flows.audit.models import Auditor, PartialAudit
 from tcprobe.flows.audit.options import AuditOptions, Choice, choose_options
-from tcprobe.flows.write.say import Say
+from tcprobe.flows.write import Say
 from tcprobe.foreign import is_there
 from tcprobe.hardware import Gpu, find_gpu
 from tcprobe.schema.finding import Audited, AuditReport, Baselined, Identity, UnjudgedFile
@@ -39,21 +41,13 @@ MANY_FILES: Final = 32
 """From this many files on, more processes save more time than they cost to start."""
 
 
-@dataclass(frozen=True, slots=True)
-class AuditOutcome:
-    """The result of an audit.
+class AuditOutcome(Struct, frozen=True):
+    """The result of an audit."""
 
-    Attributes:
-        report: what a document shows.
-        sources: the parsed files that fixes edit, by absolute path.
-        choice: the options in effect.
-        read: every file that was read, by absolute path.
-    """
-
-    report: AuditReport
-    sources: Mapping[str, Source]
-    choice: Choice
-    read: frozenset[str] = frozenset()
+    report: AuditReport  # what a document shows
+    sources: Mapping[str, Source]  # the parsed files that fixes edit, by absolute path
+    choice: Choice  # the options in effect
+    read: frozenset[str] = frozenset()  # every file that was read, by absolute path
 
     @property
     def exit_code(self) -> int:
@@ -79,20 +73,23 @@ def audit(options: AuditOptions, say: Say) -> AuditOutcome:
     from tcprobe.rules.registry import RULES
 
     first = first_named(options.files, options.stdin_name)
-    choice = choose_options(options, find_settings(first), [rule.DOC.code for rule in RULES])
-    if choice.baseline is not None:
-        choice = replace(choice, baseline=read_baseline(choice.baseline.file, options.write_baseline))
-    targets = _targets(options, choice)
+    choice = choose_options(options, find_settings(first), [rule.code for rule in RULES])
+    if choice.known is not None:
+        choice = replace(choice, known=read_baseline(choice.known.file, choice.write_baseline))
+    targets = _targets(choice)
     if not targets.files and not targets.failed:
         say("nothing to audit: everything named is excluded")
     gpu = find_gpu(choice.target_gpu)
-    traced = _is_traced(options, choice, targets, say)
-    auditor = Auditor(options, choice, gpu, traced, say if _may_read(options, choice, targets) else None)
-    failed = [*targets.failed, *_add(auditor, options, choice, gpu, targets, traced)]
-    _check_names(options, auditor.part())
+    called = bool(choice.args) or any(target.factory for target in targets.files)
+    traced = _is_traced(choice, options.python is not None, targets, called, say)
+    # The source may be read of what cannot be traced where nobody asked for more than that.
+    may_read = choice.mode == "auto" and not choice.run and not called
+    auditor = Auditor(choice, gpu, traced, say if may_read else None)
+    failed = [*targets.failed, *_add(auditor, choice, gpu, targets, traced)]
+    _check_names(choice, auditor.found)
     root = repository(targets.files[0].path if targets.files else first.absolute()) or Path.cwd()
-    report, read = auditor.report(str(root), tuple(failed)), frozenset(auditor.part().read)
-    report = replace(report, unjudged=tuple(_unjudged(report, targets.files, options.allow_unjudged)))
+    report, read = auditor.report(str(root), tuple(failed)), frozenset(auditor.found.read)
+    report = replace(report, unjudged=tuple(_unjudged(report, targets.files, choice.allow_unjudged)))
     return AuditOutcome(_with_baseline(report, choice, read), auditor.sources, choice, read)
 
 
@@ -104,7 +101,7 @@ def write_baseline(outcome: AuditOutcome, old: Baseline) -> int:
     Raises:
         OutputError: the system refused to write; then the old baseline is still there.
     """
-    from tcprobe.flows.write.files import write_files
+    from tcprobe.flows.write import write_files
 
     kept = {e: n for e, n in old.counts.items() if not _looked_for(e, old, outcome.choice, outcome.read)}
     counts = Counter(kept) + counted(old, outcome.report)
@@ -114,7 +111,7 @@ def write_baseline(outcome: AuditOutcome, old: Baseline) -> int:
 
 def _with_baseline(report: AuditReport, choice: Choice, read: frozenset[str]) -> AuditReport:
     """Return the report with the baseline, if there is one, and how many of its findings are found no more."""
-    known = choice.baseline
+    known = choice.known
     if known is None:
         return report
     looked_for = Counter({e: n for e, n in known.counts.items() if _looked_for(e, known, choice, read)})
@@ -128,20 +125,20 @@ def _looked_for(entry: Identity, baseline: Baseline, choice: Choice, read: froze
     return choice.wants_rule(entry.code, path) if path in read else not is_there(path)
 
 
-def _targets(options: AuditOptions, choice: Choice) -> AuditFiles:
+def _targets(choice: Choice) -> AuditFiles:
     """Return the files to audit.
 
     Raises:
         UsageError: standard input is to be read with files, or was not given.
         MissingInput, EmptyInput, UnreadableInput: as `find_targets`.
     """
-    if STDIN not in options.files:
-        if options.stdin_name:
+    if STDIN not in choice.files:
+        if choice.stdin_name:
             raise UsageError("--stdin-filename names what - reads", "tcprobe audit-shapes --stdin-filename model.py -")
-        return find_targets(options.files, choice.exclusion)
-    if len(options.files) > 1 or options.stdin is None:
+        return find_targets(choice.files, choice.exclusion)
+    if len(choice.files) > 1 or choice.stdin is None:
         raise UsageError("- reads standard input and stands alone", "tcprobe audit-shapes - < model.py")
-    targets = standard_input(options.stdin, options.stdin_name)
+    targets = standard_input(choice.stdin, choice.stdin_name)
     return AuditFiles(()) if choice.exclusion.of_named(targets.files[0].path) else targets
 
 
@@ -154,9 +151,7 @@ def _unjudged(report: AuditReport, files: Sequence[AuditFile], allowed: bool) ->
             yield UnjudgedFile(str(file.path), file.itself and not allowed)
 
 
-def _add(
-    auditor: Auditor, options: AuditOptions, choice: Choice, gpu: Gpu, targets: AuditFiles, traced: bool
-) -> list[FailedFile]:
+def _add(auditor: Auditor, choice: Choice, gpu: Gpu, targets: AuditFiles, traced: bool) -> list[FailedFile]:
     """Audit the files; return those that cannot be audited, and why. If nothing else was named, raise instead."""
     files = targets.files
     if len(files) == 1 and not targets.failed:
@@ -167,7 +162,7 @@ def _add(
     if traced or len(files) < MANY_FILES or cores() == 1:
         return add_all(auditor, files)
     failed = []
-    for part, unread in audit_in_parallel(options, choice, gpu, files):
+    for part, unread in audit_in_parallel(choice, gpu, files):
         auditor.take(part)
         failed += unread
     return failed
@@ -181,13 +176,13 @@ def _refuse_to_run(target: AuditFile, asked: bool) -> None:
         raise UsageError(f"{target.named}: a notebook is read, never run", "--mode source, or name a script")
 
 
-def _check_names(options: AuditOptions, found: PartialAudit) -> None:
+def _check_names(choice: Choice, found: PartialAudit) -> None:
     """Check that some input has each name that the command line gives a shape for.
 
     Raises:
         UsageError: none has; the hint names those that there are.
     """
-    for name in (shape.name for shape in options.input_shapes):
+    for name in (shape.name for shape in choice.input_shapes):
         if name is not None and name not in found.answered:
             known = ", ".join(sorted(found.inputs))
             hint = f"inputs without a shape: {known}" if known else "the code tells the shapes of all that it names"
@@ -200,29 +195,30 @@ def _share(audited: Audited) -> float:
     return 100 * saved.mid / step.mid if saved is not None and step is not None and step.mid > 0 else 0.0
 
 
-def _may_read(options: AuditOptions, choice: Choice, targets: AuditFiles) -> bool:
-    """Return whether the source may be read of what cannot be traced: nobody asked for more than that."""
-    return choice.mode == "auto" and not options.run and not options.args and not any(t.factory for t in targets.files)
-
-
-def _is_traced(options: AuditOptions, choice: Choice, targets: AuditFiles, say: Say) -> bool:
+def _is_traced(choice: Choice, by_python: bool, targets: AuditFiles, called: bool, say: Say) -> bool:
     """Decide whether to trace: yes for one file if TensorFlow is installed, else read the source.
+
+    Args:
+        choice: the options in effect.
+        by_python: whether the user named an interpreter, which is for tracing alone.
+        targets: the files.
+        called: whether a factory is to be called, or given arguments.
+        say: told where the source is read instead.
 
     Raises:
         UsageError: the request needs tracing, but source mode was asked for.
         ToolError: the request needs TensorFlow, which is not installed.
     """
     if choice.mode == "source":
-        if options.args or any(t.factory for t in targets.files):
+        if called:
             raise UsageError("a factory is called only in traced mode", "leave --mode source out")
         return False
-    if options.run and targets.several:
+    if choice.run and targets.several:
         raise UsageError("--run takes one script", "arguments of the script stand after --")
-    wanted = choice.mode == "traced" or options.run
-    asked = wanted or bool(options.args)
+    wanted = choice.mode == "traced" or choice.run
     for target in targets.files:
         if target.content is not None or target.notebook:
-            _refuse_to_run(target, asked or target.factory is not None)
+            _refuse_to_run(target, wanted or bool(choice.args) or target.factory is not None)
             if not targets.several:
                 return False
     if targets.several and not wanted:
@@ -235,9 +231,7 @@ def _is_traced(options: AuditOptions, choice: Choice, targets: AuditFiles, say: 
     missing = why_untraceable(choice.python)
     if missing is None:
         return True
-    if wanted or options.python or options.args or any(t.factory for t in targets.files):
-        from tcprobe.errors import ToolError
-
+    if wanted or by_python or called:
         raise ToolError(f"tracing needs TensorFlow: {missing}", "--python names another interpreter")
     say(f"shapes are read from the source alone: {missing}")
     return False

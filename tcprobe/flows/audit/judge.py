@@ -1,35 +1,40 @@
-"""Judge a model: what a step of it costs, what the rules find in it, and what all suggestions save together."""
+"""Judge a model: what a step of it costs, what the rules find in it, and what all suggestions save together.
+
+Then what comments silence of that, and which of several files a finding is told with.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tcprobe.cost.constants import Constants
 from tcprobe.flows.audit.options import Choice
 from tcprobe.hardware import Gpu
-from tcprobe.schema.finding import Audited, Finding, Range
-from tcprobe.schema.model import Model
+from tcprobe.schema.finding import SEVERITIES, Audited, Finding, Range
+from tcprobe.schema.finding_kinds import COST_UNKNOWN
+from tcprobe.schema.model import Model, Unseen
+from tcprobe.schema.place import Place
+from tcprobe.schema.statement import parts
 
 if TYPE_CHECKING:
     from tcprobe.rules.model.step import Step
     from tcprobe.source.source import Source
 
 
-@dataclass(frozen=True, slots=True)
-class Judge:
-    """Judges models with the same options.
+Unused: TypeAlias = tuple[Place, str]
+"""A comment that silences nothing."""
 
-    Attributes:
-        choice: the options in effect.
-        gpu: to predict for.
-        constants: that `calibrate` fitted to it; None where it has not been run.
-    """
 
-    choice: Choice
-    gpu: Gpu
-    constants: Constants | None
+class Judge(Struct, frozen=True):
+    """Judges models with the same options."""
+
+    choice: Choice  # the options in effect
+    gpu: Gpu  # to predict for
+    constants: Constants | None  # that `calibrate` fitted to it; None where it has not been run
 
     def step(self, model: Model) -> Step:
         """Return what a step of a model costs."""
@@ -94,7 +99,7 @@ def findings_in(step: Step, sources: Mapping[str, Source], beside: Sequence[Step
     """Return what all rules find in a model, with severity and, if it is certain for all models, a fix."""
     from tcprobe.audit.severity import grade_all
     from tcprobe.rules.base import Subject
-    from tcprobe.rules.precision.tc201 import SPLIT
+    from tcprobe.rules.precision.dtypes import SPLIT
     from tcprobe.rules.registry import RULES
 
     subject = Subject(step.model, step, sources)
@@ -124,13 +129,16 @@ def _total_saving(findings: Iterable[Finding], step: Step) -> Range | None:
     Sizes are changed together and predicted anew, since two changes may save the same time; savings that are not
     about sizes are added.
     """
+    from tcprobe.rules.model.sizes import LinkedChange
+
     saving = [f for f in findings if f.saving_ns is not None]
     if not any(f.saving_ns.mid > 0 for f in saving if f.saving_ns is not None):
         return None
-    changes, parts = [], []
+    changes: list[LinkedChange] = []
+    parts = []
     for f in saving:
         if f.layer and f.dimension and f.size is not None and f.suggested is not None:
-            changes += step.linked(f.layer, f.dimension, f.size, f.suggested)
+            changes += step.link(LinkedChange(f.layer, f.dimension, f.size, f.suggested)).changes
         elif f.saving_ns is not None:
             parts.append(f.saving_ns)
     together = step.saving(step.links.settled(tuple(dict.fromkeys(changes)))) if changes else None
@@ -155,3 +163,64 @@ def _compiled(model: Model, xla: bool | None) -> Model:
     if xla is None:
         return model
     return replace(model, xla=xla, products=tuple(replace(p, compiled=xla) for p in model.products))
+
+
+def silenced(
+    found: Iterable[tuple[Finding, ...]], sources: Mapping[str, Source], unseen: list[Unseen]
+) -> tuple[frozenset[Finding], tuple[Unused, ...]]:
+    """Return the findings that comments silence, and the comments that silence nothing.
+
+    Comments are judged by everything the rules found, before an option leaves anything out.
+    """
+    commented = {path: source for path, source in sources.items() if _may_silence(source.text)}
+    if not commented:
+        return frozenset(), ()
+    from tcprobe.audit.suppress import judge
+
+    judged = judge(tuple(dict.fromkeys(f for findings in found for f in findings)), commented, unseen)
+    unused = ((replace(p, in_cell=sources[p.file].in_cell(p.line)), text) for p, text in judged.unused)
+    return frozenset(judged.suppressed), tuple(unused)
+
+
+def _may_silence(text: str) -> bool:
+    """Say whether a file may have a suppressing comment; most have none and need not be tokenised."""
+    lower = text.lower()
+    return "noqa" in lower or "tcprobe:" in lower
+
+
+def told_once(audited: Sequence[Audited]) -> list[Audited]:
+    """Return audits in which each finding about code that several files use stands once: where it matters most.
+
+    Of equal severity, one of known cost stands before one of unknown cost. Where nobody knows what it costs, it stands
+    with the file of its own place.
+    """
+    found: dict[tuple[object, ...], list[tuple[Audited, Finding]]] = {}
+    for one in audited:
+        for finding in one.findings:
+            found.setdefault(_about(finding), []).append((one, finding))
+    dropped: dict[int, set[Finding]] = {}
+    for rivals in found.values():
+        if len({one.file for one, _ in rivals}) > 1:
+            best = max(rivals, key=_weight)
+            for one, finding in rivals:
+                if one is not best[0]:
+                    dropped.setdefault(id(one), set()).add(finding)
+    return [
+        replace(one, findings=tuple(f for f in one.findings if f not in dropped[id(one)]))
+        if id(one) in dropped
+        else one
+        for one in audited
+    ]
+
+
+def _about(finding: Finding) -> tuple[object, ...]:
+    return finding.code, finding.place, finding.layer_class, finding.dimension, finding.size
+
+
+def _weight(rival: tuple[Audited, Finding]) -> tuple[int, bool, bool, float, bool]:
+    one, finding = rival
+    saved = finding.saving_ns
+    severity = -SEVERITIES.index(finding.severity or "note")
+    known = not any(part.kind in COST_UNKNOWN for part in parts(finding.why))
+    own = finding.place is not None and finding.place.file == one.file
+    return severity, known, saved is not None, saved.mid if saved is not None else 0.0, own

@@ -1,25 +1,30 @@
-"""Audit files one by one: find their models, apply the rules, and drop what comments suppress."""
+"""Audit files one by one: find their models, apply the rules, and drop what comments suppress.
+
+A file that is made to be endless, in time, depth or memory, costs itself and not the audit.
+"""
 
 from __future__ import annotations
 
 import gc
+import signal
+import threading
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Final
 
+from msgspec import Struct, field
+from msgspec.structs import replace
+
 from tcprobe.cost.constants import load_constants
-from tcprobe.errors import InputError, TcprobeError, UnsupportedVersion
+from tcprobe.errors import InputError, TcprobeError, UnreadableInput, UnsupportedVersion
 from tcprobe.flows.audit.baseline import KnownFindings
 from tcprobe.flows.audit.files import AuditFile, FailedFile
-from tcprobe.flows.audit.judge import Judge, findings_in
-from tcprobe.flows.audit.limit import MOST_SECONDS, within_limits
-from tcprobe.flows.audit.once import told_once
-from tcprobe.flows.audit.options import AuditOptions, Choice
-from tcprobe.flows.audit.silence import Unused, silenced
-from tcprobe.flows.audit.unrun import judges, not_in, with_unreached
-from tcprobe.flows.write.say import Say
+from tcprobe.flows.audit.judge import Judge, Unused, findings_in, silenced, told_once
+from tcprobe.flows.audit.options import Choice
+from tcprobe.flows.write import Say
 from tcprobe.hardware import Gpu
 from tcprobe.schema.finding import Audited, AuditReport
 from tcprobe.schema.model import InputShape, Model, Unseen
@@ -29,55 +34,56 @@ if TYPE_CHECKING:
     from tcprobe.source.source import Source
 
 READ: Final = "It could not be traced, and was read from the source: %s"
+UNREACHED: Final = "importing the file does not construct it: --run runs the file as a script, --mode source reads it"
+MOST_SECONDS: Final = 8.0
+"""Time of the processor to read, judge and mend a file; the largest of the files that people write take one second."""
+SPLIT_FILE: Final = "audit the file that builds the model by itself, or a part of it"
 _COLLECTED: Final = (20_000, 20, 20)
 """Objects between collections of garbage: syntax trees have many, and looking through them took a third of the time."""
 
 
-@dataclass(slots=True)
-class PartialAudit:
-    """The findings of an auditor so far, which another auditor can take over.
+class PartialAudit(Struct):
+    """The findings of an auditor so far, which another auditor can take over."""
 
-    Attributes:
-        audited: the models.
-        unused: comments that silence nothing, with how often their file was read.
-        read: how often each file was read.
-        edited: files that fixes edit.
-        inputs: names of inputs that the code leaves open, where shapes are given.
-        answered: names of given shapes that an input has.
-    """
-
-    audited: list[Audited] = field(default_factory=list)
+    audited: list[Audited] = field(default_factory=list)  # the models
+    # comments that silence nothing, with how often their file was read
     unused: Counter[Unused] = field(default_factory=Counter)
-    read: Counter[str] = field(default_factory=Counter)
-    edited: set[str] = field(default_factory=set)
-    inputs: set[str] = field(default_factory=set)
-    answered: set[str] = field(default_factory=set)
+    read: Counter[str] = field(default_factory=Counter)  # how often each file was read
+    edited: set[str] = field(default_factory=set)  # files that fixes edit
+    inputs: set[str] = field(default_factory=set)  # names of inputs that the code leaves open, where shapes are given
+    answered: set[str] = field(default_factory=set)  # names of given shapes that an input has
+
+    def add(self, other: PartialAudit) -> None:
+        """Take over the findings of another auditor."""
+        self.audited += other.audited
+        self.unused.update(other.unused)
+        self.read.update(other.read)
+        self.edited |= other.edited
+        self.inputs |= other.inputs
+        self.answered |= other.answered
 
 
 class Auditor:
     """Audits files with the same options.
 
     Args:
-        options: what the user asked for.
         choice: the options in effect.
         gpu: to predict for.
         traced: whether files are traced.
         fall_back: told why, where the source is read of what could not be traced; None where that is an error.
 
     Attributes:
+        found: what was found so far; it grows with every file added.
         sources: the parsed files that fixes edit, by absolute path; for traced files all that took part.
     """
 
-    def __init__(
-        self, options: AuditOptions, choice: Choice, gpu: Gpu, traced: bool, fall_back: Say | None = None
-    ) -> None:
-        self._options = options
+    def __init__(self, choice: Choice, gpu: Gpu, traced: bool, fall_back: Say | None = None) -> None:
         self._choice = choice
         self._traced = traced
         self._fall_back = fall_back
         self._judge = Judge(choice, gpu, load_constants(gpu))
-        self._found = PartialAudit()
-        self._known = KnownFindings(choice.baseline)
+        self.found = PartialAudit()
+        self._known = KnownFindings(choice.known)
         self.sources: dict[str, Source] = {}
 
     def add(self, target: AuditFile) -> None:
@@ -96,7 +102,7 @@ class Auditor:
             gc.set_threshold(*before)
 
     def _add_models(self, target: AuditFile) -> None:
-        from tcprobe.audit.source.outside.not_judged import foreign_to_tensorflow
+        from tcprobe.audit.source.model import foreign_to_tensorflow
         from tcprobe.audit.source.read import with_arguments
 
         path = str(target.path)
@@ -125,17 +131,13 @@ class Auditor:
         edited = {e.place.file for a in audited for f in a.findings if f.fix is not None for e in f.fix.edits}
         inputs = {name for model in models for name in model.inputs}
         answered = {name for model in models for name in model.answered}
-        self._add(PartialAudit(kept, Counter(unused), Counter(list(read)), edited, inputs, answered))
+        self.found.add(PartialAudit(kept, Counter(unused), Counter(list(read)), edited, inputs, answered))
         self.sources |= {file: s for file, s in sources.items() if self._traced or file in edited}
 
     def _leave_out(self, path: str, reason: str) -> None:
         """Note a file of a folder that is none of ours."""
         model = Model("source", Path(path).name, path, unseen=(Unseen(Path(path).name, reason),))
-        self._found.audited.append(self._judge.audited(self._judge.step(model), (), frozenset(), frozenset()))
-
-    def part(self) -> PartialAudit:
-        """Return what was found so far; it grows with every file added."""
-        return self._found
+        self.found.audited.append(self._judge.audited(self._judge.step(model), (), frozenset(), frozenset()))
 
     def take(self, part: PartialAudit) -> None:
         """Add what another auditor found in other files.
@@ -145,20 +147,12 @@ class Auditor:
         """
         from tcprobe.audit.source.read import read_source
 
-        self._add(part)
+        self.found.add(part)
         self.sources |= {file: read_source(file) for file in part.edited if file not in self.sources}
-
-    def _add(self, part: PartialAudit) -> None:
-        self._found.audited += part.audited
-        self._found.unused.update(part.unused)
-        self._found.read.update(part.read)
-        self._found.edited |= part.edited
-        self._found.inputs |= part.inputs
-        self._found.answered |= part.answered
 
     def report(self, root: str, failed: tuple[FailedFile, ...]) -> AuditReport:
         """Return all audits; a comment is unused if it silences nothing for any audited file that includes its file."""
-        found = self._found
+        found = self.found
         unused = tuple(u for u, count in found.unused.items() if count == found.read[u[0].file])
         return AuditReport(tuple(told_once(found.audited)), unused, failed, root)
 
@@ -179,14 +173,14 @@ class Auditor:
         try:
             models = self._trace(target, read)
         except InputError as error:
-            if not judges(error, read):
+            if not _says_more(error, read):
                 raise
             reason = error.message.removeprefix(f"{target.path}: ")
             say(f"{target.named}: shapes are read from the source alone: {reason}")
             return [replace(model, notes=(*model.notes, READ % reason)) for model in read]
-        rest = not_in(models, read)
+        rest = _not_in(models, read)
         if not any(model.incomplete for model in models):
-            return with_unreached(models, rest)
+            return _with_unreached(models, rest)
         if rest:
             say(f"{target.named}: shapes of what was not run are read from the source")
         return [*models, *rest]
@@ -203,21 +197,21 @@ class Auditor:
     def _trace(self, target: AuditFile, read: Sequence[Model]) -> list[Model]:
         from tcprobe.audit.trace.traced import TraceRequest, trace
 
-        options = self._options
+        choice = self._choice
         told = next((model for model in read if model.batch_known), None)
         models = trace(
             TraceRequest(
                 file=str(target.path),
                 factory=target.factory,
-                args=options.args,
-                run=options.run,
-                first_step=options.first_step,
-                argv=options.argv,
-                batch=self._choice.batch_size,
+                args=choice.args,
+                run=choice.run,
+                first_step=choice.first_step,
+                argv=choice.argv,
+                batch=choice.batch_size,
                 read_batch=told.batch if told else None,
-                input_shapes=self._choice.input_shapes,
-                timeout_s=options.timeout_s,
-                python=self._choice.python,
+                input_shapes=choice.input_shapes,
+                timeout_s=choice.timeout_s,
+                python=choice.python,
             )
         )
         if told is None or not told.batch_by_default:
@@ -266,3 +260,85 @@ def _others(models: Iterable[Model], known: Mapping[str, Source], tree: str | No
         except TcprobeError:
             continue
     return found
+
+
+def _says_more(error: InputError, read: Iterable[Model]) -> bool:
+    """Return whether the source says more than that the file cannot be run: that it holds layers, or no model."""
+    from tcprobe.audit.trace.traced import NoModel
+
+    return isinstance(error, NoModel) or any(model.layers or model.unseen or model.not_judged for model in read)
+
+
+def _not_in(traced: Iterable[Model], read: Iterable[Model]) -> list[Model]:
+    """Return of models that were read what stands at lines of which no layer was traced."""
+    seen = {(p.file, p.line) for model in traced for layer in model.layers if (p := layer.place) is not None}
+
+    def is_new(place: Place | None) -> bool:
+        return place is not None and (place.file, place.line) not in seen
+
+    rest = []
+    for model in read:
+        layers = tuple(layer for layer in model.layers if is_new(layer.place))
+        names = {layer.name for layer in layers}
+        products = tuple(p for p in model.products if p.layer in names)
+        unseen = tuple(u for u in model.unseen if is_new(u.place))
+        rest += [replace(model, layers=layers, products=products, unseen=unseen)] if layers else []
+    return rest
+
+
+def _with_unreached(traced: Sequence[Model], rest: Iterable[Model]) -> list[Model]:
+    """Return traced models with the file's other layers, which were read, among what was not judged."""
+    first, *others = traced
+    places = [(layer, place) for model in rest for layer in model.layers if (place := layer.place) is not None]
+    unseen = tuple(Unseen(f"{layer.class_name} '{layer.name}'", UNREACHED, place) for layer, place in places)
+    return [
+        replace(first, unseen=(*first.unseen, *(u for u in unseen if u.place and u.place.file == first.file))),
+        *others,
+    ]
+
+
+class OutOfTimeError(Exception):
+    """A file has kept the processor for as long as it may."""
+
+
+@contextmanager
+def at_most(seconds: float) -> Iterator[None]:
+    """Do something for at most so many seconds of this process's own time; waiting for others does not count.
+
+    Only the main thread can be interrupted; in another one it takes as long as it takes.
+
+    Raises:
+        OutOfTimeError: it took longer.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGVTALRM, _expire)
+    left, _ = signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, left)
+        signal.signal(signal.SIGVTALRM, before)
+
+
+@contextmanager
+def within_limits(named: str, seconds: float | None) -> Iterator[None]:
+    """Do something with a file that may be made to break what reads it, for at most `seconds`; None for any time.
+
+    Raises:
+        UnreadableInput: it takes more time, depth or memory than a file may.
+    """
+    try:
+        with nullcontext() if seconds is None else at_most(seconds):
+            yield
+    except OutOfTimeError:
+        raise UnreadableInput(named, f"is too much to judge: it takes more than {seconds:.0f} s", SPLIT_FILE) from None
+    except RecursionError:
+        raise UnreadableInput(named, "is nested too deeply to be judged") from None
+    except MemoryError:
+        raise UnreadableInput(named, "is too much to judge: memory ran out", SPLIT_FILE) from None
+
+
+def _expire(_number: int, _frame: FrameType | None) -> None:
+    raise OutOfTimeError

@@ -4,110 +4,67 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import Final
+
+from msgspec import Struct, field
 
 from tcprobe.audit.settings import Settings
 from tcprobe.errors import UsageError
 from tcprobe.flows.audit.baseline import Baseline
-from tcprobe.flows.audit.exclude import Exclusion
+from tcprobe.flows.audit.files import NOTHING, Exclusion
 from tcprobe.foreign import input_path, output_path, real_path
 from tcprobe.hardware import DEFAULT_TARGET
 from tcprobe.schema.finding import SEVERITIES, Finding
 from tcprobe.schema.model import InputShape
 from tcprobe.schema.op import LARGEST_SIZE, known_size
 
-TIMEOUT_S: Final = 300.0
 
+class AuditOptions(Struct, frozen=True):
+    """What the user asked of an audit; None and empty if the user said nothing."""
 
-@dataclass(frozen=True, slots=True)
-class AuditOptions:
-    """What the user asked of an audit; None if the user said nothing.
-
-    Attributes:
-        files: files, folders, or ``model.py:factory``.
-        mode: auto, traced or source.
-        run: execute the script with `argv`.
-        args: arguments of the factory.
-        batch_size: replaces an unknown batch.
-        input_shapes: of models' inputs that the code leaves open.
-        dtype: float32 (without TF32), tf32, float16, bfloat16, float8; replaces the model's own.
-        target_gpu: GPU to predict for.
-        library: cublas10, cublas11, cublas12.
-        xla: whether XLA compiles the step.
-        timeout_s: maximum time to trace one file, in seconds.
-        python: interpreter for tracing.
-        select, ignore: codes or prefixes of codes.
-        fail_on: the lowest severity that fails: error, warning, note, or never.
-        fail_over: fail if all suggestions together may save more than this percentage of the step; 0-100.
-        exclude: patterns of files in folders to leave out, relative to the working directory; None for the settings'.
-        force_exclude: leave out files that were named, too.
-        stdin: what standard input held, where `files` is ``-``.
-        stdin_name: the name that it shall have.
-        exit_zero: findings never fail.
-        baseline: file of known findings; None for that of the settings.
-        write_baseline: the baseline may be missing, since it is about to be written.
-        first_step: stop a traced file at its first training step.
-        allow_unjudged: whether a named file may hold layers of which none can be judged.
-    """
-
-    files: tuple[str, ...]
-    mode: str | None = None
-    run: bool = False
+    files: tuple[str, ...] = ()  # files, folders, or ``model.py:factory``
+    mode: str | None = None  # auto, traced or source
+    run: bool = False  # execute the script with `argv`
     argv: tuple[str, ...] = ()
-    args: Mapping[str, str] = field(default_factory=dict)
-    batch_size: int | None = None
-    input_shapes: tuple[InputShape, ...] = ()
-    dtype: str | None = None
-    target_gpu: str | None = None
-    library: str | None = None
-    xla: bool | None = None
-    timeout_s: float = TIMEOUT_S
-    python: str | None = None
+    args: Mapping[str, str] = field(default_factory=dict)  # arguments of the factory
+    batch_size: int | None = None  # replaces an unknown batch
+    input_shapes: tuple[InputShape, ...] = ()  # of models' inputs that the code leaves open
+    dtype: str | None = None  # float32 (without TF32), tf32, float16, bfloat16, float8; replaces the model's own
+    target_gpu: str | None = None  # GPU to predict for
+    library: str | None = None  # cublas10, cublas11, cublas12
+    xla: bool | None = None  # whether XLA compiles the step; None if each model decides
+    timeout_s: float = 300.0  # maximum time to trace one file, in seconds
+    python: str | None = None  # interpreter for tracing
+    # select, ignore: codes or prefixes of codes.
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
-    fail_on: str | None = None
+    fail_on: str | None = None  # the lowest severity that fails: error, warning, note, or never
+    # fail if all suggestions together may save more than this percentage of the step; 0-100
     fail_over: float | None = None
+    # patterns of files in folders to leave out, relative to the working directory; None for the settings'
     exclude: tuple[str, ...] | None = None
-    force_exclude: bool = False
-    stdin: bytes | None = None
-    stdin_name: str | None = None
-    exit_zero: bool = False
-    baseline: str | None = None
-    write_baseline: bool = False
-    first_step: bool = False
-    allow_unjudged: bool = False
+    force_exclude: bool = False  # leave out files that were named, too
+    stdin: bytes | None = None  # what standard input held, where `files` is ``-``
+    stdin_name: str | None = None  # the name that it shall have
+    exit_zero: bool = False  # findings never fail
+    baseline: str | None = None  # file of known findings; None for that of the settings
+    write_baseline: bool = False  # the baseline may be missing, since it is about to be written
+    first_step: bool = False  # stop a traced file at its first training step
+    allow_unjudged: bool = False  # whether a named file may hold layers of which none can be judged
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """The options in effect: what the user said, else the settings, else the default.
+class Choice(AuditOptions, frozen=True):
+    """The options in effect: what the user said, else the settings, else these defaults."""
 
-    Attributes:
-        settings: from pyproject.toml; its ignores by file apply.
-        exclusion: which files are left out.
-        baseline: the known findings; None where there is no baseline. `choose_options` leaves it to be read.
-        Others as in `AuditOptions`; None if each model decides.
-    """
-
-    settings: Settings
-    mode: str
-    target_gpu: str
-    library: str
-    dtype: str | None
-    xla: bool | None
-    batch_size: int | None
-    input_shapes: tuple[InputShape, ...]
-    python: str
-    select: tuple[str, ...]
-    ignore: tuple[str, ...]
-    fail_on: str
-    fail_over: float | None
-    exclusion: Exclusion
-    exit_zero: bool
-    baseline: Baseline | None
+    mode: str = "auto"
+    target_gpu: str = DEFAULT_TARGET
+    library: str = "cublas12"
+    python: str = sys.executable
+    fail_on: str = "warning"
+    settings: Settings = Settings()  # from pyproject.toml; its ignores by file apply
+    exclusion: Exclusion = NOTHING  # which files are left out
+    known: Baseline | None = None  # the known findings, which `choose_options` leaves to be read; None without baseline
 
     def wants(self, finding: Finding, file: str) -> bool:
         """Say whether a finding in `file`, or in the file of its own place, is selected."""
@@ -141,53 +98,37 @@ def choose_options(options: AuditOptions, settings: Settings, codes: Iterable[st
     """Return the options in effect.
 
     Args:
-        options: from the command line and the environment.
+        options: from the command line, the environment or a Python program.
         settings: from pyproject.toml.
         codes: codes of all rules, to check those that were named.
 
     Raises:
         UsageError: options contradict each other, or no rule has a named code.
     """
-    mode = options.mode or settings.mode or "auto"
-    if options.run and mode == "source":
-        if options.mode:
-            raise UsageError("--run executes the script, --mode source never does", "leave one of them out")
-        mode = "auto"
+    if options.run and options.mode == "source":
+        raise UsageError("--run executes the script, --mode source never does", "leave one of them out")
     if options.args and options.run:
         raise UsageError("--arg is for a factory, --run executes the script", "arguments of the script stand after --")
     if options.batch_size is not None and known_size(options.batch_size) is None:
         raise UsageError(f"--batch-size: at least 1 and at most {LARGEST_SIZE:,}")
-    known = sorted(codes)
-    by_file = (code for codes in settings.per_file_ignores.values() for code in codes)
-    for code in options.select:
-        check_code(code, known, "--select")
-    for code in options.ignore:
-        check_code(code, known, "--ignore", silences=True)
-    for code in settings.select:
-        check_code(code, known, str(settings.file))
-    for code in (*settings.ignore, *by_file):
-        check_code(code, known, str(settings.file), silences=True)
-    baseline = settings.baseline if options.baseline is None else _baseline(options.baseline, options.write_baseline)
-    if options.write_baseline and baseline is None:
+    _check_codes(options, settings, sorted(codes))
+    file = settings.baseline if options.baseline is None else _baseline(options.baseline, options.write_baseline)
+    if options.write_baseline and file is None:
         raise UsageError("--write-baseline needs a file", "--baseline tcprobe-baseline.json --write-baseline")
-    return Choice(
-        settings=settings,
-        mode=mode,
-        target_gpu=options.target_gpu or settings.target_gpu or DEFAULT_TARGET,
-        library=options.library or settings.library or "cublas12",
-        dtype=options.dtype or settings.dtype,
-        xla=settings.xla if options.xla is None else options.xla,
-        batch_size=options.batch_size or settings.batch_size,
-        input_shapes=options.input_shapes or settings.input_shapes,
-        python=options.python or sys.executable,
-        select=options.select or settings.select,
-        ignore=options.ignore or settings.ignore,
-        fail_on=options.fail_on or settings.fail_on or "warning",
-        fail_over=settings.fail_over if options.fail_over is None else options.fail_over,
-        exclusion=_exclusion(options, settings),
-        exit_zero=options.exit_zero,
-        baseline=None if baseline is None else Baseline(baseline),
-    )
+    if options.exclude is None and settings.file is not None:
+        exclusion = Exclusion(settings.file.parent, settings.exclude, options.force_exclude)
+    else:
+        exclusion = Exclusion(Path.cwd(), options.exclude or (), options.force_exclude)
+    given = {
+        name: value
+        for source in (settings, options)
+        for name in AuditOptions.__struct_fields__
+        if (value := getattr(source, name, None)) not in (None, (), "")
+    }
+    if options.run and given.get("mode") == "source":
+        given["mode"] = "auto"
+    known = None if file is None else Baseline(file)
+    return Choice(**given, settings=settings, exclusion=exclusion, known=known)
 
 
 def _baseline(name: str, written: bool) -> Path:
@@ -196,13 +137,21 @@ def _baseline(name: str, written: bool) -> Path:
     return real_path(file.parent) / file.name
 
 
-def _exclusion(options: AuditOptions, settings: Settings) -> Exclusion:
-    if options.exclude is not None or settings.file is None:
-        return Exclusion(Path.cwd(), options.exclude or (), options.force_exclude)
-    return Exclusion(settings.file.parent, settings.exclude, options.force_exclude)
+def _check_codes(options: AuditOptions, settings: Settings, known: list[str]) -> None:
+    by_file = (code for codes in settings.per_file_ignores.values() for code in codes)
+    file = str(settings.file)
+    for where, selected, ignored in (
+        ("--select", options.select, ()),
+        ("--ignore", (), options.ignore),
+        (file, settings.select, (*settings.ignore, *by_file)),
+    ):
+        for code in selected:
+            _check_code(code, known, where)
+        for code in ignored:
+            _check_code(code, known, where, silences=True)
 
 
-def check_code(code: str, known: list[str], where: str, *, silences: bool = False) -> None:
+def _check_code(code: str, known: list[str], where: str, *, silences: bool = False) -> None:
     """Check that a code or prefix belongs to a rule, or where it silences, to one that was.
 
     Raises:

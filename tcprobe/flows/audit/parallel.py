@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 from tcprobe.errors import TcprobeError
 from tcprobe.flows.audit.files import AuditFile, FailedFile
 from tcprobe.flows.audit.models import Auditor, PartialAudit
-from tcprobe.flows.audit.options import AuditOptions, Choice
+from tcprobe.flows.audit.options import Choice
 from tcprobe.hardware import Gpu
 
 AT_ONCE: Final = 8
@@ -25,7 +25,7 @@ _Audit: TypeAlias = Callable[[Sequence[AuditFile]], _Found]
 
 
 def audit_in_parallel(
-    options: AuditOptions, choice: Choice, gpu: Gpu, files: Sequence[AuditFile]
+    choice: Choice, gpu: Gpu, files: Sequence[AuditFile]
 ) -> Iterator[tuple[PartialAudit, list[FailedFile]]]:
     """Yield what was found and which files could not be audited: in the order of the files, what a death undid last.
 
@@ -33,7 +33,7 @@ def audit_in_parallel(
     so that only the file on which it died is lost.
     """
     chunks = [files[start : start + AT_ONCE] for start in range(0, len(files), AT_ONCE)]
-    audit = partial(_audit, options, choice, gpu)
+    audit = partial(_audit, choice, gpu)
     lost: list[AuditFile] = []
     for chunk, found in zip(chunks, _in_pool(audit, chunks, min(cores(), len(chunks))), strict=True):
         if found is not None:
@@ -75,9 +75,9 @@ def _end_at_interrupts() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-def _audit(options: AuditOptions, choice: Choice, gpu: Gpu, files: Sequence[AuditFile]) -> _Found:
-    auditor = Auditor(options, choice, gpu, traced=False)
-    return auditor.part(), add_all(auditor, files)
+def _audit(choice: Choice, gpu: Gpu, files: Sequence[AuditFile]) -> _Found:
+    auditor = Auditor(choice, gpu, traced=False)
+    return auditor.found, add_all(auditor, files)
 
 
 def add_all(auditor: Auditor, files: Sequence[AuditFile]) -> list[FailedFile]:

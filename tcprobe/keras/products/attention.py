@@ -5,18 +5,18 @@ Source: keras/src/layers/attention, and dot_product_attention of keras/src/backe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from string import ascii_lowercase
 from typing import Final
 
-from tcprobe.keras.products.passes import Passes, Records, activations, einsum, einsum_dense
+from tcprobe.keras.products.passes import InputShapes, Passes, Records, activations, einsum, einsum_dense
 from tcprobe.keras.settings import LayerSettings, flag_of, is_size, rate_of, shape_of, size_of, word_of
-from tcprobe.schema.op import Shape, Size
+from tcprobe.keras.shapes import features_of
+from tcprobe.schema.op import Shape
 
 MOST_QUERY_DIMENSIONS: Final = 8  # of a query: past it the labels of its equations run out
 
 
-def operands(shapes: Sequence[Shape | None]) -> tuple[Shape, Shape, Shape] | None:
+def operands(shapes: InputShapes) -> tuple[Shape, Shape, Shape] | None:
     """Return the shapes of query, value and key; the key is the value where it is not given.
 
     What is not known has as many dimensions as the others, three where none is. None where they do not fit.
@@ -31,7 +31,7 @@ def operands(shapes: Sequence[Shape | None]) -> tuple[Shape, Shape, Shape] | Non
     return query, value, value if len(shapes) < 3 else key
 
 
-def multi_head(passes: Passes, config: LayerSettings, shapes: Sequence[Shape | None]) -> Records:
+def multi_head(passes: Passes, _: str, config: LayerSettings, shapes: InputShapes) -> Records:
     """Return a MultiHeadAttention: four projections, the scores QK^T and their product with the values."""
     known = operands(shapes)
     if known is None:
@@ -45,10 +45,11 @@ def multi_head(passes: Passes, config: LayerSettings, shapes: Sequence[Shape | N
     if flag_of(config, "use_gate", False):
         found += _project(passes, query, (heads, value_dim))
     found += _attend(passes.inside, config, q, k, v)
-    return found + _output(passes.inside, (*query[:-1], heads, value_dim), _features(config, query))
+    features = (query[-1],) if config.get("output_shape") is None else features_of(config) or (None,)
+    return found + _project(passes.inside, (*query[:-1], heads, value_dim), features, bound=2)
 
 
-def grouped_query(passes: Passes, config: LayerSettings, shapes: Sequence[Shape | None]) -> Records:
+def grouped_query(passes: Passes, _: str, config: LayerSettings, shapes: InputShapes) -> Records:
     """Return a GroupedQueryAttention: keys and values have fewer heads, repeated before they meet the queries."""
     known = operands(shapes)
     if known is None or len(known[0]) != 3:
@@ -65,10 +66,10 @@ def grouped_query(passes: Passes, config: LayerSettings, shapes: Sequence[Shape 
         found += _batched(passes.inside, q, k, v, queries_first=True)
     else:
         found += _fused(passes.inside, q, k, v)
-    return found + _output(passes.inside, q, (query[-1],))
+    return found + _project(passes.inside, q, (query[-1],), bound=2)
 
 
-def attention(passes: Passes, kind: str, config: LayerSettings, shapes: Sequence[Shape | None]) -> Records:
+def attention(passes: Passes, kind: str, config: LayerSettings, shapes: InputShapes) -> Records:
     """Return an Attention layer (scores by a product, unless ``score_mode`` is concat) or an AdditiveAttention."""
     known = operands(shapes)
     if known is None or len(known[0]) != 3:
@@ -79,27 +80,16 @@ def attention(passes: Passes, kind: str, config: LayerSettings, shapes: Sequence
     return found + activations(passes, (query[0], query[1], value[1]), value)
 
 
-def _features(config: LayerSettings, query: Shape) -> Shape:
-    given = config.get("output_shape")
-    if given is None:
-        return (query[-1],)
-    return shape_of([given] if is_size(given) else given) or (None,)
+def _project(passes: Passes, shape: Shape, into: Shape, bound: int = 1) -> Records:
+    """Return the projection of the last dimensions into others.
 
-
-def _project(passes: Passes, shape: Shape, into: tuple[Size, Size]) -> Records:
-    """Return the projection of the last dimension into heads: ``abc,cde->abde`` of a sequence."""
-    labels = ascii_lowercase[: len(shape) + 2]
-    free, bound, heads = labels[: len(shape) - 1], labels[len(shape) - 1], labels[len(shape) :]
+    Of a sequence into heads ``abc,cde->abde``, of its heads into features ``abcd,cde->abe``.
+    """
+    labels = ascii_lowercase[: len(shape) + len(into)]
+    first = len(shape) - bound
+    free, summed, out = labels[:first], labels[first : len(shape)], labels[len(shape) :]
     sizes = dict(zip(labels, (*shape, *into), strict=True))
-    return einsum_dense(passes, (free + bound, bound + heads, free + heads), sizes)
-
-
-def _output(passes: Passes, shape: Shape, features: Shape) -> Records:
-    """Return the projection of all heads into features: ``abcd,cde->abe`` of a sequence."""
-    labels = ascii_lowercase[: len(shape) + len(features)]
-    free, bound, out = labels[: len(shape) - 2], labels[len(shape) - 2 : len(shape)], labels[len(shape) :]
-    sizes = dict(zip(labels, (*shape, *features), strict=True))
-    return einsum_dense(passes, (free + bound, bound + out, free + out), sizes)
+    return einsum_dense(passes, (free + summed, summed + out, free + out), sizes)
 
 
 def _attend(passes: Passes, config: LayerSettings, q: Shape, k: Shape, v: Shape) -> Records:
@@ -116,7 +106,9 @@ def _attend(passes: Passes, config: LayerSettings, q: Shape, k: Shape, v: Shape)
     if chosen is None or any(a is None or not 0 < a < rank - 2 for a in chosen):
         return []
     dot, combine = _equations(rank, tuple(a for a in chosen if a is not None))
-    scores = _scores_shape(dot, k, q)
+    source, target, labels = dot.replace("->", ",").split(",")
+    sizes = {**dict(zip(source, k, strict=True)), **dict(zip(target, q, strict=True))}
+    scores = tuple(sizes[label] for label in labels)
     return einsum(passes, dot, k, q, weights=False) + einsum(passes, combine, scores, v, weights=False)
 
 
@@ -143,9 +135,3 @@ def _equations(rank: int, axes: tuple[int, ...]) -> tuple[str, str]:
     batch = "".join(label for index, label in enumerate(target[:-1]) if index not in axes)
     scores = batch + "".join(target[a] for a in axes) + "".join(source[a] for a in axes)
     return f"{source},{target}->{scores}", f"{scores},{source}->{target}"
-
-
-def _scores_shape(equation: str, k: Shape, q: Shape) -> Shape:
-    source, target, scores = equation.replace("->", ",").split(",")
-    sizes = {**dict(zip(source, k, strict=True)), **dict(zip(target, q, strict=True))}
-    return tuple(sizes[label] for label in scores)

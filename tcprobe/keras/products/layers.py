@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Final, TypeAlias
+from collections.abc import Callable, Mapping
+from typing import Final
 
 from tcprobe.keras.catalogue import canonical_kind, class_of
 from tcprobe.keras.products.attention import attention, grouped_query, multi_head
 from tcprobe.keras.products.conv import conv, conv_recurrent, conv_transpose, separable
-from tcprobe.keras.products.passes import Passes, Records, activations, einsum_dense, fully_connected, times
+from tcprobe.keras.products.passes import (
+    InputShapes,
+    Passes,
+    Records,
+    activations,
+    einsum_dense,
+    fully_connected,
+    times,
+)
 from tcprobe.keras.products.rnn import recurrent
 from tcprobe.keras.row import ProductRule
 from tcprobe.keras.settings import LayerSettings, size_of, wrapped_layer
-from tcprobe.keras.shapes.layers import einsum_sizes, reads_backwards
-from tcprobe.keras.shapes.plain import dot_axes
+from tcprobe.keras.shapes import dot_axes, einsum_sizes, reads_backwards
 from tcprobe.schema.model import Layer
-from tcprobe.schema.op import OpRecord, Shape, Size, product
+from tcprobe.schema.op import OpRecord, product
 
 __all__ = ["records_of"]
-
-InputShapes: TypeAlias = Sequence[Shape | None]
-ProductReader: TypeAlias = Callable[[Passes, str, LayerSettings, InputShapes], Records]
 
 
 def records_of(layer: Layer, batch: int) -> list[tuple[OpRecord, float]]:
@@ -41,12 +45,8 @@ def records_of(layer: Layer, batch: int) -> list[tuple[OpRecord, float]]:
     """
     passes = Passes(layer.dtype, data=layer.is_first is not True, weights=layer.trainable is not False)
     rows = None if layer.samples is None else batch * layer.samples
-    shapes = [_filled(shape, rows) for shape in layer.input_shapes]
-    return times(_records(passes, canonical_kind(layer.kind), layer.config, shapes or [None]), layer.calls)
-
-
-def _filled(shape: Shape | None, rows: Size) -> Shape | None:
-    return (rows, *shape[1:]) if shape and shape[0] is None else shape
+    shapes = [(rows, *s[1:]) if s and s[0] is None else s for s in layer.input_shapes] or [None]
+    return times(_records(passes, canonical_kind(layer.kind), layer.config, shapes), layer.calls)
 
 
 def _records(passes: Passes, kind: str, config: LayerSettings, shapes: InputShapes) -> Records:
@@ -92,14 +92,6 @@ def _dot(passes: Passes, _: str, config: LayerSettings, shapes: InputShapes) -> 
     return activations(passes, (left[0], rows, left[axes[0]]), (right[0], right[axes[1]], columns))
 
 
-def _conv_recurrent(passes: Passes, kind: str, config: LayerSettings, shapes: InputShapes) -> Records:
-    shape = shapes[0]
-    steps = shape[1] if shape is not None and len(shape) > 1 else None
-    if steps is None and shape:
-        shape = (None, *shape[1:])
-    return times(conv_recurrent(passes, kind, config, shape), 1 if steps is None else steps)
-
-
 def _time_distributed(passes: Passes, _: str, config: LayerSettings, shapes: InputShapes) -> Records:
     """The layer inside once for each time step; of an unknown batch where their number is not known."""
     inner, shape = wrapped_layer(config), shapes[0]
@@ -125,19 +117,19 @@ def _wrapper(passes: Passes, _: str, config: LayerSettings, shapes: InputShapes)
     return [] if inner is None else _records(passes, *inner, shapes)
 
 
-_READERS: Final[Mapping[ProductRule, ProductReader]] = {
+_READERS: Final[Mapping[ProductRule, Callable[[Passes, str, LayerSettings, InputShapes], Records]]] = {
     "dense": _dense,
     "einsum": _einsum_dense,
     "reversible": _reversible,
     "dot": _dot,
-    "multi head": lambda passes, _, config, shapes: multi_head(passes, config, shapes),
-    "grouped query": lambda passes, _, config, shapes: grouped_query(passes, config, shapes),
+    "multi head": multi_head,
+    "grouped query": grouped_query,
     "attention": attention,
-    "convolution": lambda passes, kind, config, shapes: conv(passes, kind, config, shapes[0]),
-    "transposed convolution": lambda passes, kind, config, shapes: conv_transpose(passes, kind, config, shapes[0]),
-    "separable convolution": lambda passes, kind, config, shapes: separable(passes, kind, config, shapes[0]),
-    "recurrent convolution": _conv_recurrent,
-    "recurrent": lambda passes, kind, config, shapes: recurrent(passes, kind, config, shapes[0]),
+    "convolution": conv,
+    "transposed convolution": conv_transpose,
+    "separable convolution": separable,
+    "recurrent convolution": conv_recurrent,
+    "recurrent": recurrent,
     "time distributed": _time_distributed,
     "bidirectional": _bidirectional,
     "wrapped": _wrapper,

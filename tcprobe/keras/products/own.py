@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
+from msgspec import Struct
+
 from tcprobe.keras.products.conv import conv
-from tcprobe.keras.products.passes import Passes, Records, einsum
+from tcprobe.keras.products.passes import Passes, Records, einsum, multiplied
 from tcprobe.schema.op import Shape, Size
 
 OwnOp: TypeAlias = Literal["matmul", "conv", "einsum"]
 _KINDS: Final = {3: "Conv1D", 4: "Conv2D", 5: "Conv3D"}
 
 
-@dataclass(frozen=True, slots=True)
-class Operand:
-    """One of the two things that are multiplied.
+class Operand(Struct, frozen=True):
+    """One of the two things that are multiplied."""
 
-    Attributes:
-        shape: None where its rank is not known.
-        trained: whether anything behind it is trained, so that a step computes its gradient.
-        weights: whether it is weights itself.
-    """
-
-    shape: Shape | None
-    trained: bool
-    weights: bool = False
+    shape: Shape | None  # None where its rank is not known
+    trained: bool  # whether anything behind it is trained, so that a step computes its gradient
+    weights: bool = False  # whether it is weights itself
 
 
 def own_records(op: OwnOp, a: Operand, b: Operand, dtype: str | None, settings: dict[str, Any]) -> Records:
@@ -65,26 +59,11 @@ def _with_features(shape: Shape | None, features: Size) -> Shape:
 
 
 def _matmul(passes: Passes, a: Shape, b: Shape, turn_a: bool, turn_b: bool, weights: bool) -> Records:
-    """Return the passes of op(a) op(b), as TensorFlow's own gradient of MatMul and BatchMatMulV2 writes them."""
-    if len(a) < 2 or len(b) < 2:
+    if len(a) < 2 or len(b) < 2 or _matrix(a, turn_a)[1] != _matrix(b, turn_b)[0]:
         return []
-    (m, k), (inner, n) = (_matrix(a, turn_a), _matrix(b, turn_b))
-    if k != inner or (len(a) > 2 and len(b) > 2 and a[:-2] != b[:-2]):
+    if len(a) > 2 and len(b) > 2 and a[:-2] != b[:-2]:
         return []
-    flat = len(a) == len(b) == 2
-    y = (*(a[:-2] or b[:-2]), m, n)
-    name, flags = ("MatMul", ("transpose_a", "transpose_b")) if flat else ("BatchMatMulV2", ("adj_x", "adj_y"))
-
-    def op(inputs: tuple[Shape, Shape], output: Shape, pass_: str, *turned: bool) -> Any:
-        return passes.op(name, inputs, output, pass_, **dict(zip(flags, turned, strict=True)))
-
-    of_a = op((b, y), a, "dgrad", turn_b, True) if turn_a else op((y, b), a, "dgrad", False, not turn_b)
-    backward = "wgrad" if weights else "dgrad"
-    one = y[:-2] or ()  # the gradient of weights is one product for each matrix, summed up after it
-    of_b = op((y, a), (*one, n, k), backward, True, turn_a) if turn_b else op(
-        (a, y), (*one, k, n), backward, not turn_a, False
-    )  # fmt: skip
-    return passes.keep(op((a, b), y, "forward", turn_a, turn_b), of_a, of_b)
+    return multiplied(passes, a, b, turn_a, turn_b, weights)
 
 
 def _matrix(shape: Shape, turned: bool) -> tuple[Size, Size]:
@@ -115,4 +94,4 @@ def _convolved(passes: Passes, image: Shape | None, kernel: Shape, settings: dic
     if not channels or last is None or last % channels:
         return []
     config = {"filters": filters, "kernel_size": tuple(taps), "groups": last // channels, **settings}
-    return conv(passes, kind, config, image)
+    return conv(passes, kind, config, [image])

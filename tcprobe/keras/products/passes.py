@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tcprobe.schema.op import OpRecord, Shape, Size, product
 
 Records: TypeAlias = list[tuple[OpRecord, float]]
 """Ops and how often each runs in one step."""
+InputShapes: TypeAlias = Sequence[Shape | None]
 
 
-@dataclass(frozen=True, slots=True)
-class Passes:
-    """Which gradients a step computes, and in which dtype.
+class Passes(Struct, frozen=True):
+    """Which gradients a step computes, and in which dtype."""
 
-    Attributes:
-        dtype: of the products, None where unknown.
-        data: whether anything below needs the gradient of the layer's inputs.
-        weights: whether its weights are trained.
-    """
-
-    dtype: str | None
-    data: bool = True
-    weights: bool = True
+    dtype: str | None  # of the products, None where unknown
+    data: bool = True  # whether anything below needs the gradient of the layer's inputs
+    weights: bool = True  # whether its weights are trained
 
     @property
     def backward(self) -> bool:
@@ -36,13 +32,18 @@ class Passes:
         """The passes of a product behind weights of the same layer: its input is data that needs a gradient."""
         return replace(self, data=self.backward)
 
+    @property
+    def both(self) -> Passes:
+        """The passes of a product of two activations: it has both gradients or neither."""
+        return replace(self, data=self.backward, weights=self.backward)
+
     def op(
         self, op_type: str, inputs: Iterable[Shape | None], output: Shape, pass_: str, **attributes: Any
     ) -> OpRecord:
         """Return one op of the step."""
         return OpRecord(op_type, tuple(inputs), output, attributes, self.dtype, pass_)
 
-    def keep(self, forward: OpRecord, dgrad: OpRecord | None, wgrad: OpRecord | None) -> Records:
+    def keep(self, forward: OpRecord, dgrad: OpRecord, wgrad: OpRecord) -> Records:
         """Return those of the three that the step runs, once each."""
         ops = (forward, dgrad if self.data else None, wgrad if self.weights else None)
         return [(op, 1.0) for op in ops if op is not None]
@@ -53,42 +54,44 @@ def times(records: Records, count: float) -> Records:
     return [(record, calls * count) for record, calls in records]
 
 
-def with_attributes(records: Records, **attributes: Any) -> Records:
-    """Return the ops with more attributes."""
-    return [(replace(r, attributes={**r.attributes, **attributes}), calls) for r, calls in records]
+def multiplied(
+    passes: Passes, a: Shape, b: Shape, turn_a: bool = False, turn_b: bool = False, weights: bool = True
+) -> Records:
+    """Return the passes of op(a) op(b), as TensorFlow's own gradient of MatMul and BatchMatMulV2 writes them.
+
+    The gradient of weights that several matrices share is one product for each, which TensorFlow sums up after it.
+
+    Args:
+        passes: of the layer.
+        a: shape of the first operand, of two dimensions or more.
+        b: shape of the second.
+        turn_a, turn_b: whether an operand is transposed.
+        weights: whether the second operand is weights; else both are activations.
+    """
+    flat = len(a) == len(b) == 2
+    name, flags = ("MatMul", ("transpose_a", "transpose_b")) if flat else ("BatchMatMulV2", ("adj_x", "adj_y"))
+    y = (*(a[:-2] or b[:-2]), a[-1] if turn_a else a[-2], b[-2] if turn_b else b[-1])
+    gradient = b if len(b) > 2 else (*y[:-2], *b)
+
+    def op(left: Shape, right: Shape, output: Shape, pass_: str, *turned: bool) -> OpRecord:
+        return passes.op(name, (left, right), output, pass_, **dict(zip(flags, turned, strict=True)))
+
+    backward = "wgrad" if weights else "dgrad"
+    return passes.keep(
+        op(a, b, y, "forward", turn_a, turn_b),
+        op(b, y, a, "dgrad", turn_b, True) if turn_a else op(y, b, a, "dgrad", False, not turn_b),
+        op(y, a, gradient, backward, True, turn_a) if turn_b else op(a, y, gradient, backward, not turn_a, False),
+    )
 
 
 def fully_connected(passes: Passes, rows: Size, inputs: Size, units: Size) -> Records:
-    """Return the passes of x[rows, inputs] W[inputs, units] as TensorFlow's MatMul."""
-    x, w, y = (rows, inputs), (inputs, units), (rows, units)
-    return passes.keep(
-        passes.op("MatMul", (x, w), y, "forward", transpose_a=False, transpose_b=False),
-        passes.op("MatMul", (y, w), x, "dgrad", transpose_a=False, transpose_b=True),
-        passes.op("MatMul", (x, y), w, "wgrad", transpose_a=True, transpose_b=False),
-    )
-
-
-def batched_dense(passes: Passes, leading: Shape, inputs: Size, units: Size) -> Records:
-    """Return the passes of x[..., inputs] W[inputs, units] as tf.matmul runs them without flattening x.
-
-    The gradient of W is one product for each entry of the first dimensions, which TensorFlow sums up after it.
-    """
-    x, w, y = (*leading, inputs), (inputs, units), (*leading, units)
-    return passes.keep(
-        passes.op("BatchMatMulV2", (x, w), y, "forward", adj_x=False, adj_y=False),
-        passes.op("BatchMatMulV2", (y, w), x, "dgrad", adj_x=False, adj_y=True),
-        passes.op("BatchMatMulV2", (x, y), (*leading[:-1], *w), "wgrad", adj_x=True, adj_y=False),
-    )
+    """Return the passes of x[rows, inputs] W[inputs, units]."""
+    return multiplied(passes, (rows, inputs), (inputs, units))
 
 
 def activations(passes: Passes, a: Shape, b: Shape) -> Records:
     """Return a[..., m, k] b[..., k, n] and both gradients; a step that goes no further back has neither."""
-    y = (*a[:-1], b[-1])
-    found = [passes.op("BatchMatMulV2", (a, b), y, "forward", adj_x=False, adj_y=False)]
-    if passes.backward:
-        found.append(passes.op("BatchMatMulV2", (y, b), a, "dgrad", adj_x=False, adj_y=True))
-        found.append(passes.op("BatchMatMulV2", (a, y), b, "dgrad", adj_x=True, adj_y=False))
-    return [(op, 1.0) for op in found]
+    return multiplied(passes.both, a, b, weights=False)
 
 
 def einsum(passes: Passes, equation: str, a: Shape, b: Shape, weights: bool) -> Records:
@@ -104,25 +107,18 @@ def einsum(passes: Passes, equation: str, a: Shape, b: Shape, weights: bool) -> 
     left, right, result = equation.replace("->", ",").split(",")
     sizes: dict[str, Size] = {**dict(zip(left, a, strict=True)), **dict(zip(right, b, strict=True))}
     y = tuple(sizes[label] for label in result)
-    # A label that only one operand has is summed out before anything is multiplied, and has no part in the gradients.
-    kept_left, kept_right = _kept(left, right + result), _kept(right, left + result)
-    forward = passes.op("Einsum", (a, b), y, "forward", equation=equation)
-    dgrad = passes.op("Einsum", (y, b), _shape(kept_left, sizes), "dgrad", equation=f"{result},{right}->{kept_left}")
-    wgrad = passes.op(
-        "Einsum", (y, a), _shape(kept_right, sizes), "wgrad" if weights else "dgrad",
-        equation=f"{result},{left}->{kept_right}",
-    )  # fmt: skip
-    if weights:
-        return passes.keep(forward, dgrad, wgrad)
-    return [(op, 1.0) for op in ((forward, dgrad, wgrad) if passes.backward else (forward,))]
 
+    def gradient(labels: str, other: str, shape: Shape, pass_: str) -> OpRecord:
+        """A label that only one operand has is summed out before anything is multiplied: it has no part here."""
+        kept = "".join(label for label in labels if label in other + result)
+        output = tuple(sizes[label] for label in kept)
+        return passes.op("Einsum", (y, shape), output, pass_, equation=f"{result},{other}->{kept}")
 
-def _kept(labels: str, others: str) -> str:
-    return "".join(label for label in labels if label in others)
-
-
-def _shape(labels: str, sizes: dict[str, Size]) -> Shape:
-    return tuple(sizes[label] for label in labels)
+    return (passes if weights else passes.both).keep(
+        passes.op("Einsum", (a, b), y, "forward", equation=equation),
+        gradient(left, right, b, "dgrad"),
+        gradient(right, left, a, "wgrad" if weights else "dgrad"),
+    )
 
 
 # Equations that Keras runs as tf.matmul of reshaped operands (keras/src/backend/tensorflow/numpy.py, einsum), whose
@@ -150,16 +146,13 @@ def einsum_dense(passes: Passes, labels: tuple[str, str, str], sizes: dict[str, 
         rows = tuple(sizes[label] for label in left if label in result)
         inputs = product(sizes[label] for label in left if label not in result)
         units = product(sizes[label] for label in result if label not in left)
-        if len(rows) == 1:
-            return fully_connected(passes, rows[0], inputs, units)
-        return batched_dense(passes, rows, inputs, units)
-    return einsum(passes, f"{left},{right}->{result}", tuple(shape), _shape(right, sizes), weights=True)
+        return multiplied(passes, (*rows, inputs), (inputs, units))
+    kernel = tuple(sizes[label] for label in right)
+    return einsum(passes, f"{left},{right}->{result}", tuple(shape), kernel, weights=True)
 
 
 def canonical_equation(equation: str) -> str:
     """Return the equation with its labels renamed a, b, c, ... in the order in which they occur."""
-    names: dict[str, str] = {}
-    for label in equation:
-        if label.isalpha() and label not in names:
-            names[label] = chr(ord("a") + len(names))
+    labels = dict.fromkeys(filter(str.isalpha, equation))
+    names = {label: chr(ord("a") + place) for place, label in enumerate(labels)}
     return "".join(names.get(label, label) for label in equation)

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec.structs import replace
+
 from tcprobe.keras.catalogue import class_of
-from tcprobe.keras.products.passes import Passes, Records, fully_connected, times, with_attributes
+from tcprobe.keras.products.passes import InputShapes, Passes, Records, fully_connected, times
 from tcprobe.keras.settings import LayerSettings, flag_of, rate_of, size_of, word_of, wrapped_layer
 from tcprobe.schema.op import Shape, Size, product
 
@@ -23,9 +25,8 @@ def uses_cudnn(kind: str, config: LayerSettings) -> bool | None:
     if not needs:
         return False
     answers = [_meets(config, name, need) for name, need in needs]
-    answers.append(
-        None if config.get("use_cudnn", "auto") not in ("auto", True, False) else config.get("use_cudnn") is not False
-    )
+    given = config.get("use_cudnn", "auto")
+    answers.append(given is not False if given in ("auto", True, False) else None)
     return False if False in answers else None if None in answers else True
 
 
@@ -39,11 +40,12 @@ def _meets(config: LayerSettings, name: str, need: str | float | bool) -> bool |
     return None if value is None else value == need
 
 
-def recurrent(passes: Passes, kind: str, config: LayerSettings, shape: Shape | None) -> Records:
+def recurrent(passes: Passes, kind: str, config: LayerSettings, shapes: InputShapes) -> Records:
     """Return an LSTM, GRU or SimpleRNN, or an RNN around cells of these.
 
     Where settings do not say whether cuDNN can run it, cuDNN's form is returned.
     """
+    shape = shapes[0]
     if shape is None or len(shape) != 3:
         shape = (None, None, None)
     if kind == "RNN":
@@ -119,6 +121,6 @@ def _products(kind: str, config: LayerSettings, gates: int) -> tuple[list[int], 
 
 def _step(passes: Passes, sizes: tuple[Size, Size, Size], gates: int, of_state: bool) -> Records:
     rows, inputs, units = sizes
-    return with_attributes(
-        fully_connected(passes, rows, inputs, product((gates, units))), gates=gates, recurrent=of_state
-    )
+    marks = {"gates": gates, "recurrent": of_state}
+    found = fully_connected(passes, rows, inputs, product((gates, units)))
+    return [(replace(record, attributes={**record.attributes, **marks}), calls) for record, calls in found]

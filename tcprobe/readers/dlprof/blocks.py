@@ -12,12 +12,12 @@ import os
 from collections import deque
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from itertools import groupby
 from threading import Lock
 from typing import Any, BinaryIO, Final, TypeAlias
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from tcprobe.readers.arrays import PADDING, Bytes, Ints, distinct_rows
@@ -53,8 +53,7 @@ class IrregularError(ValueError):
     """The table has a row that is built unlike the others; the message says how."""
 
 
-@dataclass(frozen=True, slots=True)
-class Segments:
+class Segments(Struct, frozen=True):
     """The cells of some neighbouring columns: `texts` are the distinct rows of them, `ids` says which stands where."""
 
     columns: tuple[int, ...]
@@ -62,8 +61,7 @@ class Segments:
     ids: IntArray
 
 
-@dataclass(frozen=True, slots=True)
-class Blocks:
+class Blocks(Struct, frozen=True):
     """A table as read: whole numbers by column, NaN where a cell is blank, and the segments of cells between them."""
 
     rows: int

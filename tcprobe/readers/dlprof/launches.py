@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from tcprobe.readers.arrays import distinct_rows
@@ -19,42 +19,30 @@ from tcprobe.schema.tables import KERNELS, LAUNCH_CONFIGS, LAUNCHES, OP_DETAILS
 
 NO_STREAM: Final = -1
 BACKWARD: Final = "bprop"
-EVIDENCE: Final = {1: "DLProf: Uses TC = yes", 0: "DLProf: Uses TC = no", -1: "DLProf: Uses TC is blank"}
+_EVIDENCE: Final = {1: "DLProf: Uses TC = yes", 0: "DLProf: Uses TC = no", -1: "DLProf: Uses TC is blank"}
 VERDICT: Final = {1: "yes", 0: "no", -1: "unknown"}
 _OP_COLUMNS: Final = ("op id", "op name", "op type", "direction", "data type", "input shapes", "output shapes")
 _LAUNCH_COLUMNS: Final = ("device id", "long kernel name", "kernel name", "uses tc")
 _CONFIG_COLUMNS: Final = tuple(f"{word} {axis}" for word in ("grid", "block") for axis in "xyz")
 
 
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """The iteration report: times of each launch, and what they are launches of.
+class Rows(Struct, frozen=True):
+    """The iteration report: times of each launch, and what they are launches of."""
 
-    Attributes:
-        start_ns, duration_ns: as in the contract of `launches`.
-        iteration, launch_ns: NaN where unknown.
-        which: of each launch, its place in the columns below, which hold each distinct one once.
-        device: as in the contract of `launches`.
-        kernel: full name where the report has it, else the short one.
-        op_id: row of `ops`; -1 where the report names no op.
-        config_id: row of `configs`; -1 where the report has none.
-        uses_tc: 1, 0, -1 for unknown, as DLProf says.
-        ops: one row per distinct op.
-        configs: one row per distinct launch configuration.
-    """
-
+    # start_ns, duration_ns: as in the contract of `launches`.
     start_ns: IntArray
     duration_ns: IntArray
+    # iteration, launch_ns: NaN where unknown.
     iteration: FloatArray
     launch_ns: FloatArray
-    which: IntArray
-    device: IntArray
-    kernel: Names
-    op_id: IntArray
-    config_id: IntArray
-    uses_tc: NDArray[np.int8]
-    ops: Table
-    configs: Table
+    which: IntArray  # of each launch, its place in the columns below, which hold each distinct one once
+    device: IntArray  # as in the contract of `launches`
+    kernel: Names  # full name where the report has it, else the short one
+    op_id: IntArray  # row of `ops`; -1 where the report names no op
+    config_id: IntArray  # row of `configs`; -1 where the report has none
+    uses_tc: NDArray[np.int8]  # 1, 0, -1 for unknown, as DLProf says
+    ops: Table  # one row per distinct op
+    configs: Table  # one row per distinct launch configuration
 
     def launches(self) -> Table:
         """Return the `launches` table."""
@@ -151,6 +139,15 @@ def _joined(axes: tuple[IntArray, ...], rows: IntArray) -> list[str | None]:
     return [",".join(str(int(axis[row])) for axis in axes) for row in rows]
 
 
+def verdicts(flags: list[int]) -> dict[str, list[str | None]]:
+    """Return the columns of `kernels` that say what DLProf says of Tensor Cores: 1, 0, -1 where it says nothing."""
+    return {
+        "uses_tc": [VERDICT[flag] for flag in flags],
+        "basis": [None if flag < 0 else "reported" for flag in flags],
+        "evidence": [_EVIDENCE[flag] for flag in flags],
+    }
+
+
 def kernels_of(rows: Rows) -> Table:
     """Return the `kernels` table: sums over the launches of each kernel, op and device, as DLProf classes them."""
     first, group = distinct_rows(rows.device, rows.kernel.ids, rows.op_id, rows.uses_tc)
@@ -163,7 +160,7 @@ def kernels_of(rows: Rows) -> Table:
     costliest = np.zeros(count, np.int64)
     row = np.flatnonzero(rows.duration_ns == longest[group])
     costliest[group[row]] = rows.config_id[rows.which[row]]  # of launches that took as long, the last
-    columns = {
+    columns: dict[str, object] = {
         "device": rows.device[first],
         "kernel": rows.kernel.take(first),
         "op": _looked_up(rows.ops.names("op"), ops),
@@ -172,9 +169,7 @@ def kernels_of(rows: Rows) -> Table:
         "sum_ns": np.bincount(group, weights=rows.duration_ns, minlength=count),
         "min_ns": shortest.astype(np.float64),
         "max_ns": longest.astype(np.float64),
-        "uses_tc": [VERDICT[flag] for flag in flags],
-        "basis": [None if flag < 0 else "reported" for flag in flags],
-        "evidence": [EVIDENCE[flag] for flag in flags],
+        **verdicts(flags),
         "block": _looked_up(rows.configs.names("block"), costliest),
         "grid": _looked_up(rows.configs.names("grid"), costliest),
     }

@@ -1,4 +1,4 @@
-"""Describe DLProf's reports (titles, file names, columns), and recognise one by its title or header.
+"""Describe DLProf's reports (titles, file names, columns), and find them among other files by their first bytes.
 
 DLProf 0.13 to 1.8 differ in which columns a report has and in their order, never in their names beyond
 ``Avg.``/``Avg`` and ``Using``/``Uses``; so columns are found by name, and a report by its title or header.
@@ -6,10 +6,15 @@ DLProf 0.13 to 1.8 differ in which columns a report has and in their order, neve
 
 from __future__ import annotations
 
+import csv
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Final
+from pathlib import Path
+from typing import Final, Literal
+
+from msgspec import Struct
+
+from tcprobe.foreign import below, encoding_of, head
 
 SUMMARY: Final = "summary"
 DETAILED: Final = "detailed"
@@ -28,25 +33,21 @@ SECTIONS: Final = {
 SIMPLE_OP: Final = "simple_mode_global_node"
 """Start of name and type of the one pseudo-op that stands for the whole process in simple mode."""
 
+Dialect = Literal["csv", "json"]
+PEEK_BYTES: Final = 16384  # the longest header seen has 700
+_FIRST_KEY: Final = re.compile(r'\s*\{\s*"([^"\\]{1,40})"\s*:\s*([\[{])')
+_SUMMARY_WORDS: Final = ("GPU Time (ns)", "Wall Clock Time (ns)", "Total Iterations", "GPU Count", "DLProf Version")
 _ALIASES: Final = {"using tc": "uses tc", "data types": "data type", "calls": "no calls"}
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """One tabular report.
+class Layout(Struct, frozen=True):
+    """One tabular report."""
 
-    Attributes:
-        kind: what tcprobe calls it; also the suffix of its file name.
-        titles: its first line, in lower case.
-        needs: columns without which it says nothing, as `canonical` writes them.
-        suffixes: ends of its file name in other versions.
-        times: columns of whole numbers that differ from row to row, in a report of one row per launch.
-    """
-
-    kind: str
-    titles: tuple[str, ...]
-    needs: frozenset[str]
-    suffixes: tuple[str, ...] = ()
+    kind: str  # what tcprobe calls it; also the suffix of its file name
+    titles: tuple[str, ...]  # its first line, in lower case
+    needs: frozenset[str]  # columns without which it says nothing, as `canonical` writes them
+    suffixes: tuple[str, ...] = ()  # ends of its file name in other versions
+    # columns of whole numbers that differ from row to row, in a report of one row per launch
     times: frozenset[str] = frozenset()
 
 
@@ -102,3 +103,74 @@ def profile_name(stem: str) -> str:
         if stem == suffix or stem.endswith(f"_{suffix}"):
             return stem[: -len(suffix)].rstrip("_")
     return stem
+
+
+class ReportFile(Struct, frozen=True):
+    """A file that looks like a report of DLProf's."""
+
+    path: Path  # the file
+    dialect: Dialect  # csv or json
+    kind: str  # of the report, one of `layout`'s
+
+    @property
+    def name(self) -> str:
+        """The profile's name, from the file's."""
+        return profile_name(self.path.stem)
+
+    @property
+    def home(self) -> tuple[Path, str]:
+        """What the reports of one profile share: folder and profile name."""
+        return (self.path.parent, self.name)
+
+
+def scan(path: Path) -> list[ReportFile]:
+    """Return the reports at `path`: itself, or those in a directory and below, sorted.
+
+    In a directory only ``*.csv`` and ``*.json`` are looked into; what cannot be read is left out.
+    """
+    if not path.is_dir():
+        return [found] if (found := look(path)) else []
+    return [found for candidate in below(path, _may_be_one).files if (found := look(candidate))]
+
+
+def _may_be_one(name: str) -> bool:
+    return name.lower().endswith((".csv", ".json"))
+
+
+def look(path: Path) -> ReportFile | None:
+    """Return what report a file is by its first bytes; None where it is none or cannot be read."""
+    start = head(path, PEEK_BYTES)
+    if start is None:
+        return None
+    text = start.decode(encoding_of(start), errors="replace").lstrip("\ufeff")
+    if "\0" in text:
+        return None
+    if kind := _json_kind(text):
+        return ReportFile(path, "json", kind)
+    kind = _csv_kind(text)
+    return ReportFile(path, "csv", kind) if kind else None
+
+
+def _json_kind(text: str) -> str | None:
+    match = _FIRST_KEY.match(text)
+    if match is None:
+        return None
+    if match[2] == "[":
+        layout = by_title(match[1])
+        return layout.kind if layout else None
+    is_summary = match[1].lower() in SECTIONS and any(word in text for word in _SUMMARY_WORDS)
+    return SUMMARY if is_summary else None
+
+
+def _csv_kind(text: str) -> str | None:
+    lines = [line for line in text.splitlines()[:20] if line.strip(" ,")]
+    if not lines:
+        return None
+    first = lines[0].strip().strip(",").strip('"').strip()
+    if layout := by_title(first):
+        return layout.kind
+    if first.lower() in SECTIONS:
+        return SUMMARY if any(word in text for word in _SUMMARY_WORDS) or len(lines) == 1 else None
+    header = next(csv.reader([lines[0]]), [])
+    layout = by_header(canonical(cell) for cell in header)
+    return layout.kind if layout else None

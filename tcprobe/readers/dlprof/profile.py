@@ -10,17 +10,17 @@ from typing import Final
 import numpy as np
 
 from tcprobe.errors import UsageError
-from tcprobe.readers.dlprof.files import ReportFile
+from tcprobe.readers.base import MOST_DEVICES
 from tcprobe.readers.dlprof.launches import Rows, kernels_of, read_rows
-from tcprobe.readers.dlprof.layout import DETAILED, ITERATION, KERNEL, SUMMARY, TENSOR_CORE
+from tcprobe.readers.dlprof.layout import DETAILED, ITERATION, KERNEL, SUMMARY, TENSOR_CORE, ReportFile
 from tcprobe.readers.dlprof.notes import idle_devices, is_simple, kernels_captured, notes_of
 from tcprobe.readers.dlprof.report import Report
 from tcprobe.readers.dlprof.reported import reported_table
 from tcprobe.readers.dlprof.summary import CONFIG, ITERATIONS, Summary
-from tcprobe.readers.dlprof.tables import eligible_times, host_ops_table, kernels_table, ops_table, times_by_op
+from tcprobe.readers.dlprof.tables import host_ops_table, kernels_table, ops_table
 from tcprobe.readers.dlprof.text import read_report
-from tcprobe.readers.limits import MOST_DEVICES
-from tcprobe.schema.columns import Table, Value
+from tcprobe.readers.rows import gpu_row
+from tcprobe.schema.columns import Table
 from tcprobe.schema.profile import Metadata, Profile, Window
 from tcprobe.schema.tables import DEVICES
 
@@ -50,7 +50,7 @@ def read_profile(format_name: str, files: Sequence[ReportFile]) -> Profile:
     _check_one(files)
     summary, reports = _load(files)
     measured = kernels_captured(summary, reports)
-    profile = Profile(_metadata(format_name, [f.path for f in files], summary, reports))
+    profile = Profile(_metadata(format_name, [f.path for f in files], summary, reports), traits=frozenset({"key_node"}))
     rows = read_rows(reports[ITERATION]) if len(reports.get(ITERATION, ())) else None
     tables = [*_per_launch(rows), *_aggregated(reports, rows), _devices(summary, reports, rows)]
     tables.append(reported_table(summary, reports, measured is not False))
@@ -130,21 +130,8 @@ def _aggregated(reports: Reports, rows: Rows | None) -> list[Table | None]:
     if rows is None and KERNEL in reports:
         tables.append(kernels_table(reports[KERNEL], detail))
     if detail is not None:
-        tables += [_ops(detail, reports), host_ops_table(detail)]
+        tables += [ops_table(detail, reports), host_ops_table(detail)]
     return tables
-
-
-def _ops(detail: Report, reports: Reports) -> Table:
-    """Return `ops` with kernel times from the richest report that names kernels."""
-    for kind, column in ((ITERATION, "gpu duration ns"), (KERNEL, "total gpu time ns")):
-        if len(report := reports.get(kind, detail)) and report is not detail:
-            by_id = detail.has("op id") and report.has("op id")
-            return ops_table(detail, times_by_op(report, column, detail), True, by_id)
-    if TENSOR_CORE in reports:
-        eligible = reports[TENSOR_CORE]
-        by_id = detail.has("op id") and eligible.has("op id")
-        return ops_table(detail, eligible_times(eligible, detail), False, by_id)
-    return ops_table(detail, {}, False, detail.has("op id"))
 
 
 def _devices(summary: Summary | None, reports: Reports, rows: Rows | None) -> Table | None:
@@ -161,21 +148,9 @@ def _devices(summary: Summary | None, reports: Reports, rows: Rows | None) -> Ta
     idle = idle_devices(reports) if rows is None else set(ids) - used
     if captured is False:
         idle = set(ids)
-    table: list[dict[str, Value]] = []
-    for device in ids[:MOST_DEVICES]:
-        name = names[device] if device < len(names) else names[0] if len(set(names)) == 1 else None
-        basis = "reported" if name else None
-        state = "idle" if device in idle else "active"
-        table.append(
-            {
-                "device": device,
-                "name": name,
-                "name_basis": basis,
-                "vendor": "Nvidia",
-                "tensor_cores": "unknown",
-                "state": state,
-            }
-        )
+    only = names[0] if len(set(names)) == 1 else None
+    named = {device: names[device] if device < len(names) else only for device in ids[:MOST_DEVICES]}
+    table = [gpu_row(device, name, ran=device not in idle) for device, name in named.items()]
     return Table.from_rows(DEVICES, table) if table else None
 
 

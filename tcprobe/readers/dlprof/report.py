@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final, TypeAlias
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from tcprobe.errors import WrongFormat
@@ -37,8 +37,7 @@ def parse_number(text: str) -> float | None:
     return value
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Spread:
+class Spread(Struct, frozen=True, eq=False):
     """A column of texts that repeat: those of the distinct rows, and which of these stands in each row."""
 
     texts: Names
@@ -48,23 +47,15 @@ class Spread:
 Column: TypeAlias = Names | Spread | IntArray | FloatArray
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
-    """One tabular report.
+class Report(Struct, frozen=True):
+    """One tabular report."""
 
-    Attributes:
-        kind: one of `layout`'s.
-        path: its file.
-        columns: by canonical name: texts, blank cells NA, or times that were read as numbers, blank cells NaN.
-        rows: number of rows.
-        first: where the file has them, counted from 0; None where it has no others.
-    """
-
-    kind: str
-    path: Path
+    kind: str  # one of `layout`'s
+    path: Path  # its file
+    # by canonical name: texts, blank cells NA, or times that were read as numbers, blank cells NaN
     columns: dict[str, Column]
-    rows: int
-    first: IntArray | None = None
+    rows: int  # number of rows
+    first: IntArray | None = None  # where the file has them, counted from 0; None where it has no others
 
     def __len__(self) -> int:
         return self.rows
@@ -148,50 +139,6 @@ class Report:
     def _bad(self, name: str, found: str) -> WrongFormat:
         hint = "the file is damaged or was edited; take DLProf's own output"
         return WrongFormat(self.path, f"column '{name}' of the {self.kind} report: {found}", hint)
-
-
-class _Codes(dict[str, int]):
-    """Numbers texts in order of appearance."""
-
-    def __missing__(self, text: str) -> int:
-        self[text] = code = len(self)
-        return code
-
-
-class Builder:
-    """Collects rows column by column; strings are stored once, so a long report costs a few bytes a cell."""
-
-    def __init__(self, columns: Sequence[str]) -> None:
-        self.columns = tuple(columns)
-        self._index = [_Codes() for _ in columns]
-        self._parts: list[list[NDArray[np.int32]]] = [[] for _ in columns]
-        self.rows = 0
-
-    def add(self, rows: Sequence[Sequence[str]]) -> None:
-        """Append rows, each with one text per column."""
-        self.rows += len(rows)
-        for index, parts, values in zip(self._index, self._parts, zip(*rows, strict=True), strict=False):
-            parts.append(np.fromiter(map(index.__getitem__, values), dtype=np.int32, count=len(values)))
-
-    def names(self) -> dict[str, Names]:
-        """Return the columns of what was collected."""
-        columns = {}
-        for name, index, parts in zip(self.columns, self._index, self._parts, strict=True):
-            ids = np.concatenate(parts) if parts else np.zeros(0, np.int32)
-            columns[name] = _clean(ids, index)
-        return columns
-
-    def report(self, kind: str, path: Path) -> Report:
-        """Return what was collected."""
-        return Report(kind, path, {**self.names()}, self.rows)
-
-
-def _clean(ids: NDArray[np.int32], texts: Iterable[str]) -> Names:
-    """Strip the texts; blank ones become NA, equal ones become one."""
-    index: dict[str, int] = {}
-    stripped = (text.strip() for text in texts)
-    lookup = [index.setdefault(text, len(index)) if text else -1 for text in stripped]
-    return Names(np.array([*lookup, -1], dtype=np.int32)[ids], list(index))
 
 
 def coalesce(first: Names, second: Names) -> Names:

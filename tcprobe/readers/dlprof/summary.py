@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec import Struct
 
 from tcprobe.errors import WrongFormat
 from tcprobe.readers.dlprof.layout import SECTIONS
@@ -31,23 +32,16 @@ _ROWS: Final = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """One figure of the summary.
+class Figure(Struct, frozen=True):
+    """One figure of the summary."""
 
-    Attributes:
-        section, row, name: where it stands; row is None outside the two small tables.
-        text: as printed.
-        value: the number, None where it is text or undefined.
-        source: file and section.
-    """
-
+    # section, row, name: where it stands; row is None outside the two small tables.
     section: str
     row: str | None
     name: str
-    text: str
-    value: float | None
-    source: str
+    text: str  # as printed
+    value: float | None  # the number, None where it is text or undefined
+    source: str  # file and section
 
     @property
     def key(self) -> tuple[str, str, str]:

@@ -8,39 +8,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
-from tcprobe.readers.dlprof.launches import EVIDENCE, VERDICT, op_labels
+from tcprobe.readers.base import NAMELESS
+from tcprobe.readers.dlprof.launches import VERDICT, op_labels, verdicts
+from tcprobe.readers.dlprof.layout import ITERATION, KERNEL, TENSOR_CORE
 from tcprobe.readers.dlprof.report import Report
 from tcprobe.readers.dlprof.shapes import dtype_of, shapes_of
-from tcprobe.readers.limits import NAMELESS
-from tcprobe.schema.columns import FloatArray, Names, Table
+from tcprobe.schema.columns import FloatArray, IntArray, Names, Table
 from tcprobe.schema.tables import HOST_OPS, KERNELS, OPS
 
 _LIBRARY_FRAME: Final = re.compile(r"site-packages|dist-packages|/lib/python\d")
 _FRAME: Final = re.compile(r"\S.*:\d+")
 _PASSES: Final = {"fprop": "forward"}  # bprop does not say which of the two gradients
-
-
-@dataclass(frozen=True, slots=True)
-class OpTimes:
-    """Summed kernel times of one op; None where the source does not tell.
-
-    Attributes:
-        sum_ns, tc_ns, unknown_ns: all kernels, those that use Tensor Cores, those of unknown class.
-        launches: number of kernels launched.
-    """
-
-    sum_ns: float | None = None
-    tc_ns: float | None = None
-    unknown_ns: float | None = None
-    launches: float | None = None
-
-
-NO_KERNELS: Final = OpTimes(0.0, 0.0, 0.0, 0.0)
 
 
 def keys(report: Report, other: Report | None) -> list[str | None]:
@@ -75,7 +57,7 @@ def kernels_table(report: Report, detail: Report | None) -> Table:
     joined = [known.get(key or "") for key in keys(report, detail)]
     flags = report.flags("uses tc").tolist()
     total = report.numbers("total gpu time ns")
-    columns = {
+    columns: dict[str, object] = {
         "kernel": [name or NAMELESS for name in report.texts("kernel name").tolist()],
         "op": [found[0] if found else name for found, name in zip(joined, own, strict=True)],
         "op_type": [found[1] if found else None for found in joined],
@@ -83,9 +65,7 @@ def kernels_table(report: Report, detail: Report | None) -> Table:
         "sum_ns": total,
         "min_ns": report.numbers("min gpu time ns"),
         "max_ns": report.numbers("max gpu time ns"),
-        "uses_tc": [VERDICT[flag] for flag in flags],
-        "basis": [None if flag < 0 else "reported" for flag in flags],
-        "evidence": [EVIDENCE[flag] for flag in flags],
+        **verdicts(flags),
     }
     return Table(KERNELS, columns)
 
@@ -95,69 +75,64 @@ def _by_key(detail: Report, of: list[str | None]) -> dict[str, tuple[str, str | 
     return {key: (label, kind) for key, label, kind in rows if key is not None}
 
 
-def times_by_op(report: Report, time_column: str, detail: Report) -> dict[str | None, OpTimes]:
-    """Return the kernel times of each op, summed over the rows of a kernel or iteration report."""
-    of = Names.of(keys(report, detail))
-    ids, count = np.where(of.ids < 0, len(of.names), of.ids), len(of.names) + 1
-    time, flags = np.nan_to_num(report.numbers(time_column)), report.flags("uses tc")
-    one_each = report.has("gpu duration ns")
-    calls = np.ones(len(report)) if one_each else launch_counts(time, report.numbers("avg gpu time ns"))
-    sums = np.bincount(ids, weights=time, minlength=count)
-    tc = np.bincount(ids, weights=np.where(flags == 1, time, 0.0), minlength=count)
-    unknown = np.bincount(ids, weights=np.where(flags < 0, time, 0.0), minlength=count)
-    launches = np.bincount(ids, weights=calls, minlength=count)
-    found = (OpTimes(*row) for row in zip(sums.tolist(), tc.tolist(), unknown.tolist(), launches.tolist(), strict=True))
-    return dict(zip([*of.names, None], found, strict=True))
-
-
-def eligible_times(report: Report, detail: Report) -> dict[str | None, OpTimes]:
-    """Return the kernel times of the eligible ops alone, from the tensor core report."""
-    sums, tc = report.numbers("total gpu time ns"), report.numbers("tc gpu time ns")
-    rows = zip(keys(report, detail), sums.tolist(), tc.tolist(), strict=True)
-    return {key: OpTimes(total, part, 0.0, None) for key, total, part in rows}
-
-
-def ops_table(detail: Report, times: Mapping[str | None, OpTimes], complete: bool, by_id: bool) -> Table:
-    """Return `ops` from the detail report.
-
-    Args:
-        detail: the report.
-        times: kernel times by Op ID or Op Name.
-        complete: whether an op that `times` lacks launched no kernel.
-        by_id: whether `times` is keyed by Op ID.
-    """
-    of = detail.texts("op id" if by_id else "op name").tolist()
-    gpu_ns, flags = detail.numbers("total gpu time ns"), detail.flags("uses tc").tolist()
-    told = [
-        _times(times.get(key), complete, flag, gpu) for key, flag, gpu in zip(of, flags, gpu_ns.tolist(), strict=True)
-    ]
+def ops_table(detail: Report, reports: Mapping[str, Report]) -> Table:
+    """Return `ops` from the detail report, with kernel times from the richest of the others that names kernels."""
+    flags, gpu_ns = detail.flags("uses tc"), detail.numbers("total gpu time ns")
+    for kind, column in ((ITERATION, "gpu duration ns"), (KERNEL, "total gpu time ns")):
+        if len(reports.get(kind, ())):
+            times = _kernel_times(reports[kind], column, detail)
+            break
+    else:
+        times = np.full((4, len(detail)), np.nan)
+        times[1:3, flags == 0] = 0.0
+        times[:, gpu_ns == 0] = 0.0  # without kernel rows, only no GPU time is no kernel time
+        if TENSOR_CORE in reports:
+            _fill_eligible(times, reports[TENSOR_CORE], detail)
     columns: dict[str, object] = {
         "op": labels(detail),
         "op_type": detail.texts("op type"),
         "pass": [_PASSES.get(d or "") for d in detail.texts("direction").tolist()],
         "calls": detail.numbers("no calls"),
         "tc_capable": [VERDICT[flag] for flag in detail.flags("tc eligible").tolist()],
-        "tc_blocker_kind": [
-            "none" if flag == 1 and one.tc_ns is None else None for flag, one in zip(flags, told, strict=True)
-        ],
+        "tc_blocker_kind": ["none" if no_time else None for no_time in (flags == 1) & np.isnan(times[1])],
         "union_ns": gpu_ns,
         "host_ns": detail.numbers("total cpu time ns"),
         "dtype": [dtype_of(text) for text in detail.texts("data type").tolist()],
         "shapes": detail.texts("input shapes"),
         "called_from": [called_from(text) for text in detail.texts("stack trace").tolist()],
         "basis": ["reported"] * len(detail),
+        **dict(zip(("sum_ns", "tc_ns", "unknown_ns", "launches"), times, strict=True)),
     }
-    columns |= {name: [getattr(one, name) for one in told] for name in ("sum_ns", "tc_ns", "unknown_ns", "launches")}
     return Table(OPS, columns)
 
 
-def _times(found: OpTimes | None, complete: bool, uses_tc: int, gpu_ns: float) -> OpTimes:
-    """Say what an op's kernels took; without kernel rows, only that no GPU time is no kernel time."""
-    if found is not None:
-        return found
-    if complete or gpu_ns == 0:
-        return NO_KERNELS
-    return OpTimes(tc_ns=0.0, unknown_ns=0.0) if uses_tc == 0 else OpTimes()
+def _groups(report: Report, detail: Report) -> tuple[IntArray, IntArray, int]:
+    """Return which op each row of a report is of and each of the detail report, and how many ops there are."""
+    ours = keys(detail, report)
+    ops = Names.of([*ours, *keys(report, detail)])
+    ids = np.where(ops.ids < 0, len(ops.names), ops.ids).astype(np.int64)
+    return ids[len(ours) :], ids[: len(ours)], len(ops.names) + 1
+
+
+def _kernel_times(report: Report, time_column: str, detail: Report) -> FloatArray:
+    """Return for each op the time of its kernels, that of Tensor Core ones, of unknown ones, and its launches."""
+    ids, ours, count = _groups(report, detail)
+    time, flags = np.nan_to_num(report.numbers(time_column)), report.flags("uses tc")
+    one_each = report.has("gpu duration ns")
+    calls = np.ones(len(report)) if one_each else launch_counts(time, report.numbers("avg gpu time ns"))
+    parts = (time, np.where(flags == 1, time, 0.0), np.where(flags < 0, time, 0.0), calls)
+    return np.stack([np.bincount(ids, weights=part, minlength=count)[ours] for part in parts])
+
+
+def _fill_eligible(times: FloatArray, report: Report, detail: Report) -> None:
+    """Fill in the times of the eligible ops, which alone the tensor core report holds."""
+    ids, ours, count = _groups(report, detail)
+    row = np.full(count, -1)
+    row[ids] = np.arange(len(ids))
+    listed, row = row[ours] >= 0, row[ours]
+    for place, values in enumerate((report.numbers("total gpu time ns"), report.numbers("tc gpu time ns"))):
+        times[place, listed] = values[row[listed]]
+    times[2, listed], times[3, listed] = 0.0, np.nan
 
 
 def called_from(trace: str | None) -> str | None:

@@ -13,16 +13,24 @@ from tcprobe.errors import EmptyInput, WrongFormat
 from tcprobe.foreign import encoding_of, head, opened, read_text
 from tcprobe.jsonfile import parse
 from tcprobe.readers.dlprof.blocks import IrregularError, read_blocks
-from tcprobe.readers.dlprof.files import PEEK_BYTES, ReportFile
-from tcprobe.readers.dlprof.layout import SECTIONS, SUMMARY, Layout, by_header, by_title, canonical
-from tcprobe.readers.dlprof.report import Builder, Column, Report, Spread
+from tcprobe.readers.dlprof.layout import (
+    PEEK_BYTES,
+    SECTIONS,
+    SUMMARY,
+    Layout,
+    ReportFile,
+    by_header,
+    by_title,
+    canonical,
+)
+from tcprobe.readers.dlprof.report import Column, Report, Spread
 from tcprobe.readers.dlprof.summary import Summary, from_lines, from_object
+from tcprobe.readers.rows import LONGEST_CELL, Texts
 
 MOST_BYTES: Final = 4 << 30  # fifteen million launches; a summary takes some kB
 MOST_JSON_BYTES: Final = 1 << 30  # read at once, into ten times the memory
 CHUNK: Final = 20_000  # rows held as Python strings at a time
 MOST_COLUMNS: Final = 100  # the widest report has 56; short rows of JSON are filled up to all
-LONGEST_CELL: Final = 1 << 24  # an XLA op lists the shapes of all its inputs in one cell
 _DAMAGED: Final = "the file is damaged, or is no report of DLProf's"
 
 
@@ -93,8 +101,8 @@ def _regular(path: Path) -> Report | None:
             return None
     held: dict[str, Column] = {columns[at]: values for at, values in found.numbers.items()}
     for segment in found.segments:
-        distinct = Builder([columns[at] for at in segment.columns])
-        distinct.add(segment.texts)
+        distinct = Texts(columns[at] for at in segment.columns)
+        distinct.add(zip(*segment.texts, strict=True))
         held |= {name: Spread(texts, segment.ids) for name, texts in distinct.names().items()}
     return Report(layout.kind, path, held, found.rows)
 
@@ -105,14 +113,15 @@ def _parse_table(path: Path, strict: bool) -> Report:
         title, header = _heading(path, rows)
         columns = [canonical(cell) for cell in header]
         layout = _layout(path, title, columns)
-        builder = Builder(columns)
-        at = 0
+        places = {name: place for place, name in enumerate(columns)}
+        texts, at = Texts(places), 0
         while chunk := list(islice(rows, CHUNK)):
             if any(len(row) != len(columns) for row in chunk):
                 chunk = [_fitted(path, at + i, row, len(columns)) for i, row in enumerate(chunk, 1)]
-            builder.add(chunk)
+            cells = list(zip(*chunk, strict=True))
+            texts.add(cells[place] for place in places.values())
             at += len(chunk)
-    return builder.report(layout.kind, path)
+    return Report(layout.kind, path, {**texts.names()}, at)
 
 
 def _heading(path: Path, rows: Iterator[list[str]]) -> tuple[str, list[str]]:
@@ -183,10 +192,10 @@ def _json_table(path: Path, held: dict[str, Any]) -> Report:
     columns = [canonical(name) for name in names]
     if rows:
         _layout(path, title, columns)
-    builder = Builder(columns)
-    for at in range(0, len(rows), CHUNK):
-        builder.add([[_cell(path, row.get(name)) for name in names] for row in rows[at : at + CHUNK]])
-    return builder.report(layout.kind, path)
+    places = {canonical(name): name for name in names}
+    texts = Texts(places)
+    texts.add([_cell(path, row.get(name)) for row in rows] for name in places.values() if rows)
+    return Report(layout.kind, path, {**texts.names()}, len(rows))
 
 
 def _cell(path: Path, value: Any) -> str:

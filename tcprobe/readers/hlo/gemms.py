@@ -9,9 +9,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tcprobe.gemm.conv import ConvPass
 from tcprobe.gemm.ops import family_of
@@ -35,14 +37,8 @@ CUDNN: Final[dict[str, ConvPass]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class HloGemm:
-    """A dot or convolution, and the instruction that executes it.
-
-    Attributes:
-        attributes: dimension numbers and window in terms of a plain dot or convolution of these operands.
-        pass_: where the library call says it.
-    """
+class HloGemm(Struct, frozen=True):
+    """A dot or convolution, and the instruction that executes it."""
 
     executed: Instruction
     opcode: str
@@ -50,22 +46,16 @@ class HloGemm:
     op_type: str
     inputs: tuple[HloShape, ...]
     output: HloShape
-    attributes: dict[str, Any]
-    pass_: ConvPass | None = None
+    attributes: dict[str, Any]  # dimension numbers and window in terms of a plain dot or convolution of these operands
+    pass_: ConvPass | None = None  # where the library call says it
 
 
-@dataclass(frozen=True, slots=True)
-class Executed:
-    """An instruction that runs on its own; a fusion counts as one.
-
-    Attributes:
-        times: how often in one execution of its module; None in a loop of unknown length.
-        sure: False in a branch, of which another may run instead.
-    """
+class Executed(Struct, frozen=True):
+    """An instruction that runs on its own; a fusion counts as one."""
 
     instruction: Instruction
-    times: int | None = 1
-    sure: bool = True
+    times: int | None = 1  # how often in one execution of its module; None in a loop of unknown length
+    sure: bool = True  # False in a branch, of which another may run instead
 
 
 def executed_instructions(module: Module) -> Iterator[Executed]:

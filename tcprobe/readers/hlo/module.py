@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any, Final
 
+from msgspec import Struct, field
+
+from tcprobe.gemm.record import join_dtypes
 from tcprobe.readers.protobuf import BYTES, VARINT, Buffer, Span, fields, signed, text, varint
 
 # xla_data.proto, enum PrimitiveType
@@ -71,8 +73,7 @@ WINDOW: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class HloShape:
+class HloShape(Struct, frozen=True):
     """Shape of an array, or the shapes of a tuple's `parts`."""
 
     dtype: str | None = None
@@ -85,8 +86,7 @@ class HloShape:
         return self.parts[0].array if self.parts else self
 
 
-@dataclass(slots=True)
-class Instruction:
+class Instruction(Struct):
     """One HLO instruction; `attributes` hold dimension numbers under the names of their messages."""
 
     name: str = ""
@@ -102,24 +102,15 @@ class Instruction:
     attributes: dict[str, Any] = field(default_factory=dict)
 
 
-@dataclass(slots=True)
-class Module:
-    """One HLO module.
+class Module(Struct):
+    """One HLO module."""
 
-    Attributes:
-        name: with the program id, as in /host:metadata.
-        entry: id of the computation that runs.
-        computations: id -> instructions.
-        by_name: instruction names are unique in a module.
-        by_id: instruction ids are unique in a module.
-        telling: of each computation with products, the instructions that lead to them; None until somebody asks.
-    """
-
-    name: str
-    entry: int = 0
-    computations: dict[int, list[Instruction]] = field(default_factory=dict)
-    by_name: dict[str, Instruction] = field(default_factory=dict)
-    by_id: dict[int, Instruction] = field(default_factory=dict)
+    name: str  # with the program id, as in /host:metadata
+    entry: int = 0  # id of the computation that runs
+    computations: dict[int, list[Instruction]] = field(default_factory=dict)  # id -> instructions
+    by_name: dict[str, Instruction] = field(default_factory=dict)  # instruction names are unique in a module
+    by_id: dict[int, Instruction] = field(default_factory=dict)  # instruction ids are unique in a module
+    # of each computation with products, the instructions that lead to them; None until somebody asks
     telling: dict[int, list[Instruction]] | None = None
 
     def operands(self, instruction: Instruction) -> list[HloShape]:
@@ -281,8 +272,3 @@ def dtypes_of(shapes: list[HloShape]) -> str | None:
     """Return the dtypes of arrays joined by ``+``; None where one is unknown."""
     found = [s.dtype for s in shapes if s.dtype is not None]
     return join_dtypes(found) if len(found) == len(shapes) else None
-
-
-def join_dtypes(dtypes: list[str]) -> str | None:
-    """Return the dtypes joined by ``+``, each once, in order."""
-    return "+".join(dict.fromkeys(dtypes)) or None

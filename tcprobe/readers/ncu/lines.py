@@ -8,26 +8,37 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from tcprobe.readers.rows import lines_of, whole_row
+from msgspec import Struct, field
+
+from tcprobe.errors import EmptyInput, InputError, WrongFormat
+from tcprobe.foreign import head
+from tcprobe.readers.rows import closed, lines_of
 
 MOST_SAID: Final = 100
-CELLS: Final = 2_000_000  # of rows given at once
+CELLS: Final = 100_000  # of rows given at once
 _ROW: Final = re.compile(r'"\d{0,12}",')
 _BARE_ROW: Final = re.compile(r"\d{0,12},")
 SAYS_MARKS: Final = ("==ERROR==", "==WARNING==")
 SAYS: Final = re.compile(f"(?:{'|'.join(SAYS_MARKS)})" + r"\s*(.*)")
 NAMED: Final = "Kernel Name"
 """A column that every header has."""
-_CUT: Final = "export it again, and wait until ncu has ended"
+CUT: Final = "export it again, and wait until ncu has ended"
+REPORT: Final = b"NVR\0"  # the first bytes of an .ncu-rep
+NOT_ALLOWED: Final = "ERR_NVGPUCTRPERM"
+_NOT_PROFILED: Final = "No kernels were profiled"
+_ALLOW: Final = (
+    "run ncu as root or with CAP_SYS_ADMIN, or set NVreg_RestrictProfilingToAdminUsers=0 for the nvidia kernel module"
+)
+_FILTERS: Final = (
+    "check that the program launches kernels, and ncu's filters; programs that it starts need --target-processes all"
+)
 
 
-@dataclass(frozen=True, slots=True)
-class Header:
+class Header(Struct, frozen=True):
     """The columns of a table, as named."""
 
     names: tuple[str, ...]
@@ -50,17 +61,11 @@ class Header:
         return range(least, len(self.names) + 1)
 
 
-@dataclass(slots=True)
-class Lines:
-    """What a file says besides its rows, filled as it is read.
+class Lines(Struct):
+    """What a file says besides its rows, filled as it is read."""
 
-    Attributes:
-        path: the file.
-        said: what ncu reports of errors and warnings, without its marks.
-    """
-
-    path: Path
-    said: list[str] = field(default_factory=list)
+    path: Path  # the file
+    said: list[str] = field(default_factory=list)  # what ncu reports of errors and warnings, without its marks
 
     def batches(self) -> Iterator[tuple[Header, list[int], list[str]]]:
         """Yield rows of the file, the lines where they begin and their text, below the header before them.
@@ -68,18 +73,18 @@ class Lines:
         Raises:
             InputError: the file cannot be read, is no text, or a row has more or fewer cells than its header.
         """
-        header, cells = None, range(0)
+        header = None
         numbers: list[int] = []
         rows: list[str] = []
-        with lines_of(self.path, _CUT) as lines:
+        with lines_of(self.path, CUT) as lines:
             for number, line in lines:
                 if header and (_ROW if header.quoted else _BARE_ROW).match(line):
                     numbers.append(number)
-                    rows.append(whole_row(self.path, line, number, lines, cells, _CUT))
+                    rows.append(closed(self.path, line, number, lines, CUT))
                 elif found := header_of(line):
                     if header and rows:
                         yield header, numbers, rows
-                    header, cells, numbers, rows = found, found.cells, [], []
+                    header, numbers, rows = found, [], []
                 elif (said := SAYS.match(line)) and len(self.said) < MOST_SAID:
                     self.said.append(said[1].strip())
                 if header and len(rows) * len(header.names) > CELLS:
@@ -102,3 +107,19 @@ def header_of(line: str) -> Header | None:
         return None
     header = Header(tuple(cell.strip() for cell in cells), at >= 0)
     return header if NAMED in header.names and header.has_metrics else None
+
+
+def no_launches(path: Path, said: Sequence[str]) -> InputError:
+    """Return why there is none: another format, or an error or warning among what ncu `said`."""
+    start = head(path, len(REPORT)) or b""
+    if start == REPORT:
+        export = f"export it: ncu --import {path.name} --csv --page raw > {path.stem}.csv"
+        return WrongFormat(path, "is Nsight Compute's own report, which only ncu reads", export)
+    if not start:
+        return EmptyInput(path, "holds nothing", "record again, and wait until ncu has ended")
+    if any(NOT_ALLOWED in line for line in said):
+        return EmptyInput(path, f"holds no launch: ncu was not allowed to read the counters ({NOT_ALLOWED})", _ALLOW)
+    if said:
+        found = f"holds no launch: ncu says '{said[0][:200]}'"
+        return EmptyInput(path, found, _FILTERS if _NOT_PROFILED in said[0] else "mend that, and record again")
+    return EmptyInput(path, "holds no launch that Nsight Compute profiled", "give it what ncu --csv --page raw prints")

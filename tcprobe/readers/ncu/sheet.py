@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import repeat, zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from tcprobe.errors import WrongFormat
 from tcprobe.readers.arrays import distinct_rows
-from tcprobe.readers.ncu.lines import Header, Lines
+from tcprobe.readers.ncu.lines import CUT, Header, Lines, no_launches
 from tcprobe.readers.ncu.units import NS, base_unit
-from tcprobe.readers.rows import columns_of, names_of, numbers_of, rows_as_text, triples_of
+from tcprobe.readers.rows import Texts, cells_of, number_of, rows_as_text, triples_of
 from tcprobe.schema.columns import FloatArray, IntArray, Names, merge_names
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 DURATION: Final = "gpu__time_duration.sum"
 GPU_NAME: Final = "device__attribute_display_name"
-PUSH_POP: Final = "thread Domain:Push/Pop_Range:PL_Type:PL_Value:CLR_Type:Color:Msg_Type:Msg"
-WHO: Final = ("ID", "Process ID", "Kernel Name", "Grid Size", "Block Size", "Device", "CC", PUSH_POP, GPU_NAME)
+WHO: Final = ("ID", "Process ID", "Kernel Name", "Grid Size", "Block Size", "Device", "CC", GPU_NAME)
 LABELS: Final = {
     "Duration": DURATION,
     "Registers Per Thread": "launch__registers_per_thread",
@@ -37,35 +35,26 @@ LEAST_UNSCALED: Final = 1000.0
 MOST_METRICS: Final = 20_000  # ncu offers a few thousand
 MOST_CELLS: Final = 500_000_000
 _NO_METRIC: Final = frozenset({*WHO, "Process Name", "Host Name", "Kernel Time", "Context", "Stream"})
-_GROUPED: Final = r"(-?\d{1,3}(?:,\d{3})+(?:\.\d+)?)"
+_GROUPED: Final = re.compile(r"-?\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 _SIZE: Final = re.compile(r"\d{1,10}", re.ASCII)
 _CAPABILITY: Final = re.compile(r"\d{1,2}\.\d", re.ASCII)
-_DECIMAL_COMMA: Final = r"-?\d{1,3}(?:\.\d{3})+,\d+|-?\d+,(?:\d{1,2}|\d{4,})|-?\d{1,3}(?:\.\d{3}){2,}"
+_DECIMAL_COMMA: Final = re.compile(r"-?\d{1,3}(?:\.\d{3})+,\d+|-?\d+,(?:\d{1,2}|\d{4,})|-?\d{1,3}(?:\.\d{3}){2,}")
 
 
-@dataclass(frozen=True, slots=True)
-class Metric:
+class Metric(Struct, frozen=True):
     """One metric of all launches: values in a base unit, NaN where there is none."""
 
     values: FloatArray
     unit: str
 
 
-@dataclass(frozen=True, slots=True)
-class Sheet:
-    """What the file holds, a row per launch in its order.
+class Sheet(Struct, frozen=True):
+    """What the file holds, a row per launch in its order."""
 
-    Attributes:
-        who: texts by column, those of `WHO`; blank and missing ones NA.
-        metrics: by name as ncu has it, or by label where page details has no other.
-        said: errors and warnings of ncu's in the file.
-        rows: number of launches.
-    """
-
-    who: Mapping[str, Names]
-    metrics: Mapping[str, Metric]
-    said: tuple[str, ...]
-    rows: int
+    who: Mapping[str, Names]  # texts by column, those of `WHO`; blank and missing ones NA
+    metrics: Mapping[str, Metric]  # by name as ncu has it, or by label where page details has no other
+    said: tuple[str, ...]  # errors and warnings of ncu's in the file
+    rows: int  # number of launches
 
     def metric(self, name: str) -> FloatArray:
         """Return a metric's values; NaN throughout where the file lacks it."""
@@ -102,10 +91,9 @@ class Sheet:
 def read_sheet(path: Path) -> Sheet:
     """Read Nsight Compute's CSV, page raw or details, also from within live output or gzip.
 
-    A file without a row gives a sheet without one, with what ncu said instead.
-
     Raises:
-        InputError: the file cannot be read, a row does not fit its header, or numbers have a decimal comma.
+        InputError: the file cannot be read, holds no launch, a row does not fit its header, or numbers have a decimal
+            comma.
     """
     lines = Lines(path)
     tables: list[_Wide | _Long] = []
@@ -113,104 +101,104 @@ def read_sheet(path: Path) -> Sheet:
         if not tables or tables[-1].header is not header:
             tables.append((_Long if header.long else _Wide)(path, header))
         if rows:
-            tables[-1].lines = numbers
-            tables[-1].add(rows)
-    return _joined([table.sheet() for table in tables], tuple(lines.said))
+            tables[-1].add(numbers, cells_of(path, numbers, rows, header.cells, CUT))
+    sheet = _joined([table.sheet() for table in tables], tuple(lines.said))
+    if not sheet.rows:
+        raise no_launches(path, sheet.said)
+    return sheet
 
 
 class _Table:
     """The rows below one header, added batch by batch."""
 
-    def __init__(self, path: Path, header: Header) -> None:
+    def __init__(self, path: Path, header: Header, texts: Sequence[str]) -> None:
         self.path, self.header = path, header
-        self.who: list[dict[str, Names]] = []
-        self.lines: list[int] = []  # of the rows that are added
+        self.places: dict[str, int] = {}
+        for place, name in enumerate(header.names):
+            self.places.setdefault(name, place)  # of two columns with one name the first counts
+        self.known = [name for name in texts if name in self.places]
+        self.texts = Texts(self.known)
 
-    def all_who(self) -> dict[str, Names]:
-        """Return the texts of all rows added."""
-        return {name: merge_names([part[name] for part in self.who]) for name in self.who[0]} if self.who else {}
+    def numbers(self, texts: Sequence[str], lines: Sequence[int], united: Iterable[bool]) -> FloatArray:
+        """Return texts as numbers, NaN where one is none; those with a unit are no lists of numbers.
 
-    def numbers(self, texts: pd.Series[str], unit: bool) -> FloatArray:
-        """Return texts as numbers, NaN where one is none; `unit`: they have one, so they are no lists of numbers."""
-        values = numbers_of(texts)
-        odd = np.flatnonzero(np.isnan(values))
-        if len(odd):
-            left = texts.iloc[odd]
-            grouped = left.str.fullmatch(_GROUPED).to_numpy(np.bool_)
-            values[odd[grouped]] = numbers_of(left[grouped].str.replace(",", "", regex=False))
-            rest = left[~grouped].str.split("(", n=1).str[0].str.strip()  # 12 (5; 7) with --print-metric-instances
-            self._check_decimals(rest if unit else rest[:0])
-            values[odd[~grouped]] = numbers_of(rest)
-        return values
+        Raises:
+            WrongFormat: a number with a unit has a decimal comma.
+        """
+        values = {text: _number(text) for text in set(texts)}
+        commas = {text for text, value in values.items() if value != value and _DECIMAL_COMMA.fullmatch(_total(text))}
+        for text, line, has_unit in zip(texts, lines, united, strict=True) if commas else ():
+            if has_unit and text in commas:
+                found = f"line {line} holds the number '{_total(text)[:40]}': its decimal sign is a comma"
+                raise WrongFormat(self.path, found, "run ncu with LC_ALL=C before it, which writes 1234.5")
+        return np.array([values[text] for text in texts], np.float64)
 
-    def _check_decimals(self, texts: pd.Series[str]) -> None:
-        wrong = texts[texts.str.fullmatch(_DECIMAL_COMMA).to_numpy(np.bool_)]
-        if len(wrong):
-            line = self.lines[int(wrong.index[0])]
-            found = f"line {line} holds the number '{wrong.iloc[0][:40]}': its decimal sign is a comma"
-            raise WrongFormat(self.path, found, "run ncu with LC_ALL=C before it, which writes 1234.5")
+
+def _number(text: str) -> float:
+    """Return the number in a cell, which may group its thousands and list its parts."""
+    return number_of(text.replace(",", "") if _GROUPED.fullmatch(text) else _total(text))
+
+
+def _total(text: str) -> str:
+    """Return what stands before the parts: 12 (5; 7) with --print-metric-instances."""
+    return text.partition("(")[0].strip()
 
 
 class _Wide(_Table):
     """A row per launch, a column per metric; the first row holds units."""
 
     def __init__(self, path: Path, header: Header) -> None:
-        super().__init__(path, header)
-        self.metrics = [n for n in dict.fromkeys(header.names) if n not in _NO_METRIC and "Domain:" not in n]
-        self.known = [name for name in WHO if name in header.names]
-        self.units: dict[str, str] | None = None
-        self.parts: list[dict[str, FloatArray]] = []
+        super().__init__(path, header, WHO)
+        metrics = [name for name in self.places if name not in _NO_METRIC and "Domain:" not in name]
+        self.values: dict[str, list[FloatArray]] = {name: [] for name in metrics}
+        self.units: dict[str, str] = {}
 
-    def add(self, rows: Sequence[str]) -> None:
+    def add(self, lines: Sequence[int], rows: Sequence[Sequence[str]]) -> None:
         """Add launches; the first batch holds the row of units."""
-        frame = columns_of(self.path, rows, self.header.names, [*self.known, *self.metrics])
-        if self.units is None:
-            has_units = not frame["ID"].iloc[0].strip()
-            self.units = {name: frame[name].iloc[0].strip() if has_units else "" for name in self.metrics}
-        launched = (frame["ID"].str.strip() != "").to_numpy()
-        self.who.append({name: names_of(frame[name][launched]) for name in self.known})
-        units = self.units
-        self.parts.append({name: self.numbers(frame[name][launched], units[name] != "") for name in self.metrics})
+        number = self.places["ID"]
+        if not self.units:
+            has_units = not rows[0][number].strip()
+            self.units = {name: rows[0][self.places[name]].strip() if has_units else "" for name in self.values}
+        launched = [(line, row) for line, row in zip(lines, rows, strict=True) if row[number].strip()]
+        if launched:
+            lines, rows = zip(*launched, strict=True)
+            columns = list(zip(*rows, strict=True))
+            self.texts.add(columns[self.places[name]] for name in self.known)
+            for name, values in self.values.items():
+                united = repeat(self.units[name] != "", len(lines))
+                values.append(self.numbers(columns[self.places[name]], lines, united))
 
     def sheet(self) -> Sheet:
         """Return all launches added; metrics without a number are left out."""
-        metrics = {}
-        for name in self.metrics if self.parts else ():
-            factor, unit = base_unit((self.units or {})[name])
-            values = np.concatenate([part[name] for part in self.parts]) * factor
-            if np.isnan(values).all():
-                continue
-            # without a row of units only what is never printed so in a scaled unit is known to be in ns
-            is_ns = name == DURATION and not unit and np.nanmin(values) >= LEAST_UNSCALED
-            metrics[name] = Metric(values, NS if is_ns else unit)
-        who = self.all_who()
-        return Sheet(who, metrics, (), len(who["ID"]) if who else 0)
+        who, metrics = self.texts.names(), {}
+        for name, parts in self.values.items() if len(who["ID"]) else ():
+            factor, unit = base_unit(self.units[name])
+            values = np.concatenate(parts) * factor
+            if not np.isnan(values).all():
+                # without a row of units only what is never printed so in a scaled unit is known to be in ns
+                is_ns = name == DURATION and not unit and np.nanmin(values) >= LEAST_UNSCALED
+                metrics[name] = Metric(values, NS if is_ns else unit)
+        return Sheet(who, metrics, (), len(who["ID"]))
 
 
 class _Long(_Table):
     """A row per metric of a launch, with its unit; rows of rules have no metric."""
 
     def __init__(self, path: Path, header: Header) -> None:
-        super().__init__(path, header)
-        self.known = [name for name in (*WHO, "Metric Name", "Metric Unit") if name in header.names]
-        self.values: list[FloatArray] = []
+        super().__init__(path, header, (*WHO, "Metric Name", "Metric Unit"))
+        self.values: list[FloatArray] = [np.zeros(0)]
 
-    def add(self, rows: Sequence[str]) -> None:
+    def add(self, lines: Sequence[int], rows: Sequence[Sequence[str]]) -> None:
         """Add rows."""
-        frame = columns_of(self.path, rows, self.header.names, [*self.known, "Metric Value"])
-        self.who.append({name: names_of(frame[name]) for name in self.known})
-        united = frame["Metric Unit"].str.strip() != "" if "Metric Unit" in frame else frame["ID"] != frame["ID"]
-        values = np.empty(len(united))
-        for unit in (True, False):
-            chosen = (united == unit).to_numpy()
-            values[chosen] = self.numbers(frame["Metric Value"][chosen], unit)
-        self.values.append(values)
+        columns = list(zip_longest(*rows, fillvalue=""))
+        self.texts.add(columns[self.places[name]] for name in self.known)
+        units = columns[self.places["Metric Unit"]] if "Metric Unit" in self.places else [""] * len(rows)
+        united = (unit.strip() != "" for unit in units)
+        self.values.append(self.numbers(columns[self.places["Metric Value"]], lines, united))
 
     def sheet(self) -> Sheet:
         """Return the launches, each metric from the first row that gives it."""
-        who = self.all_who()
-        if not who:
-            return Sheet({}, {}, (), 0)
+        who = self.texts.names()
         metric, unit = who.pop("Metric Name"), who.pop("Metric Unit", None)
         first, launch = distinct_rows(*(who[name].ids for name in ("Process ID", "ID") if name in who))
         values = np.concatenate(self.values)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from tcprobe.readers.arrays import distinct_rows
-from tcprobe.readers.limits import MOST_DEVICES
+from tcprobe.readers.base import MOST_DEVICES
 from tcprobe.readers.ncu.sheet import DURATION, GPU_NAME, Sheet
 from tcprobe.readers.ncu.units import NS
-from tcprobe.readers.rows import named_kernels
+from tcprobe.readers.rows import gpu_row, named_kernels
 from tcprobe.schema.columns import FloatArray, IntArray, Names, Table, Value, concatenate
 from tcprobe.schema.tables import DEVICES, KERNEL_COUNTERS, KERNELS
 
@@ -32,27 +32,18 @@ _OF_A_CONFIGURATION: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Launched:
-    """The launches of a file, in groups.
+class Launched(Struct, frozen=True):
+    """The launches of a file, in groups."""
 
-    Attributes:
-        sheet: all that is known of each.
-        device: ordinal, -1 where not known.
-        kernel, grid, block: of each launch.
-        duration_ns: NaN where not known.
-        first: launch that begins each configuration: device, kernel, grid and block.
-        config: configuration of each launch.
-    """
-
-    sheet: Sheet
-    device: IntArray
+    sheet: Sheet  # all that is known of each
+    device: IntArray  # ordinal, -1 where not known
+    # kernel, grid, block: of each launch.
     kernel: Names
     grid: Names
     block: Names
-    duration_ns: FloatArray
-    first: IntArray
-    config: IntArray
+    duration_ns: FloatArray  # NaN where not known
+    first: IntArray  # launch that begins each configuration: device, kernel, grid and block
+    config: IntArray  # configuration of each launch
 
     @classmethod
     def of(cls, sheet: Sheet) -> Launched:
@@ -171,16 +162,11 @@ def _device(launched: Launched, row: int) -> dict[str, Value]:
     figures = {column: _first(sheet, f"{_ATTRIBUTE}{which}", mine) for column, which in _FIGURES.items()}
     clock, width = (_first(sheet, f"{_ATTRIBUTE}{w}", mine) for w in ("memory_clock_rate", "global_memory_bus_width"))
     return {
-        "device": ordinal,
-        "name": name,
-        "name_basis": "reported" if name else None,
-        "vendor": "Nvidia",
+        **gpu_row(ordinal, name, ran=True),
         "compute_capability": _first_text(sheet.capabilities(), mine),
-        "tensor_cores": "unknown",
         **figures,
         # two transfers a clock, as the driver counts it: CUDA C++ Programming Guide, device query
         "bandwidth_bytes_per_s": None if clock is None or width is None else 2 * clock * 1000 * width / 8,
-        "state": "active",
     }
 
 

@@ -20,30 +20,25 @@ NONE: Final = int(np.iinfo(np.int64).min)
 CHUNK: Final = 1 << 16  # rows
 
 
-class Columns:
-    """Columns of whole numbers of one table, of equal length; `NONE` where there is none.
+class Columns(dict[str, Ints]):
+    """Columns of whole numbers of one table, by name and of equal length; `NONE` where there is none."""
 
-    Args:
-        data: by name.
-    """
+    odd = 0  # rows that were left out, as they cannot be
 
-    __slots__ = ("_data",)
-
-    def __init__(self, data: dict[str, Ints]) -> None:
-        self._data = data
-
-    def __len__(self) -> int:
-        return len(next(iter(self._data.values())))
-
-    def __getitem__(self, name: str) -> Ints:
-        return self._data[name]
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._data
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return len(next(iter(self.values())))
 
     def take(self, index: NDArray[Any]) -> Columns:
         """Return some rows, by position or mask."""
-        return Columns({name: values[index] for name, values in self._data.items()})
+        return Columns({name: values[index] for name, values in self.items()})
+
+    def where(self, sane: NDArray[np.bool_]) -> Columns:
+        """Return the rows that can be, and count the others as odd."""
+        kept = self if sane.all() else self.take(sane)
+        kept.odd = self.rows - kept.rows
+        return kept
 
 
 def read_columns(database: Database, table: str, names: Sequence[str], where: str = "", **made: str) -> Columns:
@@ -61,30 +56,29 @@ def read_columns(database: Database, table: str, names: Sequence[str], where: st
     """
     if not database.has(table):
         return Columns({name: np.zeros(0, np.int64) for name in (*names, *made)})
-    asked = {name: f"[{name}]" for name in names if database.has(table, name)} | made
-    known = list(asked)
-    listed = ", ".join(f"coalesce({value}, {NONE})" for value in asked.values()) or str(NONE)
-    condition = f" WHERE {where}" if where else ""
-    query = f"SELECT {listed} FROM [{table}] NOT INDEXED{condition}"
-    found = _numbers(database, table, query, max(len(known), 1))
-    rows = len(found[0])
-    given = dict(zip(known, found, strict=False))
-    return Columns({name: given[name] if name in given else np.full(rows, NONE) for name in (*names, *made)})
+    listed = {name: f"[{name}]" for name in names if database.has(table, name)} | made
+    values = [f"coalesce({value}, {NONE})" for value in listed.values()] or [str(NONE)]
+    query = f"SELECT {', '.join(values)} FROM [{table}] NOT INDEXED" + (f" WHERE {where}" if where else "")
+    found = _by_arrow(database, query, len(values))
+    if found is None:
+        found = _by_rows(database, table, query, len(values))
+    given = dict(zip(listed, found, strict=False))
+    return Columns({name: given[name] if name in given else np.full(len(found[0]), NONE) for name in (*names, *made)})
 
 
-def _numbers(database: Database, table: str, query: str, width: int) -> list[Ints]:
-    """Return the columns of a query, read by the driver that makes arrays where that is installed, else row by row."""
-    found = _by_arrow(database, query, width)
-    if found is not None:
-        return found
+def _by_rows(database: Database, table: str, query: str, width: int) -> list[Ints]:
     parts: list[list[Ints]] = [[] for _ in range(width)]
     cursor = database.connection.execute(query)
-    while True:
-        flat = _flat(database, table, islice(cursor, CHUNK))
+    size = CHUNK * width
+    while size == CHUNK * width:
+        try:
+            flat = np.fromiter(chain.from_iterable(islice(cursor, CHUNK)), np.int64)
+        except (ValueError, TypeError) as error:
+            raise database.wrong(f"table {table} holds what is no whole number ({error})") from error
+        size = len(flat)
         for column, part in enumerate(parts):
             part.append(flat[column::width].copy())
-        if len(flat) < CHUNK * width:
-            return _joined(parts)
+    return _joined(parts)
 
 
 def _joined(parts: list[list[Ints]]) -> list[Ints]:
@@ -97,9 +91,9 @@ def _joined(parts: list[list[Ints]]) -> list[Ints]:
 
 
 def _by_arrow(database: Database, query: str, width: int) -> list[Ints] | None:
-    """Read columns through ADBC, which makes no object of a value; None where it is not there, or finds anything wrong.
+    """Read columns through ADBC, which makes no object of a value; None where it is not installed.
 
-    Whatever it finds wrong shows again where sqlite3 reads the same, and is told there.
+    Also None where it finds anything wrong: that shows again where sqlite3 reads the same, and is told there.
     """
     try:
         import adbc_driver_manager
@@ -132,13 +126,6 @@ def _copied(array: Any) -> Ints:
     return np.frombuffer(array.view().buffer(1), np.int64)[array.offset : array.offset + array.length].copy()
 
 
-def _flat(database: Database, table: str, rows: Any) -> Ints:
-    try:
-        return np.fromiter(chain.from_iterable(rows), np.int64)
-    except (ValueError, TypeError) as error:
-        raise database.wrong(f"table {table} holds what is no whole number ({error})") from error
-
-
 def count_rows(database: Database, table: str) -> int:
     """Return how many rows a table has; 0 where there is none of that name."""
     if not database.has(table):
@@ -146,7 +133,7 @@ def count_rows(database: Database, table: str) -> int:
     return int(database.connection.execute(f"SELECT count(*) FROM [{table}] NOT INDEXED").fetchone()[0])
 
 
-def read_distinct(rows: Iterator[tuple[Any, ...]]) -> tuple[NDArray[np.int32], list[Any], Ints]:
+def read_distinct(rows: Iterator[tuple[Any, ...]]) -> tuple[Ints, list[Any], Ints]:
     """Return (number of each row's values, distinct values as tuples, last value of each row).
 
     Args:
@@ -154,9 +141,9 @@ def read_distinct(rows: Iterator[tuple[Any, ...]]) -> tuple[NDArray[np.int32], l
     """
     index: defaultdict[Any, int] = defaultdict(count().__next__)
     told_apart = itemgetter(slice(None, -1))
-    codes, numbers = [np.zeros(0, np.int32)], [np.zeros(0, np.int64)]
+    codes, numbers = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     while chunk := list(islice(rows, CHUNK)):
-        codes.append(np.fromiter(map(index.__getitem__, map(told_apart, chunk)), np.int32, len(chunk)))
+        codes.append(np.fromiter(map(index.__getitem__, map(told_apart, chunk)), np.int64, len(chunk)))
         numbers.append(np.fromiter(map(itemgetter(-1), chunk), np.int64, len(chunk)))
     return np.concatenate(codes), list(index), np.concatenate(numbers)
 
@@ -166,33 +153,27 @@ def decoded(value: Any) -> str | None:
     return value.decode(errors="replace") if isinstance(value, bytes) else None
 
 
-def _decoded(ids: NDArray[np.int32], values: Sequence[Any]) -> tuple[NDArray[np.int32], list[str]]:
-    """Return ids into texts; what is no text is NA, and texts that are alike once decoded share an id."""
-    texts: dict[str, int] = {}
-    lookup = [-1 if text is None else texts.setdefault(text, len(texts)) for text in map(decoded, values)]
-    return np.array([*lookup, -1], np.int32)[ids], list(texts)
-
-
 _STRING: Final = "SELECT value FROM StringIds NOT INDEXED WHERE _rowid_ = ?1 AND id = ?1"
 
 
 def read_strings(database: Database, ids: Ints) -> Names:
-    """Return what StringIds holds for each id; NA where it holds nothing.
+    """Return what StringIds holds for each id; NA where it holds nothing, or no text.
 
     Args:
         database: open.
         ids: references to StringIds.
     """
-    wanted, place = np.unique(ids, return_inverse=True)
-    found: dict[int, bytes] = {}
+    distinct, place = np.unique(ids, return_inverse=True)
+    wanted = [number for number in distinct.tolist() if number != NONE]
+    found: dict[int, Any] = {}
     if database.has("StringIds", "id", "value"):
-        for number in wanted[wanted != NONE].tolist():
+        for number in wanted:
             row = database.connection.execute(_STRING, (number,)).fetchone()
             if row is not None:
                 found[number] = row[0]
-        others = set(wanted[wanted != NONE].tolist()).difference(found)
+        others = set(wanted).difference(found)
         if others:  # of a table whose ids are no row numbers, or that lacks some: read once, not once an id
             for number, value in database.connection.execute("SELECT id, value FROM StringIds NOT INDEXED"):
                 if number in others:
                     found.setdefault(number, value)
-    return Names(*_decoded(place.reshape(-1).astype(np.int32), [found.get(number) for number in wanted.tolist()]))
+    return Names.of([decoded(found.get(number)) for number in distinct.tolist()]).take(place.reshape(-1))

@@ -1,24 +1,26 @@
-"""Kernels, copies and sets as the GPU ran them, and the CUDA calls that launched them."""
+"""Kernels, copies and sets as the GPUs ran them, the CUDA calls that launched them, and which GPUs these are."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
+from msgspec import Struct
 
 from tcprobe.readers.arrays import combine, dense
-from tcprobe.readers.limits import MOST_DEVICES, NAMELESS
-from tcprobe.readers.nsys.columns import NONE, Columns, Ints, read_columns, read_strings
+from tcprobe.readers.base import MOST_DEVICES, NAMELESS
+from tcprobe.readers.nsys.columns import Columns, Ints, read_columns, read_strings
 from tcprobe.readers.nsys.opening import Database
-from tcprobe.schema.columns import FloatArray, Names
+from tcprobe.schema import tables as contract
+from tcprobe.schema.columns import FloatArray, Names, Table, Value
 
 KERNELS: Final = "CUPTI_ACTIVITY_KIND_KERNEL"
 COPIES: Final = "CUPTI_ACTIVITY_KIND_MEMCPY"
 SETS: Final = "CUPTI_ACTIVITY_KIND_MEMSET"
 CALLS: Final = "CUPTI_ACTIVITY_KIND_RUNTIME"
+GPUS: Final = "TARGET_INFO_GPU"
+CUDA_DEVICES: Final = "TARGET_INFO_CUDA_DEVICE"
 _THREAD: Final = 0xFFFFFF  # Nsight Systems User Guide, "Exporting": globalTid holds the process above, the thread below
 
 LATEST: Final = 1 << 62
@@ -33,62 +35,44 @@ _RESOURCES: Final = {
     "dynamic_shared_bytes": "dynamicSharedMemory",
 }
 _KINDS: Final = ("MemcpyH2D", "MemcpyD2H", "MemcpyD2D", "MemcpyP2P", "Memset", "other")
+_SET, _OTHER = 4, 5
 # ENUM_CUDA_MEMCPY_OPER: to and from arrays, and pages that unified memory moves, go the same way as plain copies
 _KIND_OF: Final = {1: 0, 3: 0, 11: 0, 2: 1, 4: 1, 12: 1, 5: 2, 6: 2, 7: 2, 8: 2, 13: 2, 10: 3}
 _LARGEST: Final = 2**31
+_FIGURES: Final = {
+    "sm_count": ("smCount", 1),
+    "clock_khz": ("clockRate", 1000),
+    "memory_bytes": ("totalMemory", 1),
+    "bandwidth_bytes_per_s": ("memoryBandwidth", 1),
+}
 
 
-@dataclass(slots=True)
-class Ran:
-    """What GPUs ran, of one table or several.
-
-    Attributes:
-        rows: start, end, deviceId, streamId, correlationId, globalPid of each.
-        odd: rows that were left out, as their times or their GPU cannot be.
-    """
-
-    rows: Columns
-    odd: int
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-
-def read_kernels(database: Database) -> Ran:
+def read_kernels(database: Database) -> Columns:
     """Read the kernels, with their configuration and the ids of their names."""
-    names = [*_RAN, *_GRID, *_BLOCK, *_RESOURCES.values()]
-    if database.has(KERNELS):
-        database.need(KERNELS, *_RAN[:3])
+    database.need(KERNELS, *_RAN[:3])
     named = [f"[{name}]" for name in _NAMES if database.has(KERNELS, name)]
     made = {"name": f"coalesce({', '.join((*named, 'NULL', 'NULL'))})"}
-    if database.has(KERNELS, "graphNodeId", "graphId") and _any(database, "[graphNodeId] > 0"):
-        made["graph"] = "CASE WHEN [graphNodeId] > 0 THEN [graphId] END"
-    return _possible(read_columns(database, KERNELS, names, **made))
+    if database.has(KERNELS, "graphNodeId", "graphId"):
+        query = f"SELECT 1 FROM [{KERNELS}] NOT INDEXED WHERE [graphNodeId] > 0 LIMIT 1"
+        if database.connection.execute(query).fetchone() is not None:
+            made["graph"] = "CASE WHEN [graphNodeId] > 0 THEN [graphId] END"
+    return _possible(read_columns(database, KERNELS, (*_RAN, *_GRID, *_BLOCK, *_RESOURCES.values()), **made))
 
 
-def _any(database: Database, condition: str) -> bool:
-    query = f"SELECT 1 FROM [{KERNELS}] NOT INDEXED WHERE {condition} LIMIT 1"
-    return database.connection.execute(query).fetchone() is not None
-
-
-def read_memory(database: Database) -> list[Ran]:
-    """Read the copies and the sets."""
+def read_memory(database: Database) -> tuple[Columns, Columns]:
+    """Read the copies and the sets; the kind of each is its place in the names of `memory_kinds`."""
     for table in (COPIES, SETS):
-        if database.has(table):
-            database.need(table, *_RAN[:3])
-    copies = read_columns(database, COPIES, (*_RAN, "bytes", "copyKind"))
-    sets = read_columns(database, SETS, (*_RAN, "bytes"))
-    return [_possible(copies), _possible(sets)]
+        database.need(table, *_RAN[:3])
+    copies = _possible(read_columns(database, COPIES, (*_RAN, "bytes", "copyKind")))
+    return copies, _possible(read_columns(database, SETS, (*_RAN, "bytes")))
 
 
-def _possible(rows: Columns) -> Ran:
+def _possible(rows: Columns) -> Columns:
     """Leave out what cannot be: an end before the start, a time that no clock gives, a GPU that no machine has."""
     start, end, device = rows["start"], rows["end"], rows["deviceId"]
     sane = (start > -LATEST) & (start < LATEST) & (end >= start) & (end < LATEST)
     sane &= (device >= 0) & (device < MOST_DEVICES)
-    sane &= np.where(sane, end - start, 0) < LONGEST
-    odd = len(rows) - int(np.count_nonzero(sane))
-    return Ran(rows.take(sane) if odd else rows, odd)
+    return rows.where(sane & (np.where(sane, end - start, 0) < LONGEST))
 
 
 def nullable(values: Ints, most: int = LONGEST) -> FloatArray:
@@ -96,18 +80,23 @@ def nullable(values: Ints, most: int = LONGEST) -> FloatArray:
     return np.where((values >= 0) & (values < most), values, np.nan)
 
 
+def times(rows: Columns, device: Ints, origin: int) -> dict[str, Any]:
+    """Return where and when kernels or copies ran, as columns of their table."""
+    stream = np.where((rows["streamId"] >= 0) & (rows["streamId"] < LONGEST), rows["streamId"], -1)
+    duration = rows["end"] - rows["start"]
+    return {"device": device, "stream": stream, "start_ns": rows["start"] - origin, "duration_ns": duration}
+
+
 def kernel_names(database: Database, rows: Columns) -> Names:
     """Return the name of each kernel: demangled, else short or mangled."""
     codes, used = dense(rows["name"])
-    names = read_strings(database, used)
-    texts = [*names.names, NAMELESS]
-    return Names(np.where(names.ids < 0, len(texts) - 1, names.ids)[codes] if len(codes) else codes, texts)
+    names = read_strings(database, used).tolist()
+    return Names.of([NAMELESS if name is None else name for name in names]).take(codes)
 
 
 def configurations(rows: Columns) -> tuple[Ints, dict[str, Any]]:
     """Return (configuration of each kernel, columns of `launch_configs`)."""
-    columns = [*_RESOURCES.values(), *_GRID, *_BLOCK]
-    codes, first = combine([rows[name] for name in columns])
+    codes, first = combine([rows[name] for name in (*_RESOURCES.values(), *_GRID, *_BLOCK)])
     distinct = rows.take(first)
     figures: dict[str, Any] = {name: nullable(distinct[column], _LARGEST) for name, column in _RESOURCES.items()}
     return codes, {**figures, "block": _sizes(distinct, _BLOCK), "grid": _sizes(distinct, _GRID)}
@@ -118,86 +107,104 @@ def _sizes(rows: Columns, names: Sequence[str]) -> list[str | None]:
     return [",".join(map(str, size)) if all(0 < s < _LARGEST for s in size) else None for size in sizes]
 
 
-def memory_kinds(copies: Ran, sets: Ran) -> Names:
+def memory_kinds(copies: Columns, sets: Columns) -> Names:
     """Return the kind of each copy, then of each set."""
-    lookup = np.full(max(_KIND_OF) + 2, len(_KINDS) - 1, np.int32)
-    lookup[list(_KIND_OF)] = list(_KIND_OF.values())
-    kind = copies.rows["copyKind"]
-    known = np.where((kind >= 0) & (kind <= max(_KIND_OF)), kind, len(lookup) - 1)
-    return Names(np.concatenate([lookup[known], np.full(len(sets), _KINDS.index("Memset"), np.int32)]), _KINDS)
+    codes, kinds = dense(copies["copyKind"])
+    lookup = np.array([_KIND_OF.get(kind, _OTHER) for kind in kinds.tolist()], np.int32)
+    return Names(np.concatenate([lookup[codes], np.full(sets.rows, _SET, np.int32)]), _KINDS)
 
 
 def graphs(rows: Columns) -> FloatArray:
     """Return the CUDA graph that held each kernel; NaN outside any."""
-    return nullable(rows["graph"]) if "graph" in rows else np.full(len(rows), np.nan)
+    return nullable(rows["graph"]) if "graph" in rows else np.full(rows.rows, np.nan)
 
 
 def process_of(thread: Ints) -> Ints:
-    """Return the globalPid of each globalTid."""
-    return np.where(thread == NONE, NONE, thread & ~_THREAD)
+    """Return the globalPid of each globalTid; `NONE` of `NONE`."""
+    return thread & ~_THREAD
 
 
-@dataclass(frozen=True, slots=True)
-class Calls:
-    """Calls that launched something, by process and correlation id.
+def read_calls(database: Database) -> Columns:
+    """Read the calls that may have launched something, in order of time."""
+    names = ("start", "globalTid", "correlationId")
+    database.need(CALLS, *names)
+    calls = read_columns(database, CALLS, names, "[correlationId] > 0" if database.has(CALLS) else "")
+    start = calls["start"]
+    calls = calls.where((start > -LATEST) & (start < LATEST))
+    start = calls["start"]
+    return calls.take(np.argsort(start, kind="stable")) if (start[1:] < start[:-1]).any() else calls
 
-    Attributes:
-        key: process and correlation id as one number, ascending.
-        start_ns: when each began, on the clock of the file.
-        thread: globalTid.
-        processes, correlations: what the keys are made of, ascending.
+
+def launching_calls(calls: Columns, parts: Sequence[Columns]) -> list[Ints]:
+    """Return the call of each kernel or copy of each part, -1 where none was recorded.
+
+    They share process and correlation id; of several calls with one id in a process the first counts.
     """
-
-    key: Ints
-    start_ns: Ints
-    thread: Ints
-    processes: Ints
-    correlations: Ints
-
-    def launch_of(self, launched: Columns) -> Ints:
-        """Return the call of each kernel or copy, as a row here; -1 where none was recorded."""
-        process, known = _positions(self.processes, launched["globalPid"])
-        correlation, listed = _positions(self.correlations, launched["correlationId"])
-        place, found = _positions(self.key, process * len(self.correlations) + correlation)
-        return np.where(known & listed & found, place, -1)
+    process = np.concatenate([process_of(calls["globalTid"]), *(part["globalPid"] for part in parts)])
+    correlation = np.concatenate([rows["correlationId"] for rows in (calls, *parts)])
+    codes, _ = combine([process, correlation])
+    own = codes[: calls.rows]
+    first = np.full(int(codes.max(initial=-1)) + 1, -1, np.int64)
+    first[own[::-1]] = np.arange(len(own) - 1, -1, -1)
+    return np.split(first[codes], np.cumsum([calls.rows, *(part.rows for part in parts)]))[1:-1]
 
 
-def _positions(among: Ints, values: Ints) -> tuple[Ints, NDArray[np.bool_]]:
-    """Return where values stand among ascending ones, and whether they do."""
-    if not len(among):
-        return np.zeros(len(values), np.int64), np.zeros(len(values), np.bool_)
-    place = np.minimum(np.searchsorted(among, values), len(among) - 1)
-    return place, among[place] == values
-
-
-def read_calls(database: Database) -> Calls:
-    """Read the calls; of several with one correlation id in a process the first counts."""
-    if database.has(CALLS):
-        database.need(CALLS, "start", "globalTid", "correlationId")
-    calls = read_columns(database, CALLS, ("start", "globalTid", "correlationId"), _where(database))
-    sane = (calls["start"] > -LATEST) & (calls["start"] < LATEST)
-    calls = calls if sane.all() else calls.take(sane)
-    calls = calls.take(np.argsort(calls["start"], kind="stable")) if _unsorted(calls["start"]) else calls
-    process, processes = dense(process_of(calls["globalTid"]))
-    correlation, correlations = dense(calls["correlationId"])
-    key = process * len(correlations) + correlation
-    order = np.argsort(key, kind="stable")
-    first = np.ones(len(order), np.bool_)
-    first[1:] = key[order[1:]] != key[order[:-1]]
-    rows = order[first]
-    return Calls(key[rows], calls["start"][rows], calls["globalTid"][rows], processes, correlations)
-
-
-def _where(database: Database) -> str:
-    return "[correlationId] > 0" if database.has(CALLS, "correlationId") else ""
-
-
-def _unsorted(values: Ints) -> bool:
-    return bool((values[1:] < values[:-1]).any())
-
-
-def called_ns(calls: Calls, call: Ints, origin: int) -> FloatArray:
-    """Return when each call of `launch_of` began, from `origin`; NaN where there is none."""
-    if not len(calls.start_ns):
+def called_ns(calls: Columns, call: Ints, origin: int) -> FloatArray:
+    """Return when each call of `launching_calls` began, from `origin`; NaN where there is none."""
+    if not calls.rows:
         return np.full(len(call), np.nan)
-    return np.where(call < 0, np.nan, (calls.start_ns[call] - origin).astype(np.float64))
+    return np.where(call < 0, np.nan, (calls["start"][call] - origin).astype(np.float64))
+
+
+class Gpus(Struct, frozen=True):
+    """The GPUs."""
+
+    # (process id, ordinal in that process) -> the GPU's number on the machine, where the file says
+    of: Mapping[tuple[int, int], int]
+    described: Mapping[int, dict[str, Value]]  # number -> columns of `devices`
+
+    def numbers(self, rows: Columns) -> Ints:
+        """Return the number of the GPU that ran each kernel or copy."""
+        process, device = rows["globalPid"], rows["deviceId"]
+        if not self.of or not rows.rows:
+            return device
+        codes, first = combine([process, device])
+        pairs = zip((process[first] >> 24 & 0xFFFFFF).tolist(), device[first].tolist(), strict=True)
+        return np.array([self.of.get(pair, pair[1]) for pair in pairs], np.int64)[codes]
+
+    def table(self, used: set[int]) -> Table:
+        """Return `devices`: those that ran kernels; where none did, those that the file describes.
+
+        Other processes, which the recording does not follow, may use the rest of the machine's GPUs.
+        """
+        rows = []
+        for number in sorted(used or self.described):
+            row = self.described.get(number, {})
+            state = {"state": "active" if number in used else "idle", "tensor_cores": "unknown", "vendor": "Nvidia"}
+            rows.append({"device": number, **state, "name_basis": "reported" if row.get("name") else None, **row})
+        return Table.from_rows(contract.DEVICES, rows)
+
+
+def read_gpus(database: Database) -> Gpus:
+    """Read what the file says of the GPUs; older exports know only names, cut-out ones nothing."""
+    of = {}
+    for pid, ordinal, number in database.rows(CUDA_DEVICES, "pid", "cudaId", "gpuId"):
+        if isinstance(pid, int) and isinstance(ordinal, int) and isinstance(number, int) and 0 <= number < MOST_DEVICES:
+            of[pid & 0xFFFFFF, ordinal] = number
+    wanted = ["id", "cuDevice", "name", "computeMajor", "computeMinor", *(column for column, _ in _FIGURES.values())]
+    columns = [name for name in wanted if database.has(GPUS, name)]
+    rows = [dict(zip(columns, row, strict=True)) for row in database.rows(GPUS, *columns)] if columns else []
+    by_ordinal = not database.has(CUDA_DEVICES) and all(row.get("cuDevice") is not None for row in rows)
+    numbered = [(row.get("cuDevice" if by_ordinal else "id"), row) for row in rows]
+    return Gpus(of, {n: _described(row) for n, row in numbered if isinstance(n, int) and 0 <= n < MOST_DEVICES})
+
+
+def _described(row: Mapping[str, Value]) -> dict[str, Value]:
+    major, minor = row.get("computeMajor"), row.get("computeMinor")
+    capability = f"{major}.{minor}" if isinstance(major, int) and isinstance(minor, int) and major > 0 else None
+    name = row.get("name")
+    named: dict[str, Value] = {"name": name if isinstance(name, str) and name else None}
+    for ours, (column, unit) in _FIGURES.items():
+        figure = row.get(column)
+        named[ours] = figure // unit if isinstance(figure, int) and 0 < figure < LONGEST else None
+    return {**named, "compute_capability": capability}

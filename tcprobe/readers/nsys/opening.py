@@ -11,14 +11,16 @@ import os
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Final, TypeAlias
 from urllib.parse import quote
 
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
 from tcprobe.errors import EmptyInput, InputError, UnreadableInput, UnsupportedVersion, WrongFormat
 from tcprobe.foreign import SQLITE, head, opened, size_text
-from tcprobe.readers.nsys.pages import HEADER, SCHEMA, Pages
 
 MOST_BYTES: Final = 1 << 36
 MOST_TEXT: Final = 1 << 26  # bytes of one value
@@ -33,27 +35,17 @@ MOST_SMALL: Final = 1 << 20  # rows of a table that holds one of each thread, pr
 Value: TypeAlias = str | int | float | None
 
 
-@dataclass(frozen=True, slots=True)
-class Database:
-    """An open database.
+class Database(Struct, frozen=True):
+    """An open database."""
 
-    Attributes:
-        path: as the user named it.
-        uri: with which SQLite opens it, read-only.
-        connection: to read it.
-        tables: ordinary tables, and their columns.
-        others: what has a name and is no ordinary table: views, and tables that a program of SQLite's makes up.
-        roots: first page of each table.
-        pages: of the file.
-    """
-
-    path: Path
-    uri: str
-    connection: sqlite3.Connection
-    tables: Mapping[str, frozenset[str]]
+    path: Path  # as the user named it
+    uri: str  # with which SQLite opens it, read-only
+    connection: sqlite3.Connection  # to read it
+    tables: Mapping[str, frozenset[str]]  # ordinary tables, and their columns
+    # what has a name and is no ordinary table: views, and tables that a program of SQLite's makes up
     others: frozenset[str]
-    roots: Mapping[str, object]
-    pages: Pages
+    roots: Mapping[str, object]  # first page of each table
+    pages: Pages  # of the file
 
     def has(self, table: str, *columns: str) -> bool:
         """Say whether there is such a table with these columns; to read one that is takes no more than its file holds.
@@ -63,19 +55,19 @@ class Database:
                 are damaged.
         """
         if table in self.others:
-            raise WrongFormat(self.path, f"{table} is a view or a virtual table, which is not read", AGAIN)
+            raise self.wrong(f"{table} is a view or a virtual table, which is not read")
         if table not in self.tables:
             return False
         self.pages.check(table, self.roots[table])
         return self.tables[table].issuperset(columns)
 
     def need(self, table: str, *columns: str) -> None:
-        """Check that a table has columns without which it says nothing.
+        """Check that a table, if there is one, has columns without which it says nothing.
 
         Raises:
             UnsupportedVersion: one lacks.
         """
-        lacking = [name for name in columns if name not in self.tables[table]]
+        lacking = [name for name in columns if self.has(table) and name not in self.tables[table]]
         if lacking:
             found = f"table {table} has no column {', '.join(lacking)}: its schema is none that is known"
             raise UnsupportedVersion(self.path, found, "give what nsys export --type sqlite writes")
@@ -95,7 +87,7 @@ class Database:
         listed = ", ".join(f"[{column}]" for column in columns)
         found = self.connection.execute(f"SELECT {listed} FROM [{table}] NOT INDEXED LIMIT {MOST_SMALL + 1}").fetchall()
         if len(found) > MOST_SMALL:
-            raise WrongFormat(self.path, f"table {table} has more than {MOST_SMALL:,} rows", AGAIN)
+            raise self.wrong(f"table {table} has more than {MOST_SMALL:,} rows")
         return [tuple(map(_value, row)) for row in found]
 
 
@@ -249,3 +241,139 @@ def _schema(
 
 
 _COLUMNS: Final = "SELECT name FROM pragma_table_info(?) WHERE coalesce(length(dflt_value), 0) <= ?"
+
+
+SCHEMA: Final = 1
+"""The first page of the table that describes all others."""
+HEADER: Final = 100  # bytes of the file's header, which the first page begins with
+_LEVELS: Final = 20  # of pages, as many as SQLite follows (BTCURSOR_MAX_DEPTH)
+_LEAST_CELL: Final = 6  # bytes that SQLite counts for a row and its pointer at least (MX_CELL)
+_INTERIOR, _LEAF = (2, 5), (10, 13)  # kinds of page, of an index (or a table without row numbers) and of a table
+_MOST_SEVENS: Final = 5  # bytes of a length: SQLite's longest row has 2**31 bytes
+_LONGEST_CELL: Final = 4 + _MOST_SEVENS + 1  # bytes of a cell that are looked at
+_SPAN: Final = 1 << 20  # bytes that are read at once
+_GAP: Final = 8  # pages that are read though nobody wants them
+_Ints = NDArray[np.int64]
+_Bytes = NDArray[np.uint8]
+
+
+class Pages:
+    """The pages of a database.
+
+    Args:
+        path: as the user named it.
+        file: open.
+        page: size of a page, in bytes.
+        size: of the file, in bytes; a multiple of `page`.
+        hint: what to do about a damaged file.
+    """
+
+    def __init__(self, path: Path, file: BinaryIO, page: int, size: int, hint: str) -> None:
+        self._path, self._file, self._page, self.size, self._hint = path, file, page, size, hint
+        self._sound: set[object] = set()
+        self._buffer = bytearray(max(_SPAN, page) + _LONGEST_CELL)
+
+    def check(self, what: str, root: object) -> None:
+        """Check a table, once; afterwards to read it whole takes no more than to read the file.
+
+        Args:
+            what: the table, for the message.
+            root: number of its first page.
+
+        Raises:
+            WrongFormat: its pages lie outside the file, are none of a table or serve twice, or its rows hold more than
+                the file.
+        """
+        if root in self._sound:
+            return
+        level = np.array([root if isinstance(root, int) and 0 < root < 1 << 32 else 0], np.int64)
+        seen = np.zeros(self.size // self._page + 1, np.bool_)
+        held = levels = 0
+        while len(level):
+            levels += 1
+            level.sort()
+            if level[0] < 1 or level[-1] >= len(seen):
+                raise self._wrong(what, "leads to pages that it does not have")
+            if levels > _LEVELS or seen[level].any() or (level[1:] == level[:-1]).any():
+                raise self._wrong(what, "uses a page twice")
+            seen[level] = True
+            level, more = self._below(what, level)
+            held += more
+            if held > self.size:
+                raise self._wrong(what, "holds rows longer than the whole file")
+        self._sound.add(root)
+
+    def _wrong(self, what: str, found: str) -> WrongFormat:
+        return WrongFormat(self._path, f"damaged SQLite database: table {what} {found}", self._hint)
+
+    def _below(self, what: str, level: _Ints) -> tuple[_Ints, int]:
+        """Return (the pages to which these lead, bytes of the rows on these)."""
+        children, held = [np.zeros(0, np.int64)], 0
+        for part in _close(level, max(_SPAN // self._page, 1)):
+            at = (part - part[0]) * self._page
+            cells = _cells(self._read(part[0], part[-1]), at, at + HEADER * (part == SCHEMA), self._page)
+            if cells is None:
+                raise self._wrong(what, "leads to a page that is none of a table")
+            children.append(cells[0])
+            held += cells[1]
+        return np.concatenate(children), held
+
+    def _read(self, first: int, last: int) -> _Bytes:
+        """Return pages, and zeros where a cell at their end may seem to reach; they last until the next are read."""
+        length = (last - first + 1) * self._page
+        self._file.seek((first - 1) * self._page)
+        got = self._file.readinto(memoryview(self._buffer)[:length])  # type: ignore[attr-defined]
+        self._buffer[got : length + _LONGEST_CELL] = bytes(length + _LONGEST_CELL - got)
+        return np.frombuffer(self._buffer, np.uint8, length + _LONGEST_CELL)
+
+
+def _close(level: _Ints, most: int) -> Iterator[_Ints]:
+    """Yield ascending pages in parts that are read at once: no gap in them is wide, and none spans more than `most`."""
+    for part in np.split(level, np.flatnonzero(np.diff(level) > _GAP) + 1):
+        yield from np.split(part, np.flatnonzero(np.diff((part - part[0]) // most)) + 1)
+
+
+def _cells(data: _Bytes, at: _Ints, head: _Ints, page: int) -> tuple[_Ints, int] | None:
+    """Return (the pages to which pages lead, bytes of their rows); None where one is no page of a table.
+
+    Args:
+        data: bytes.
+        at, head: where the pages and their headers begin in it.
+        page: size of a page, in bytes.
+    """
+    kind, count = data[head], _number(data, head + 3, 2)
+    inner = np.isin(kind, _INTERIOR)
+    if not (inner | np.isin(kind, _LEAF)).all() or count.max() > (page - 8) // _LEAST_CELL:
+        return None
+    ends = np.cumsum(count)
+    pointers = np.repeat(head + 8 + 4 * inner - 2 * (ends - count), count) + 2 * np.arange(ends[-1])
+    offset = _number(data, pointers, 2)
+    cell = np.repeat(at, count) + np.minimum(offset, page)
+    if not inner.any():
+        return np.zeros(0, np.int64), _lengths(data, cell)
+    leads = np.repeat(inner, count)
+    children = np.concatenate([_number(data, cell[leads], 4), _number(data, head[inner] + 8, 4)])
+    rows = np.repeat(kind, count) != _INTERIOR[1]
+    return children, _lengths(data, (cell + 4 * leads)[rows])
+
+
+def _number(data: _Bytes, at: _Ints, length: int) -> _Ints:
+    """Return the whole numbers at places, the first byte the highest."""
+    made = data[at].astype(np.int64)
+    for byte in range(1, length):
+        made = made << 8 | data[at + byte]
+    return made
+
+
+def _lengths(data: _Bytes, cell: _Ints) -> int:
+    """Return the sum of the lengths with which cells begin: seven bits a byte, the highest says that more follow."""
+    total, value = 0, np.zeros(len(cell), np.int64)
+    for _ in range(_MOST_SEVENS):
+        byte = data[cell]
+        value = value << 7 | byte & 0x7F
+        last = byte < 0x80
+        total += int(value[last].sum())
+        cell, value = cell[~last] + 1, value[~last]
+        if not len(cell):
+            return total
+    return total + (len(cell) << 7 * _MOST_SEVENS)

@@ -2,159 +2,66 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import compress
 from typing import Any, Final
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from tcprobe.probe.constants import DOMAIN as PROBE
 from tcprobe.probe.constants import WINDOW_RANGE
-from tcprobe.readers.nsys.columns import NONE, Ints, decoded, read_columns, read_distinct, read_strings
+from tcprobe.readers.arrays import dense
+from tcprobe.readers.nsys.columns import NONE, Columns, Ints, decoded, read_columns, read_distinct, read_strings
 from tcprobe.readers.nsys.launches import LATEST, process_of
-from tcprobe.readers.nsys.names.text import told
-from tcprobe.readers.nsys.names.torch import Cut, cut, sequence_sql, sizes_sql, text_sql
+from tcprobe.readers.nsys.names import RangeName, cut_sql, name_of_range
 from tcprobe.readers.nsys.opening import MOST_SMALL, Database
 from tcprobe.schema.columns import FloatArray, Names, Table
 from tcprobe.schema.tables import RANGES
-
-Mask = NDArray[np.bool_]
 
 EVENTS: Final = "NVTX_EVENTS"
 # ENUM_NSYS_EVENT_TYPE: NvtxDomainCreate; 59 and 70 are pushed and popped, 60 and 71 started and ended
 DOMAIN: Final = 75
 SHORTEST_STEP_NS: Final = 100_000  # a shorter range without a launch on its thread is no step
-# The thread of a range; of one that is started and ended its complement, of what is no range nothing.
+# globalTid of a range that is pushed and popped, and ~globalTid of one that is started and ended, which another thread
+# may end; NULL for events that are no range
 _THREAD: Final = (
     "CASE WHEN [eventType] IN (59, 70) THEN coalesce([globalTid], 0) "
     "WHEN [eventType] IN (60, 71) THEN ~coalesce([globalTid], 0) END"
 )
-
-
-@dataclass(slots=True)
-class Ranges:
-    """Ranges of a recording, without their names.
-
-    Attributes:
-        start, end: on the clock of the file; an open range ends with the capture.
-        thread: globalTid of each; 0 where it is not known.
-        nests: whether each was pushed and popped on one thread.
-        place: of each among the rows of the table.
-        rows: of the table.
-        open: how many had no end.
-        odd: how many were left out, as they end before they start or have times that no clock gives.
-    """
-
-    start: Ints
-    end: Ints
-    thread: Ints
-    nests: Mask
-    place: Ints
-    rows: int
-    open: int
-    odd: int
-
-    def __len__(self) -> int:
-        return len(self.start)
-
-
-def read_ranges(database: Database, last: int) -> Ranges:
-    """Read all ranges, without their names; open ones end at `last`, or where the last range begins or ends."""
-    if database.has(EVENTS):
-        database.need(EVENTS, "start", "end", "eventType", "globalTid")
-    rows = read_columns(database, EVENTS, ("start", "end"), thread=_THREAD)
-    start, end, thread = rows["start"], rows["end"], rows["thread"]
-    ranges = (thread != NONE) & (start > -LATEST) & (start < LATEST) & (end < LATEST)
-    is_open = end == NONE
-    ranges &= is_open | (end >= start)
-    count = int(np.count_nonzero(thread != NONE))
-    place = np.flatnonzero(ranges)
-    if len(place) < len(rows):
-        start, end, thread, is_open = start[place], end[place], thread[place], is_open[place]
-    if is_open.any():
-        end = np.where(is_open, max(last, int(start.max()), int(end.max())), end)
-    nests = thread >= 0
-    thread = np.where(nests, thread, ~thread)
-    return Ranges(start, end, thread, nests, place, len(rows), int(is_open.sum()), count - len(place))
-
-
-def holding(ranges: Ranges, called: Ints, threads: Ints) -> Mask:
-    """Say which ranges hold a call: of their thread, or where they need not end on it, of their process.
-
-    Args:
-        ranges: all.
-        called: when the calls that launched something began.
-        threads: globalTid of each of these calls.
-    """
-    held = np.zeros(len(ranges), np.bool_)
-    for nests, owner, owners in (
-        (True, ranges.thread, threads),
-        (False, process_of(ranges.thread), process_of(threads)),
-    ):
-        mine = np.flatnonzero(ranges.nests == nests)
-        if len(mine):
-            _mark(held, mine, ranges, owner[mine], called, owners)
-    return held
-
-
-def _mark(held: Mask, mine: Ints, ranges: Ranges, owner: Ints, called: Ints, owners: Ints) -> None:
-    """Set `held` for ranges in which a call of their owner begins: the next after the start is within."""
-    if not len(called):
-        return
-    order = np.lexsort((called, owners))
-    bounds = np.searchsorted(owners[order], distinct := np.unique(owners))
-    for number, (one, times) in enumerate(zip(distinct.tolist(), np.split(called[order], bounds[1:]), strict=True)):
-        rows = mine[owner == one] if number < _MOST_OWNERS else mine[:0]
-        following = np.append(times, LATEST)[np.searchsorted(times, ranges.start[rows])]
-        held[rows] = following <= ranges.end[rows]
-
-
 _MOST_OWNERS: Final = 4096  # threads that launch; a machine has fewer
 
 
-def distinct_threads(threads: Ints) -> Ints:
-    """Return the distinct values, ascending; quick where equal ones follow one another."""
-    changes = np.ones(len(threads), np.bool_)
-    changes[1:] = threads[1:] != threads[:-1]
-    return np.unique(threads[changes])
+class Ranges(Columns):
+    """Ranges of a recording without their names, in columns.
 
-
-@dataclass(frozen=True, slots=True)
-class Named:
-    """What is said of distinct ranges: columns of `ranges`, and the text itself without PyTorch's numbers."""
-
-    domain: str | None
-    name: str
-    kind: str | None
-    step: int | None
-    op_type: str | None
-    dtype: str | None
-    input_shapes: str | None
-    end_thread: int
-    text: str
-
-
-@dataclass(slots=True)
-class NamedRanges:
-    """Ranges with their names: those that are held, and of the others the long ones.
-
-    Attributes:
-        start, end, thread, nests: as in `Ranges`.
-        held: whether each is kept whatever it is.
-        code: place in `named` of what is said of each.
-        named: what is said.
-        sequence: number shared with the forward op; negative for none.
+    These are start and end on the clock of the file; thread, the globalTid, 0 where it is not known; nests, 1 where
+    the range was pushed and popped on one thread; place, the row in the table. A range that was open ends with the
+    capture.
     """
 
-    start: Ints
-    end: Ints
-    thread: Ints
-    nests: Mask
-    held: Mask
-    code: NDArray[np.int32]
+    events = 0  # rows of the table
+    open = 0  # how many ranges had no end
+
+
+class Named(Struct, frozen=True):
+    """What is said of ranges that share domain, text, and thread of the end."""
+
+    domain: str | None
+    told: RangeName
+    end_thread: int
+    text: str  # without PyTorch's numbers
+
+
+class NamedRanges(Columns):
+    """Ranges with their names: those that are held, and of the others the long ones.
+
+    Columns as in `Ranges`, and held, 1 for what is kept whatever it is; code, the place in `named`; sequence, the
+    number shared with the forward op, negative for none.
+    """
+
     named: list[Named]
-    sequence: Ints
 
     def table(self, threads: Ints, origin: int) -> Table:
         """Return `ranges`: those that are held, and of the others the steps; none that holds a recording open.
@@ -163,51 +70,71 @@ class NamedRanges:
             threads: globalTid of each thread, ascending; a place in it is the thread's number.
             origin: start of the capture on the clock of the file.
         """
-        steps, own = (np.array([test(one) for one in self.named], np.bool_) for test in (_is_step, _is_window))
-        kept = np.flatnonzero((self.held | steps[self.code]) & ~own[self.code])
-        code, sequence = self.code[kept], self.sequence[kept]
+        told = [one.told for one in self.named]
+        steps = np.array([one.kind == "step" for one in told], np.bool_)
+        # tcprobe's own range that lasts as long as what is recorded
+        window = np.array([(one.domain, one.text) == (PROBE, WINDOW_RANGE) for one in self.named], np.bool_)
+        kept = self.take(((self["held"] > 0) | steps[self["code"]]) & ~window[self["code"]])
+        start, thread, code, sequence = (kept[name] for name in ("start", "thread", "code", "sequence"))
         columns: dict[str, Any] = {
-            name: Names.of([getattr(one, name) for one in self.named]).take(code)
-            for name in ("domain", "name", "kind", "op_type", "dtype", "input_shapes")
+            name: Names.of([getattr(one, name) for one in told]).take(code)
+            for name in ("name", "kind", "op_type", "dtype", "input_shapes")
         }
-        start, thread = self.start[kept], self.thread[kept]
         ended = np.array([one.end_thread for one in self.named], np.int64)[code]
         return Table(
             RANGES,
             {
                 **columns,
+                "domain": Names.of([one.domain for one in self.named]).take(code),
                 "thread": numbered(threads, thread),
                 "start_ns": start - origin,
-                "duration_ns": self.end[kept] - start,
-                "step": np.array([np.nan if one.step is None else one.step for one in self.named])[code],
+                "duration_ns": kept["end"] - start,
+                "step": np.array([np.nan if one.step is None else one.step for one in told])[code],
                 "sequence": np.where(sequence >= 0, sequence, np.nan),
-                "nests": self.nests[kept],
+                "nests": kept["nests"],
                 "end_thread": numbered(threads, np.where(ended == thread, 0, ended)),
             },
         )
 
 
-def _is_step(one: Named) -> bool:
-    return one.kind == "step"
+def read_ranges(database: Database, last: int) -> Ranges:
+    """Read all ranges, without their names; open ones end at `last`, or where the last range begins or ends."""
+    database.need(EVENTS, "start", "end", "eventType", "globalTid")
+    rows = read_columns(database, EVENTS, ("start", "end"), thread=_THREAD)
+    start, end, thread = rows.values()
+    sane = (thread != NONE) & (start > -LATEST) & (start < LATEST) & (end < LATEST) & ((end == NONE) | (end >= start))
+    place = np.flatnonzero(sane)
+    if len(place) < rows.rows:
+        start, end, thread = start[place], end[place], thread[place]
+    is_open = end == NONE
+    if is_open.any():
+        end = np.where(is_open, max(last, int(start.max()), int(end.max())), end)
+    nests = (thread >= 0).astype(np.int64)
+    ranges = Ranges(start=start, end=end, thread=np.where(nests, thread, ~thread), nests=nests, place=place)
+    ranges.events, ranges.open = rows.rows, int(is_open.sum())
+    ranges.odd = int(np.count_nonzero(rows["thread"] != NONE)) - len(place)
+    return ranges
 
 
-def _is_window(one: Named) -> bool:
-    """Whether a range is the one of tcprobe's own that lasts as long as what is recorded."""
-    return (one.domain, one.text) == (PROBE, WINDOW_RANGE)
-
-
-def read_names(database: Database, ranges: Ranges, held: Mask) -> NamedRanges:
-    """Read the names of the ranges that are held, and of the others that last as long as a step may.
+def holding(ranges: Ranges, called: Ints, threads: Ints) -> NDArray[np.bool_]:
+    """Say which ranges hold a call: of their thread, or where they need not end on it, of their process.
 
     Args:
-        database: open.
         ranges: all.
-        held: which to keep whatever they are.
+        called: when the calls that launched something began.
+        threads: globalTid of each of these calls.
     """
-    looked = np.flatnonzero(held | (ranges.end - ranges.start >= SHORTEST_STEP_NS))
-    code, named, sequence = _names(database, ranges, looked)
-    start, end, thread = (column[looked] for column in (ranges.start, ranges.end, ranges.thread))
-    return NamedRanges(start, end, thread, ranges.nests[looked], held[looked], code, named, sequence)
+    held = np.zeros(ranges.rows, np.bool_)
+    by_thread, by_process = (ranges["thread"], threads), (process_of(ranges["thread"]), process_of(threads))
+    for nests, (owner, owners) in ((1, by_thread), (0, by_process)):
+        mine = np.flatnonzero(ranges["nests"] == nests)
+        owner, order, distinct = owner[mine], np.lexsort((called, owners)), dense(owners)[1]
+        bounds = np.searchsorted(owners[order], distinct[1:])
+        for one, times in zip(distinct[:_MOST_OWNERS].tolist(), np.split(called[order], bounds), strict=False):
+            rows = mine[owner == one]
+            next_call = np.append(times, LATEST)[np.searchsorted(times, ranges["start"][rows])]
+            held[rows] = next_call <= ranges["end"][rows]
+    return held
 
 
 def numbered(threads: Ints, of: Ints) -> FloatArray:
@@ -218,20 +145,29 @@ def numbered(threads: Ints, of: Ints) -> FloatArray:
     return np.where(threads[place] == of, place, np.nan)
 
 
-def _names(database: Database, ranges: Ranges, looked: Ints) -> tuple[NDArray[np.int32], list[Named], Ints]:
-    """Return (number of each range's name, what each name says, number shared with the forward op)."""
+def read_names(database: Database, ranges: Ranges, held: NDArray[np.bool_]) -> NamedRanges:
+    """Read the names of the ranges that are held, and of the others that last as long as a step may.
+
+    Args:
+        database: open.
+        ranges: all.
+        held: which to keep whatever they are.
+    """
+    chosen = np.flatnonzero(held | (ranges["end"] - ranges["start"] >= SHORTEST_STEP_NS))
     has = {name: database.has(EVENTS, name) for name in ("domainId", "endGlobalTid", "textId", "text")}
     listed = ["[globalTid] >> 24", *(f"[{name}]" if has[name] else "NULL" for name in list(has)[:3])]
     # PyTorch makes each name another one: SQLite cuts its numbers off, so that equal names are one.
-    cuts = [sql("[text]") for sql in (text_sql, sizes_sql, sequence_sql)] if has["text"] else ["NULL"] * 3
-    listed += [*cuts[:2], f"coalesce({cuts[2]}, {NONE})"]
-    code, distinct, sequence = _of_rows(database, ", ".join(listed), ranges.place[looked], ranges.rows)
-    if len(code) != len(looked):
+    text, sizes, sequence = cut_sql("[text]" if has["text"] else "NULL")
+    query = f"SELECT {', '.join(listed)}, {text}, {sizes}, coalesce({sequence}, {NONE}) FROM [{EVENTS}] NOT INDEXED"
+    code, distinct, number = _of_rows(database, query, ranges["place"][chosen], ranges.events)
+    if len(code) != len(chosen):
         raise database.wrong(f"table {EVENTS} holds other rows the second time that it is read")
-    return code, _told(database, distinct), sequence
+    found = NamedRanges(ranges.take(chosen), held=held[chosen].astype(np.int64), code=code, sequence=number)
+    found.named = _named(database, distinct)
+    return found
 
 
-def _of_rows(database: Database, listed: str, wanted: Ints, rows: int) -> tuple[NDArray[np.int32], list[Any], Ints]:
+def _of_rows(database: Database, query: str, wanted: Ints, rows: int) -> tuple[Ints, list[Any], Ints]:
     """Read columns of some rows of the table: SQLite itself looks up whether a row is wanted, by its number."""
     if not len(wanted):
         return read_distinct(iter(()))
@@ -240,27 +176,28 @@ def _of_rows(database: Database, listed: str, wanted: Ints, rows: int) -> tuple[
     first, last = database.connection.execute(
         f"SELECT (SELECT min(_rowid_) FROM [{EVENTS}]), (SELECT max(_rowid_) FROM [{EVENTS}])"
     ).fetchone()
-    query = f"SELECT {listed} FROM [{EVENTS}] NOT INDEXED"
     if last - first + 1 == rows:
         one = f" WHERE substr(?1, _rowid_ - {first - 1}, 1) = x'01'"
         return read_distinct(database.connection.execute(query + one, (among.tobytes(),)))
     return read_distinct(compress(database.connection.execute(query), among.tolist()))
 
 
-def _told(database: Database, distinct: list[Any]) -> list[Named]:
+def _named(database: Database, distinct: list[Any]) -> list[Named]:
     """Return what distinct (process, domain, thread of the end, id of the text, text, sizes) say."""
     domains = _domains(database) if any(_int(domain) for _, domain, *_ in distinct) else {}
     ids = np.array([NONE if number is None else _int(number) for _, _, _, number, *_ in distinct], np.int64)
-    registered = read_strings(database, ids).tolist()
-    named = []
-    for (process, domain, ended, _, text, sizes), string in zip(distinct, registered, strict=True):
-        where = domains.get((_int(process), _int(domain)))
-        plain = Cut(decoded(text) or "", None, decoded(sizes)) if string is None else cut(string)
-        what = told(where, plain.text)
-        shapes = plain.sizes or what.input_shapes
-        row = (where, what.name, what.kind, what.step, what.op_type, what.dtype, shapes, _int(ended), plain.text)
-        named.append(Named(*row))
-    return named
+    cut = f"SELECT {', '.join(cut_sql('?1')[:2])}"
+    found = []
+    for (process, domain, ended, _, text, sizes), string in zip(
+        distinct, read_strings(database, ids).tolist(), strict=True
+    ):
+        if string is not None:
+            text, sizes = database.connection.execute(cut, (string,)).fetchone()
+        where, plain = domains.get((_int(process), _int(domain))), decoded(text) or ""
+        told = name_of_range(where, plain)
+        told = replace(told, input_shapes=decoded(sizes) or told.input_shapes)
+        found.append(Named(where, told, _int(ended), plain))
+    return found
 
 
 def _int(value: Any) -> int:

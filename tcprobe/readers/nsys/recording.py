@@ -2,42 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+import re
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import numpy as np
+from msgspec import Struct
 
 from tcprobe.errors import EmptyInput
-from tcprobe.readers.arrays import combine
+from tcprobe.masking import mask_words
+from tcprobe.readers.arrays import combine, dense
+from tcprobe.readers.host_work import KINDS, LEAST_NS, Stretches, stretches, work_code
 from tcprobe.readers.nsys import ranges as nvtx
-from tcprobe.readers.nsys.api import read_host_events
-from tcprobe.readers.nsys.columns import NONE, Ints, count_rows
-from tcprobe.readers.nsys.devices import Gpus, read_gpus
+from tcprobe.readers.nsys.columns import NONE, Columns, Ints, count_rows, read_columns, read_strings
 from tcprobe.readers.nsys.launches import (
-    Calls,
-    Ran,
+    CALLS,
+    LATEST,
+    Gpus,
     called_ns,
     configurations,
     graphs,
     kernel_names,
+    launching_calls,
     memory_kinds,
     nullable,
     process_of,
     read_calls,
+    read_gpus,
     read_kernels,
     read_memory,
+    times,
 )
 from tcprobe.readers.nsys.opening import Database, open_database
-from tcprobe.readers.nsys.session import EXPORTED, session
 from tcprobe.schema import tables as contract
-from tcprobe.schema.columns import Table
+from tcprobe.schema.columns import Names, Table, merge_names
 from tcprobe.schema.profile import Metadata, Note, Profile
 
 STRINGS: Final = "StringIds"
 GRAPHS: Final = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"
 EPOCH: Final = 10**15  # ns; eleven days: no capture is as long, so such a clock counts from elsewhere
+_VERSION: Final = re.compile(r"(?:_pt[sd][sz])?(?:_v\d+)?$")
+_WAITS: Final = ("input", "communicate")
 
 
 def is_recording(tables: Collection[str]) -> bool:
@@ -46,28 +52,16 @@ def is_recording(tables: Collection[str]) -> bool:
     return STRINGS in tables and any(name in marks or name.startswith("CUPTI_ACTIVITY_KIND_") for name in tables)
 
 
-@dataclass(frozen=True, slots=True)
-class _Run:
-    """What ran, and what launched it.
+class _Run(Struct, frozen=True):
+    """What ran, and what launched it."""
 
-    Attributes:
-        kernels, copies, sets: what the GPUs ran.
-        launched: for each of these, the call that launched it; -1 where none was recorded.
-        calls: the calls.
-    """
+    parts: tuple[Columns, Columns, Columns]  # kernels, copies, sets
+    calls: Columns
+    launched: list[Ints]  # for each part, the call that launched each row; -1 where none was recorded
 
-    kernels: Ran
-    copies: Ran
-    sets: Ran
-    launched: tuple[Ints, Ints, Ints]
-    calls: Calls
-
-    def launching(self) -> Ints:
-        """Return the calls that launched something, each once."""
-        found = np.zeros(len(self.calls.key), np.bool_)
-        for call in self.launched:
-            found[call[call >= 0]] = True
-        return np.flatnonzero(found)
+    @property
+    def kernels(self) -> Columns:
+        return self.parts[0]
 
 
 def read_recording(path: Path, named: Path) -> Profile:
@@ -89,28 +83,31 @@ def read_recording(path: Path, named: Path) -> Profile:
 
 def _profile(database: Database, named: Path) -> Profile:
     """Make the profile; without a kernel and a call of CUDA the workload used no GPU, or CUDA was not recorded."""
-    run = _run(database)
-    marked = nvtx.read_ranges(database, _last(run))
-    launching = run.launching()
-    thread = run.calls.thread[launching]
-    held = np.ones(len(marked), np.bool_)
-    if len(run.kernels):
-        held = nvtx.holding(marked, run.calls.start_ns[launching], thread)
-    gpus, origin, named_ranges = read_gpus(database), _origin(run, marked), nvtx.read_names(database, marked, held)
-    host = read_host_events(database, run.kernels, gpus.numbers(run.kernels), named_ranges)
-    seen = (thread, marked.thread, host.thread)
-    threads = np.unique(np.concatenate([nvtx.distinct_threads(part) for part in seen]))
+    parts, calls = (read_kernels(database), *read_memory(database)), read_calls(database)
+    run = _Run(parts, calls, launching_calls(calls, parts))
+    starts = [calls["start"], *(part["end"] for part in parts)]
+    marked = nvtx.read_ranges(database, max((int(start.max()) for start in starts if len(start)), default=0))
+    launched = np.concatenate(run.launched)
+    launching = calls.take(dense(launched[launched >= 0])[1])
+    held = np.ones(marked.rows, np.bool_)
+    if run.kernels.rows:
+        held = nvtx.holding(marked, launching["start"], launching["globalTid"])
+    gpus, origin, ranges = read_gpus(database), _origin(run, marked), nvtx.read_names(database, marked, held)
+    host, host_names = _host_events(database, run.kernels, gpus.numbers(run.kernels), ranges)
+    seen = (launching["globalTid"], marked["thread"], host["thread"])
+    threads = np.unique(np.concatenate([dense(of)[1] for of in seen]))
     threads = threads[threads > 0]
-    made = [*_launched(database, run, gpus, threads, origin)]
-    made += [_threads(threads), named_ranges.table(threads, origin), host.table(threads, origin)]
-    tables = {table.spec.name: table for table in made if len(table)}
-    told, notes = session(database)
-    graphs = count_rows(database, GRAPHS)
-    notes = [*_notes(run, marked, len(made[-2]), graphs), *_shared(run, gpus), *notes]
-    used = bool(len(run.kernels) or graphs or len(run.calls.key))
-    if not used and not len(marked):
+    marks = ranges.table(threads, origin)
+    made = [*_launched(database, run, gpus, threads, origin), _threads(threads), marks]
+    made.append(_host_table(host, host_names, threads, origin))
+    described, notes = _session(database)
+    graph_launches = count_rows(database, GRAPHS)
+    notes = [*_notes(run, marked, len(marks), graph_launches), *_shared(run, gpus), *notes]
+    used = bool(run.kernels.rows or graph_launches or calls.rows)
+    if not used and not marked.rows:
         raise EmptyInput(named, "holds neither kernels nor NVTX ranges", "record with nsys profile --trace=cuda,nvtx")
-    metadata = Metadata("nsys", (str(named),), gpu_used=used, notes=tuple(notes), **told)
+    metadata = Metadata("nsys", (str(named),), gpu_used=used, notes=tuple(notes), **described)
+    tables = {table.spec.name: table for table in made if len(table)}
     return Profile(metadata, tables, {name: why for name, why in _ABSENT.items() if name not in tables})
 
 
@@ -127,40 +124,26 @@ _ABSENT: Final = {
 }
 
 
-def _run(database: Database) -> _Run:
-    kernels, (copies, sets) = read_kernels(database), read_memory(database)
-    calls = read_calls(database)
-    launched = (calls.launch_of(kernels.rows), calls.launch_of(copies.rows), calls.launch_of(sets.rows))
-    return _Run(kernels, copies, sets, launched, calls)
-
-
 def _origin(run: _Run, marked: nvtx.Ranges) -> int:
     """Return the time at which the capture begins on the clock of the file: 0, unless that counts since the epoch."""
-    starts = [run.calls.start_ns, marked.start, *(ran.rows["start"] for ran in (run.kernels, run.copies, run.sets))]
-    first = min((int(start.min()) for start in starts if len(start)), default=0)
+    starts = [rows["start"] for rows in (run.calls, marked, *run.parts) if rows.rows]
+    first = min((int(start.min()) for start in starts), default=0)
     return first if first > EPOCH else 0
 
 
-def _last(run: _Run) -> int:
-    """Return when the last thing that was recorded ended."""
-    ends = [int(ran.rows["end"].max()) for ran in (run.kernels, run.copies, run.sets) if len(ran)]
-    return max([*ends, *([int(run.calls.start_ns.max())] if len(run.calls.key) else [])], default=0)
-
-
 def _launched(database: Database, run: _Run, gpus: Gpus, threads: Ints, origin: int) -> Iterator[Table]:
-    kernels, call = run.kernels, run.launched[0]
-    rows, device = kernels.rows, gpus.numbers(kernels)
+    rows, call = run.kernels, run.launched[0]
+    device = gpus.numbers(rows)
     config, configs = configurations(rows)
-    known = call >= 0
-    thread = np.full(len(rows), np.nan)
-    thread[known] = nvtx.numbered(threads, run.calls.thread[call[known]])
+    thread = np.full(rows.rows, np.nan)
+    thread[call >= 0] = nvtx.numbered(threads, run.calls["globalTid"][call[call >= 0]])
     yield Table(contract.LAUNCH_CONFIGS, configs)
     yield Table(
         contract.LAUNCHES,
         {
-            **_times(kernels, device, origin),
+            **times(rows, device, origin),
             "kernel": kernel_names(database, rows),
-            "op_id": np.full(len(rows), -1, np.int64),
+            "op_id": np.full(rows.rows, -1, np.int64),
             "config_id": config,
             "correlation_id": nullable(np.where(rows["correlationId"] > 0, rows["correlationId"], NONE)),
             "launch_ns": called_ns(run.calls, call, origin),
@@ -168,7 +151,17 @@ def _launched(database: Database, run: _Run, gpus: Gpus, threads: Ints, origin: 
             "cuda_graph": graphs(rows),
         },
     )
-    yield _memory(run, gpus, origin)
+    _, copies, sets = run.parts
+    parts = [
+        {
+            **times(part, gpus.numbers(part), origin),
+            "size_bytes": nullable(part["bytes"]),
+            "launch_ns": called_ns(run.calls, call, origin),
+        }
+        for part, call in zip((copies, sets), run.launched[1:], strict=True)
+    ]
+    columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    yield Table(contract.MEMORY_OPS, {**columns, "kind": memory_kinds(copies, sets)})
     yield gpus.table(set(np.unique(device).tolist()))
 
 
@@ -177,39 +170,81 @@ def _threads(threads: Ints) -> Table:
     return Table(contract.THREADS, {"thread": np.arange(len(threads)), "process": process})
 
 
-def _times(ran: Ran, device: Ints, origin: int) -> dict[str, Any]:
-    rows = ran.rows
-    stream = np.where((rows["streamId"] >= 0) & (rows["streamId"] < 2**53), rows["streamId"], -1)
-    duration = rows["end"] - rows["start"]
-    return {"device": device, "stream": stream, "start_ns": rows["start"] - origin, "duration_ns": duration}
+def _host_events(
+    database: Database, kernels: Columns, devices: Ints, ranges: nvtx.NamedRanges
+) -> tuple[Columns, Names]:
+    """Return what the host did while a GPU ran no kernel, and the names of that: long calls of CUDA, and ranges.
+
+    Times come first: only the few calls and ranges that are long and overlap a stretch without kernels are named.
+
+    Args:
+        database: open.
+        kernels: of all GPUs.
+        devices: number of the GPU of each.
+        ranges: of NVTX; those of MPI, NCCL and data loaders count.
+    """
+    start, duration = kernels["start"], kernels["end"] - kernels["start"]
+    by_gpu = [devices == device for device in np.unique(devices).tolist()]
+    idle = stretches([(start[mine], duration[mine]) for mine in by_gpu])
+    calls, names = _long_calls(database, idle)
+    texts = [one.text for one in ranges.named]
+    codes = [code if code >= 0 and KINDS[code] in _WAITS else -1 for code in map(work_code, texts)]
+    work = np.array(codes, np.int64)[ranges["code"]]
+    rows = np.flatnonzero((work >= 0) & (ranges["thread"] > 0) & (ranges["end"] - ranges["start"] >= LEAST_NS))
+    rows = rows[idle.meet(ranges["start"][rows], ranges["end"][rows])]
+    waits = {**ranges.take(rows), "work": work[rows]}
+    columns = {name: np.concatenate([of, waits[name]]) for name, of in calls.items()}
+    return Columns(columns), merge_names([names, Names.of(texts).take(waits["code"])])
 
 
-def _memory(run: _Run, gpus: Gpus, origin: int) -> Table:
-    both = (run.copies, run.sets)
-    parts = [_times(ran, gpus.numbers(ran), origin) for ran in both]
-    columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    sizes = np.concatenate([nullable(ran.rows["bytes"]) for ran in both])
-    launch = np.concatenate([called_ns(run.calls, call, origin) for call in run.launched[1:]])
-    kinds = memory_kinds(run.copies, run.sets)
-    return Table(contract.MEMORY_OPS, {**columns, "kind": kinds, "size_bytes": sizes, "launch_ns": launch})
+def _long_calls(database: Database, idle: Stretches) -> tuple[Columns, Names]:
+    """Return the calls of CUDA that last and overlap a stretch without kernels and tell something, and their names.
+
+    These are without the version of the interface: cudaLaunchKernel of cudaLaunchKernel_v7000.
+    """
+    names = ("start", "end", "globalTid", "nameId")
+    known = database.has(CALLS, *names)
+    rows = read_columns(database, CALLS, names, f"[end] - [start] >= {LEAST_NS}" if known else "0")
+    rows = rows.take((rows["start"] > -LATEST) & (rows["end"] < LATEST) & (rows["globalTid"] > 0))
+    rows = rows.take(idle.meet(rows["start"], rows["end"]))
+    called = read_strings(database, rows["nameId"])
+    bare = Names.of([*(_VERSION.sub("", name) for name in called.names), None]).take(called.ids)
+    work = np.array([*map(work_code, bare.names), -1], np.int64)[bare.ids]
+    rows = Columns(start=rows["start"], end=rows["end"], thread=rows["globalTid"], work=work)
+    return rows.take(work >= 0), bare.take(work >= 0)
+
+
+def _host_table(host: Columns, names: Names, threads: Ints, origin: int) -> Table:
+    columns = {
+        "thread": nvtx.numbered(threads, host["thread"]),
+        "start_ns": host["start"] - origin,
+        "duration_ns": host["end"] - host["start"],
+        "name": names,
+        "work": Names(host["work"], KINDS),
+    }
+    return Table(contract.HOST_EVENTS, columns)
 
 
 def _notes(run: _Run, marked: nvtx.Ranges, kept: int, graphs: int) -> Iterator[Note]:
     """Yield what the tables lack, first what weakens a figure."""
-    kernels = len(run.kernels)
+    kernels, ranges = run.kernels.rows, marked.rows
     if graphs:
         message = f"{graphs:,} launches of CUDA graphs are recorded as one event each: the kernels inside are missing"
-        yield Note("cuda-graphs", message, "record with nsys profile --cuda-graph-trace=node", _level(kernels))
+        yield Note(
+            "cuda-graphs",
+            message,
+            "record with nsys profile --cuda-graph-trace=node",
+            "warning" if kernels else "error",
+        )
     if not kernels and not graphs:
         message = "the recording holds no kernels: none ran while it was made, or nsys did not trace CUDA"
         remedy = "if the program uses the GPU: record where it does, with cuda among the words of --trace"
         yield Note("no-kernels", message, remedy, "note")
-    odd = sum(ran.odd for ran in (run.kernels, run.copies, run.sets))
-    if odd:
+    if odd := sum(part.odd for part in run.parts):
         message = f"{odd:,} kernels and copies have times or a GPU that cannot be, and are not counted"
         yield Note("gpu-events-odd", message, "export the recording again")
-    if kernels and kept < len(marked):
-        message = f"{len(marked) - kept:,} of {len(marked):,} NVTX ranges hold no launch on their thread: left out"
+    if kernels and kept < ranges:
+        message = f"{ranges - kept:,} of {ranges:,} NVTX ranges hold no launch on their thread: left out"
         yield Note("ranges-left-out", message, level="note")
     if marked.open:
         message = f"{marked.open:,} NVTX ranges had not ended when the capture did: they count up to its end"
@@ -218,16 +253,102 @@ def _notes(run: _Run, marked: nvtx.Ranges, kept: int, graphs: int) -> Iterator[N
         yield Note("ranges-odd", f"{marked.odd:,} NVTX ranges have times that cannot be, and are not counted")
 
 
-def _level(kernels: int) -> Literal["warning", "error"]:
-    return "warning" if kernels else "error"
-
-
 def _shared(run: _Run, gpus: Gpus) -> Iterator[Note]:
     """Yield a note where processes use the same ordinal, and nothing tells whether they mean one GPU."""
-    rows = run.kernels.rows
+    rows = run.kernels
     _, first = combine([rows["deviceId"], rows["globalPid"]])
     if not gpus.of and len(np.unique(rows["deviceId"][first])) < len(first):
         message = (
             "several processes use the same GPU ordinal: they count as one GPU, as the file does not say otherwise"
         )
         yield Note("gpus-by-ordinal", message, "with CUDA_VISIBLE_DEVICES they may be several: record each by itself")
+
+
+EXPORTED: Final = ("META_DATA_EXPORT", "EXPORT_META_DATA")
+CAPTURED: Final = "META_DATA_CAPTURE"
+MACHINE: Final = "TARGET_INFO_SYSTEM_ENV"
+# Open MPI, MPICH, PMIx, Slurm, torchrun
+RANKS: Final = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID", "RANK")
+# which NVIDIA's containers of these frameworks set
+FRAMEWORKS: Final = {"PYTORCH_VERSION": "pytorch", "TENSORFLOW_VERSION": "tensorflow", "JAX_VERSION": "jax"}
+_RANK: Final = re.compile(r"MPI Rank (\d{1,9})")
+_NAME: Final = re.compile(r"[A-Za-z_]\w*")
+
+
+def _session(database: Database) -> tuple[dict[str, Any], list[Note]]:
+    """Return how the recording was made: fields of the metadata, those left out that the file does not tell; notes.
+
+    Of the environment only what bears on the figures.
+    """
+    environment = dict(_environment(database))
+    fields = {
+        "profiler": _profiler(database),
+        "host": _first(database, MACHINE, "Hostname"),
+        "command": _command(database),
+        "rank": _rank(database, environment),
+        "framework": _framework(environment),
+    }
+    return {name: value for name, value in fields.items() if value is not None}, list(_environment_notes(environment))
+
+
+def _first(database: Database, table: str, name: str) -> str | None:
+    found = (value for key, value in database.rows(table, "name", "value") if key == name)
+    return next((value for value in found if isinstance(value, str) and value), None)
+
+
+def _profiler(database: Database) -> str:
+    versions = (_first(database, table, "EXPORT_PRODUCT_VERSION") for table in EXPORTED)
+    version = next((found for found in versions if found), "")
+    return " ".join(["Nsight Systems", *([".".join(version.split(".")[:3])] if version else [])])
+
+
+def _command(database: Database) -> tuple[str, ...] | None:
+    """Return the command line of the first process, secrets masked."""
+    words: dict[int, str] = {}
+    for key, value in database.rows(CAPTURED, "name", "value"):
+        place = re.fullmatch(r"PROCESS_0:(?:COMMAND|ARGUMENT_(\d{1,6}))", str(key))
+        if place and isinstance(value, str):
+            words[-1 if place[1] is None else int(place[1])] = value
+    return mask_words([words[place] for place in sorted(words)]) if -1 in words else None
+
+
+def _environment(database: Database) -> Iterator[tuple[str, str]]:
+    """Yield the variables that nsys kept: of the process that it started, else of its own."""
+    for name, value in database.rows(MACHINE, "name", "value"):
+        if name == "DeviceEnvironment" and isinstance(value, str):
+            for line in re.split(r"[\0\n]", value):
+                yield from _variable(line)
+    for name, value in database.rows(CAPTURED, "name", "value"):
+        if name == "PROCESS_0:ENVIRONMENT_VARIABLE" and isinstance(value, str):
+            yield from _variable(value)
+
+
+def _variable(text: str) -> Iterator[tuple[str, str]]:
+    name, sign, value = text.partition("=")
+    if sign and _NAME.fullmatch(name):
+        yield name, value[1:-1] if len(value) > 1 and value[0] == value[-1] == '"' else value
+
+
+def _rank(database: Database, environment: Mapping[str, str]) -> int | None:
+    """Return the rank of the only process of a distributed run that is in the file; None where several are."""
+    ids = [number for (number,) in database.rows("ThreadNames", "nameId") if isinstance(number, int)]
+    names = read_strings(database, np.array(ids, np.int64)).names
+    ranks = {int(found[1]) for name in names if (found := _RANK.fullmatch(name))}
+    if ranks:
+        return ranks.pop() if len(ranks) == 1 else None
+    given = (environment[name] for name in RANKS if name in environment)
+    return next((int(value) for value in given if re.fullmatch(r"[0-9]{1,9}", value)), None)
+
+
+def _framework(environment: Mapping[str, str]) -> str | None:
+    told = [f"{name} {environment[variable]}" for variable, name in FRAMEWORKS.items() if environment.get(variable)]
+    return told[0] if len(told) == 1 else None
+
+
+def _environment_notes(environment: Mapping[str, str]) -> Iterator[Note]:
+    if environment.get("NVIDIA_TF32_OVERRIDE") == "0":
+        message = "TF32 was switched off where this was recorded (NVIDIA_TF32_OVERRIDE=0)"
+        yield Note("tf32-override", message, "unset it to let float32 products run on Tensor Cores as TF32", "note")
+    if environment:
+        message = f"the file holds {len(environment):,} environment variables of the recording, which may be private"
+        yield Note("environment-inside", message, "look at them before you pass the file on", "note")

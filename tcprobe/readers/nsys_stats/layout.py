@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import csv
 import re
-from dataclasses import dataclass
+from pathlib import Path
 from typing import Final, Literal
+
+from msgspec import Struct
 
 Kind = Literal["trace", "sum", "ranges"]
 """A row is a kernel or copy, a kernel's name, or something of NVTX."""
@@ -23,31 +25,28 @@ _PROCESSING: Final = re.compile(
 _SKIPPED: Final = re.compile(r"SKIPPED: (.*)")
 _BEHIND: Final = "]... "  # of a report that goes to a command, the header stands on the same line
 _SEPARATORS: Final = ",\t;"
+_REPORTS: Final = (
+    *("cuda_gpu_kern_gb_sum", "cuda_gpu_kern_sum", "cuda_gpu_trace", "gpukernsum", "gputrace"),
+    *("nvtx_kern_sum", "nvtx_gpu_proj_trace", "nvtx_gpu_proj_sum", "nvtx_pushpop_trace", "nvtx_pushpop_sum"),
+    *("nvtx_sum", "nvtxkernsum", "nvtxgpuproj", "nvtxpptrace", "nvtxppsum", "nvtxsum"),
+)
+_NAME: Final = re.compile(rf"(?P<stem>.*?)_?(?P<report>{'|'.join(_REPORTS)})(?P<arguments>_[\w:-]*)?")
 
 
-@dataclass(frozen=True, slots=True)
-class Header:
-    """The columns of a report.
+class Header(Struct, frozen=True):
+    """The columns of a report."""
 
-    Attributes:
-        kind: what a row is.
-        names: in small letters, without units.
-        units: as written; empty where there is none.
-        separator: between cells.
-    """
-
-    kind: Kind
-    names: tuple[str, ...]
-    units: tuple[str, ...]
-    separator: str
+    kind: Kind  # what a row is
+    names: tuple[str, ...]  # in small letters, without units
+    units: tuple[str, ...]  # as written; empty where there is none
+    separator: str  # between cells
 
     def unit(self, name: str) -> str:
         """Return the unit of a column that is there."""
         return self.units[self.names.index(name)]
 
 
-@dataclass(frozen=True, slots=True)
-class Processing:
+class Processing(Struct, frozen=True):
     """What nsys says before a report: what it read, which report it makes, and with which arguments."""
 
     source: str
@@ -90,3 +89,17 @@ def skipped(line: str) -> str | None:
     """Return why nsys left a report out; None where a line says no such thing."""
     found = _SKIPPED.match(line)
     return found[1].strip() if found else None
+
+
+class Named(Struct, frozen=True):
+    """What the name of a file says, as ``nsys stats --output`` makes it: STEM_REPORT_ARGUMENTS.csv."""
+
+    stem: str  # of the recording; the whole name of a file that is named otherwise
+    report: str = ""  # its name, empty where the file is named otherwise
+    arguments: str = ""  # such as ``base`` or ``nvtx-name_base``
+
+
+def named(path: Path) -> Named:
+    """Return what a file's name says."""
+    found = _NAME.fullmatch(path.stem)
+    return Named(found["stem"], found["report"], (found["arguments"] or "")[1:]) if found else Named(path.stem)

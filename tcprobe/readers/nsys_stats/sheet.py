@@ -2,46 +2,35 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
+from msgspec import Struct, field
 
 from tcprobe.errors import WrongFormat
-from tcprobe.readers.nsys_stats.files import named
-from tcprobe.readers.nsys_stats.layout import Header, header_of, processing_of, skipped
-from tcprobe.readers.rows import TO_NS, columns_of, lines_of, names_of, numbers_of, whole_row
+from tcprobe.readers.nsys_stats.layout import Header, header_of, named, processing_of, skipped
+from tcprobe.readers.rows import TO_NS, Texts, cells_of, closed, lines_of, number_of
 from tcprobe.schema.columns import FloatArray, Names
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 COARSEST_NS: Final = 1000.0  # a digit of times that are rounded more says nothing of kernels
+CHUNK: Final = 500  # rows held as Python strings at a time
 MOST_DIGITS: Final = 18  # of a float behind its point
 _AGAIN: Final = "run nsys stats again, without --timeunit and with --format csv, and wait until it has ended"
-_NOTHING: Final = ("", "None")  # before 2023 a cell without a value held the second
+_NOTHING: Final = (None, "None")  # before 2023 a cell without a value held the second
 
 
-@dataclass(slots=True)
-class Sheet:
-    """One report.
+class Sheet(Struct, eq=False):
+    """One report."""
 
-    Attributes:
-        path: its file.
-        header: its columns.
-        lines, rows: its rows, the lines where they begin and their text.
-        arguments: of the report: base, mangled, nvtx-name.
-        coarse_ns: what the last digit of its coarsest time stands for.
-    """
-
-    path: Path
-    header: Header
-    arguments: str
-    lines: list[int] = field(default_factory=list)
-    rows: list[str] = field(default_factory=list)
-    coarse_ns: float = 1.0
-    _texts: dict[str, pd.Series[str]] = field(default_factory=dict)
+    path: Path  # its file
+    header: Header  # its columns
+    arguments: str  # of the report: base, mangled, nvtx-name
+    rows: list[tuple[int, str]] = field(default_factory=list)  # its lines with their numbers, until they are parsed
+    lines: list[int] = field(default_factory=list)  # where its rows begin, once they are
+    columns: dict[str, Names] = field(default_factory=dict)
+    coarse_ns: float = 1.0  # what the last digit of its coarsest time stands for
 
     def parse(self, names: tuple[str, ...]) -> None:
         """Parse columns, those that are there, and check that each row has all its cells.
@@ -49,18 +38,21 @@ class Sheet:
         Raises:
             WrongFormat: a row has more or fewer cells than the header.
         """
-        lines = zip(self.lines, self.rows, strict=True)
-        cells, separator = range(len(self.header.names), len(self.header.names) + 1), self.header.separator
-        self.lines, self.rows = [], []
-        for number, line in lines:
-            self.lines.append(number)
-            self.rows.append(whole_row(self.path, line, number, lines, cells, _AGAIN, separator))
-        wanted = [name for name in names if name in self.header.names]
-        self._texts = columns_of(self.path, self.rows, self.header.names, wanted, separator)
+        places = [self.header.names.index(name) for name in names if name in self.header.names]
+        texts = Texts(self.header.names[place] for place in places)
+        cells = range(len(self.header.names), len(self.header.names) + 1)
+        more = iter(self.rows)
+        rows = ((at, closed(self.path, line, at, more, _AGAIN)) for at, line in more)
+        while chunk := list(islice(rows, CHUNK)):
+            lines, text = zip(*chunk, strict=True)
+            self.lines += lines
+            columns = list(zip(*cells_of(self.path, lines, text, cells, _AGAIN, self.header.separator), strict=True))
+            texts.add(columns[place] for place in places)
+        self.columns = texts.names()
 
     def names(self, name: str) -> Names:
-        """Return a column of texts."""
-        return names_of(self._texts[name])
+        """Return a column of texts; NA throughout where the report lacks it."""
+        return self.columns.get(name) or Names(np.full(len(self.lines), -1), [])
 
     def numbers(self, name: str, needed: bool = False) -> FloatArray:
         """Return a column of numbers, NaN where there is none; throughout where the report lacks the column.
@@ -68,14 +60,12 @@ class Sheet:
         Raises:
             WrongFormat: a cell holds something else, or nothing though it is `needed`.
         """
-        if name not in self._texts:
-            return np.full(len(self.rows), np.nan)
-        texts = self._texts[name]
-        values = numbers_of(texts)
-        wrong = np.isnan(values) if needed else np.isnan(values) & ~texts.isin(_NOTHING).to_numpy()
+        texts = self.names(name)
+        values = np.array([*map(number_of, texts.names), np.nan])[texts.ids]
+        wrong = np.isnan(values) if needed else np.isnan(values) & ~texts.among(*_NOTHING)
         if wrong.any():
             row = int(np.flatnonzero(wrong)[0])
-            text = f"line {self.lines[row]} holds '{str(texts.iloc[row])[:40]}'"
+            text = f"line {self.lines[row]} holds '{(texts[row] or '')[:40]}'"
             found = f"{text} where a number is expected (column {name})"
             raise WrongFormat(self.path, found, f"give the file as nsys wrote it: {_AGAIN}")
         return values
@@ -92,7 +82,8 @@ class Sheet:
         if unit is None:
             raise WrongFormat(self.path, f"gives {name} in '{self.header.unit(name)[:20]}', no unit of time", _AGAIN)
         values = self.numbers(name, needed)
-        digits = max((len(text.partition(".")[2]) for text in self._texts[name].iloc[:100]), default=0)
+        texts = self.columns[name].take(np.arange(min(len(values), 100))).tolist()
+        digits = max((len((text or "").partition(".")[2]) for text in texts), default=0)
         coarse = unit / 10.0 ** min(digits, MOST_DIGITS)
         if coarse > COARSEST_NS:
             found = f"rounds {name} to {coarse:,.0f} ns, longer than kernels take"
@@ -103,21 +94,13 @@ class Sheet:
         return np.round(values * unit)
 
 
-@dataclass(frozen=True, slots=True)
-class Printed:
-    """What a file holds.
+class Printed(Struct, frozen=True):
+    """What a file holds."""
 
-    Attributes:
-        sheets: its reports.
-        sources: recordings that nsys says it processed.
-        skipped: why nsys left reports out.
-        whole: whether it ends with a line end, as all that nsys writes does.
-    """
-
-    sheets: tuple[Sheet, ...]
-    sources: tuple[str, ...]
-    skipped: tuple[str, ...]
-    whole: bool
+    sheets: tuple[Sheet, ...]  # its reports
+    sources: tuple[str, ...]  # recordings that nsys says it processed
+    skipped: tuple[str, ...]  # why nsys left reports out
+    whole: bool  # whether it ends with a line end, as all that nsys writes does
 
 
 def read_printed(path: Path) -> Printed:
@@ -132,8 +115,7 @@ def read_printed(path: Path) -> Printed:
     with lines_of(path, _AGAIN) as lines:
         for number, line in lines:
             if sheet is not None and (line[:1].isdigit() or line.startswith('"')):
-                sheet.lines.append(number)
-                sheet.rows.append(line)
+                sheet.rows.append((number, line))
                 continue
             if not line.strip("\r\n"):
                 continue

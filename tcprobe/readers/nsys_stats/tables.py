@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tcprobe.readers.arrays import distinct_rows
-from tcprobe.readers.limits import MOST_DEVICES
+from tcprobe.readers.base import MOST_DEVICES
 from tcprobe.readers.nsys_stats.sheet import Sheet
-from tcprobe.readers.rows import named_kernels, rows_as_text, triples_of
-from tcprobe.schema.columns import FloatArray, IntArray, Names, Table, Value
+from tcprobe.readers.rows import gpu_row, named_kernels, rows_as_text, triples_of
+from tcprobe.schema.columns import FloatArray, IntArray, Names, Table
 from tcprobe.schema.tables import DEVICES, KERNELS, LAUNCH_CONFIGS, LAUNCHES, MEMORY_OPS
 
 _GRID: Final = ("grdx", "grdy", "grdz")
@@ -88,18 +88,7 @@ def _device_table(sheet: Sheet, device: IntArray, used: IntArray) -> Table:
 
 def device_table(names: dict[int, str], used: list[int]) -> Table:
     """Return `devices`: GPUs by ordinal, with their names, empty where not known, and which ran kernels."""
-    rows: list[dict[str, Value]] = [
-        {
-            "device": ordinal,
-            "name": name or None,
-            "name_basis": "reported" if name else None,
-            "vendor": "Nvidia",
-            "tensor_cores": "unknown",
-            "state": "active" if ordinal in used else "idle",
-        }
-        for ordinal, name in sorted(names.items())
-    ]
-    return Table.from_rows(DEVICES, rows)
+    return Table.from_rows(DEVICES, [gpu_row(gpu, name, ran=gpu in used) for gpu, name in sorted(names.items())])
 
 
 def _configs(sheet: Sheet, kernels: IntArray) -> tuple[Table, IntArray]:
@@ -169,17 +158,10 @@ def kernels_table(sheet: Sheet) -> Table:
         "max_ns": most,
         "uses_tc": ["unknown"] * len(first),
         "evidence": [""] * len(first),
-        **{name: _triples(sheet, f"{name}xyz", costliest) for name in ("grid", "block")},
+        **{name: triples_of(sheet.names(f"{name}xyz")).take(costliest) for name in ("grid", "block")},
     }
     return Table(KERNELS, columns)
 
 
 def _either(sheet: Sheet, *names: str) -> str:
     return next((name for name in names if name in sheet.header.names), names[-1])
-
-
-def _triples(sheet: Sheet, name: str, rows: IntArray) -> Names:
-    """Return sizes such as ``900    1    1`` as x,y,z; NA where the report lacks them."""
-    if name not in sheet.header.names:
-        return Names(np.full(len(rows), -1), [])
-    return triples_of(sheet.names(name)).take(rows)

@@ -6,26 +6,26 @@ import os
 import shlex
 import signal
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from tcprobe.errors import InputError, MissingInput
 from tcprobe.foreign import is_file, walk
 from tcprobe.foreign import read as read_bytes
-from tcprobe.jsonfile import MOST_BYTES, read_object
+from tcprobe.jsonfile import MOST_BYTES, Text, read_object, record, records
 from tcprobe.masking import mask_tree
 from tcprobe.probe.constants import PARTIAL, RECORD, WITH_XSPACE, WORDS
 from tcprobe.readers.base import Refusal
 from tcprobe.readers.merge import merge
-from tcprobe.readers.run_folder.graph import damaged, read_graph, read_metrics, read_scopes, read_steps
-from tcprobe.readers.run_folder.phases import read_phases
+from tcprobe.readers.run_folder.graph import damaged, read_graph, read_metrics, read_phases, read_scopes, read_steps
 from tcprobe.schema.profile import Metadata, Note, Profile
 
 FORMAT = "run_folder"
 WHAT: Final = "a run folder of tcprobe"
 
-LEVELS: Final = ("note", "warning", "error")
 NOT_RECORDED: Final = "the profiler left no file in this run"
 NO_STEPS: Final = "no training step was seen"
 NO_GRAPH: Final = "the probe recorded no GEMM-like op of a training function"
@@ -43,6 +43,38 @@ FROM_PROFILER: Final = (
     *("launches", "launch_configs", "op_details", "memory_ops", "host_ops", "ranges", "step_marks"),
     "kernel_counters",
 )
+
+
+class _Run(Struct):
+    """What is read of run.json, and of probe.json, which holds some of the same."""
+
+    tensorflow: Text | None = None
+    host: Text | None = None
+    command: list[Any] | None = None
+    precision: Text | None = None
+    xla: bool | None = None
+    target_gpu: Text | None = None
+    gpu_used: bool | None = None
+    partial: bool = True
+    finished: bool = False
+    profiler: dict[str, Any] = field(default_factory=dict)
+    exit_code: int | None = None
+    profiler_exit_code: int | None = None
+    interrupted: Any = None
+    signals: list[Any] = field(default_factory=list)
+    step_range: Any = None
+    notes: list[Any] = field(default_factory=list)
+    gaps: list[Any] = field(default_factory=list)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it says how the run ended."""
+        return self.exit_code is not None or self.profiler_exit_code is not None
+
+
+class _Gap(Struct):
+    hook: Any = None
+    reason: Any = None
 
 
 def finds(path: Path) -> list[Path]:
@@ -113,12 +145,20 @@ def around(files: list[Path], inside: Sequence[Profile], refused: Sequence[Refus
     phases = read_phases(probe, read_object(folder / "probe" / "graph.json", folder))
     own = own if phases is None else own.with_tables(phases)
     profile = merge([own, *inside]) if inside else merge([_with_nothing_recorded(own, refused)])
-    profile = profile.with_metadata(format=inside[0].metadata.format if inside else FORMAT)
-    profile = _described(profile, folder, run, probe)
-    known = _notes(folder, run, probe)
-    said = (note for note in profile.metadata.notes if not _known(note, run, known))
-    unreadable = [Note("unreadable-profile", error.message, error.hint, "error") for error in refused]
-    return profile.with_metadata(notes=(*said, *unreadable, *damage, *known))
+    if inside:
+        profile = replace(profile.with_metadata(format=inside[0].metadata.format), traits=inside[0].traits)
+    ended, watched = record(_Run, run) or _Run(), record(_Run, probe) or _Run()
+    ending = _ending(folder, ended, watched) if run else [_nothing_of(folder)]
+    source = ended if any(run.get(key) is not None for key in ("exit_code", "profiler_exit_code")) else watched
+    notes = [*ending, *_notes(folder, ended, source)]
+    refusals = [Note("unreadable-profile", error.message, error.hint, "error") for error in refused]
+    others = [note for note in profile.metadata.notes if _adds(note, ended, notes)]
+    return _described(profile, ended, watched).with_metadata(
+        paths=(str(folder),),
+        partial=ended.partial and not (run and _ended_well(ended, watched)),
+        run={**run, **{key: probe.get(key) for key in FROM_PROBE if run.get(key) is None}},
+        notes=(*others, *refusals, *damage, *notes),
+    )
 
 
 def _probed(folder: Path) -> tuple[Profile, list[Note]]:
@@ -157,96 +197,61 @@ def _with_nothing_recorded(own: Profile, refused: Sequence[Refusal]) -> Profile:
     return own.with_absent(**dict.fromkeys(FROM_PROFILER, reason))
 
 
-def _described(profile: Profile, folder: Path, run: dict[str, Any], probe: dict[str, Any]) -> Profile:
+def _described(profile: Profile, run: _Run, probe: _Run) -> Profile:
     """Fill the metadata from the record; what the profile itself says stands where the record is silent."""
-    known = profile.metadata
-    imported = _text(probe.get("tensorflow"))
-    tensorflow = imported if probe.get("finished") is True else _text(run.get("tensorflow")) or imported
-    command = run.get("command")
+    own = profile.metadata
+    tensorflow = probe.tensorflow if probe.finished else _first(run.tensorflow, probe.tensorflow)
+    by_tensorflow = own.format == "xplane" and run.profiler.get("name") == "tensorflow"  # only the record says whose
     return profile.with_metadata(
-        paths=(str(folder),),
-        profiler=_profiler(run, known),
-        framework=f"tensorflow {tensorflow}" if tensorflow else known.framework,
-        host=_text(run.get("host")) or known.host,
-        command=tuple(str(word) for word in command) if isinstance(command, list) else known.command,
-        precision=_text(run.get("precision")) or known.precision,
-        xla=_flag(run.get("xla"), known.xla),
-        target_gpu=_text(run.get("target_gpu")) or known.target_gpu,
-        gpu_used=_flag(run.get("gpu_used"), _flag(probe.get("gpu_used"), known.gpu_used)),
-        partial=run.get("partial") is not False and not _ended_well(run, probe),
-        run={**run, **{key: probe.get(key) for key in FROM_PROBE if run.get(key) is None}},
+        profiler="TensorFlow's profiler (XSpace)" if by_tensorflow else own.profiler,
+        framework=f"tensorflow {tensorflow}" if tensorflow else own.framework,
+        host=_first(run.host, own.host),
+        command=own.command if run.command is None else tuple(map(str, run.command)),
+        precision=_first(run.precision, own.precision),
+        xla=_first(run.xla, own.xla),
+        target_gpu=_first(run.target_gpu, own.target_gpu),
+        gpu_used=_first(run.gpu_used, probe.gpu_used, own.gpu_used),
     )
 
 
-def _profiler(run: dict[str, Any], known: Metadata) -> str | None:
-    """Return what recorded the run; whose an XSpace is, only the record says."""
-    found = run.get("profiler")
-    by_tensorflow = isinstance(found, dict) and found.get("name") == "tensorflow"
-    return "TensorFlow's profiler (XSpace)" if known.format == "xplane" and by_tensorflow else known.profiler
+def _first(*values: Any) -> Any:
+    return next((value for value in values if value is not None), None)
 
 
-def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) and value else None
-
-
-def _flag(value: Any, otherwise: bool | None) -> bool | None:
-    return value if isinstance(value, bool) else otherwise
-
-
-def _notes(folder: Path, run: dict[str, Any], probe: dict[str, Any]) -> list[Note]:
-    """Return how the run ended, what probe and capture said, and the hooks that are missing."""
-    source = run if any(run.get(key) is not None for key in ("exit_code", "profiler_exit_code")) else probe
-    said = [note for n in _dicts(source.get("notes")) if (note := _note(n)) is not None]
-    if run.get("step_range"):  # which the probe does not know
-        said = [replace(note, remedy=None) if note.code == "no-tensorflow" else note for note in said]
-    gaps = [
-        Note("probe-gap", f"not recorded: {gap.get('hook')}: {gap.get('reason')}", None, "note")
-        for gap in _dicts(source.get("gaps"))
-    ]
+def _notes(folder: Path, run: _Run, source: _Run) -> list[Note]:
+    """Return what probe and capture said, by `source`, and the hooks that are missing."""
     left = [SECRETS_LEFT] if is_file(folder / "probe" / WORDS) else []
-    return [*_ending(folder, run, probe), *left, *said, *gaps]
+    said = [note for note in records(Note, source.notes) if note.code and note.message]
+    if run.step_range:  # which the probe does not know
+        said = [replace(note, remedy=None) if note.code == "no-tensorflow" else note for note in said]
+    gaps = (f"not recorded: {gap.hook}: {gap.reason}" for gap in records(_Gap, source.gaps))
+    return [*left, *said, *(Note("probe-gap", gap, None, "note") for gap in gaps)]
 
 
-def _known(note: Note, run: dict[str, Any], said: Sequence[Note]) -> bool:
-    """Say whether a note of the profile's reader tells nothing that the run folder does not tell better."""
+def _adds(note: Note, run: _Run, notes: Sequence[Note]) -> bool:
+    """Say whether a note of the profile's reader tells something that the run folder does not tell better."""
     if note.code == "environment-inside":
-        return any(other.code == "private-files" for other in said)
-    return note.code == "no-kernels" and run.get("gpu_used") is False
+        return all(other.code != "private-files" for other in notes)
+    return note.code != "no-kernels" or run.gpu_used is not False
 
 
-def _dicts(value: Any) -> list[dict[str, Any]]:
-    return [v for v in value if isinstance(v, dict)] if isinstance(value, list) else []
-
-
-def _note(said: dict[str, Any]) -> Note | None:
-    code, message = _text(said.get("code")), _text(said.get("message"))
-    if code is None or message is None:
-        return None
-    note = Note(code, message, _text(said.get("remedy")))
-    level = said.get("level")
-    return replace(note, level=level) if level in LEVELS else note
-
-
-def _ended_well(run: dict[str, Any], probe: dict[str, Any]) -> bool:
+def _ended_well(run: _Run, probe: _Run) -> bool:
     """Say whether the workload ended well though tcprobe did not write so: the probe has recorded all of it."""
-    return bool(run) and _untold(run) and probe.get("finished") is True and probe.get("exit_code") == 0
+    return not run.has_ended and probe.finished and probe.exit_code == 0
 
 
-def _untold(run: dict[str, Any]) -> bool:
-    """Say whether tcprobe did not live to write how the run ended."""
-    return not isinstance(run.get("exit_code"), int) and not isinstance(run.get("profiler_exit_code"), int)
+def _nothing_of(folder: Path) -> Note:
+    state = "is damaged" if (folder / RECORD).exists() else "is missing (was tcprobe stopped before it began?)"
+    return Note("damaged-run", f"{RECORD} {state}: command, versions and ending are unknown")
 
 
-def _ending(folder: Path, run: dict[str, Any], probe: dict[str, Any]) -> list[Note]:
+def _ending(folder: Path, run: _Run, probe: _Run) -> list[Note]:
     """Say how a run ended that did not end well, or that ended without tcprobe."""
-    if not run:
-        state = "is damaged" if (folder / RECORD).exists() else "is missing (was tcprobe stopped before it began?)"
-        return [Note("damaged-run", f"{RECORD} {state}: command, versions and ending are unknown")]
-    if run.get("partial") is False:
+    if not run.partial:
         return []
-    remedy = _name_it(folder) if _untold(run) and probe.get("finished") else None
+    remedy = _name_it(folder) if probe.finished and not run.has_ended else None
     figures = "all of it was recorded" if _ended_well(run, probe) else "the figures are of what ran until then"
-    return [Note("partial-run", f"{how_ended(run, probe)}: {figures}", remedy)]
+    return [Note("partial-run", f"{_how_ended(run, probe)}: {figures}", remedy)]
 
 
 def _name_it(folder: Path) -> str | None:
@@ -257,21 +262,23 @@ def _name_it(folder: Path) -> str | None:
     return f"give the run folder its name: mv {shlex.quote(str(folder))} {shlex.quote(str(final))}"
 
 
-def how_ended(run: dict[str, Any], probe: dict[str, Any] | None = None) -> str:
-    """Return how a workload that did not end well did end, by its run.json, else by its probe.json."""
-    code, wrapping = run.get("exit_code"), run.get("profiler_exit_code")
-    if run.get("interrupted"):
+def how_ended(run: dict[str, Any]) -> str:
+    """Return how a workload that did not end well did end, by its run.json."""
+    return _how_ended(record(_Run, run) or _Run(), _Run())
+
+
+def _how_ended(run: _Run, probe: _Run) -> str:
+    if run.interrupted:
         return "the workload was interrupted"
-    came = run.get("signals")
-    after = f" after {', '.join(map(str, came))}" if isinstance(came, list) and came else ""
-    if code is None and isinstance(wrapping, int):
-        return f"the profiler ended with exit code {wrapping}{after} (whether the workload failed is not known)"
-    if isinstance(code, int):
-        ended = _by_code(code)
+    after = f" after {', '.join(map(str, run.signals))}" if run.signals else ""
+    if run.exit_code is not None:
+        ended = _by_code(run.exit_code)
         return ended if ended.endswith(after.removeprefix(" after")) else ended + after
-    later = (probe or {}).get("exit_code")
-    if isinstance(later, int):
-        return f"tcprobe was stopped, or had no room, before it wrote how the run ended; {_by_code(later)}"
+    if run.profiler_exit_code is not None:
+        wrapping = f"the profiler ended with exit code {run.profiler_exit_code}{after}"
+        return f"{wrapping} (whether the workload failed is not known)"
+    if probe.exit_code is not None:
+        return f"tcprobe was stopped, or had no room, before it wrote how the run ended; {_by_code(probe.exit_code)}"
     return "how the workload ended was not recorded (it still runs, or was killed with tcprobe, or the disk was full)"
 
 

@@ -1,4 +1,4 @@
-"""Read what the probe wrote into a run folder: graph.json, steps.csv and metrics.csv as tables."""
+"""Read what the probe wrote into a run folder as tables: the graph, the phases, steps and logged figures."""
 
 from __future__ import annotations
 
@@ -7,24 +7,88 @@ import json
 import math
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final
+
+from msgspec import UNSET, Meta, Struct, convert, field
 
 from tcprobe.errors import InputError, MissingInput
 from tcprobe.foreign import read
-from tcprobe.jsonfile import MOST_BYTES, parse, read_object
-from tcprobe.readers.run_folder.phases import read_phases
+from tcprobe.jsonfile import MOST_BYTES, Count, Number, Text, parse, read_object, record, records
 from tcprobe.schema.columns import Table
 from tcprobe.schema.op import PASSES, Part
 from tcprobe.schema.profile import Note
-from tcprobe.schema.tables import EXECUTES_BASES, GRAPH_OPS, METRICS, SCOPES, STEPS, USES_TC
+from tcprobe.schema.tables import EXECUTES_BASES, GRAPH_OPS, METRICS, PHASES, SCOPES, STEPS, USES_TC
 
 MOST_LOG_BYTES: Final = 1 << 30  # a month of steps of 100 ms; one step takes 30 bytes
+MOST_PHASES: Final = 256  # the probe tells 64 stretches apart; each is a pass over the whole graph
 KINDS: Final = STEPS.column("kind").values
 TableAndNotes = tuple[Table | None, tuple[Note, ...]]
+PLAIN: Final = ("op", "op_type", "executed_op", "executed_type", "layer", "layer_class", "source", "called_from")
 _IN_LOOP = re.compile(r"(?:^|/)(?:while|cond|case)(?:_\d+)?/")
+
+
+class _Op(Struct):
+    """An op of graph.json; what is named as in `GRAPH_OPS` is its column."""
+
+    op: Text
+    op_type: Text
+    executed_op: Text | None = None
+    executed_type: Text | None = None
+    layer: Text | None = None
+    layer_class: Text | None = None
+    source: Text | None = None
+    called_from: Text | None = None
+    executes: str | None = None
+    pass_: str | None = field(default=None, name="pass")
+    input_shapes: list[Any] | None = None
+    input_dtypes: list[Any] | None = None
+    output_shapes: list[Any] = field(default_factory=list)
+    output_dtypes: list[Any] = field(default_factory=list)
+    attributes: dict[str, Any] = field(default_factory=dict)
+    alias_of: list[Any] = field(default_factory=list)
+    # a damaged number is not an absent one, which says that the probe left the calls open
+    calls_per_step: Any = None
+    repeats: Any = UNSET
+    at_least: Any = False
+
+
+class _Function(Struct):
+    """A function of graph.json."""
+
+    name: Text | None = None
+    python_name: Any = None
+    training: Any = False
+    key: Annotated[int, Meta(gt=-(2**53), lt=2**53)] | None = None
+    executed_basis: str | None = None
+    calls_per_step: Number | None = None
+    calls_in_phases: list[Any] | None = None
+    ops: list[Any] = field(default_factory=list)
+
+
+class _Pause(Struct):
+    """A time that the process stood still."""
+
+    start_ns: int
+    stop_ns: Annotated[int, Meta(lt=2**53)]
+
+
+class _Part(Struct):
+    """A part of a step, by the number that the graph knows it by."""
+
+    key: Count
+    name: str = ""
+    calls_per_step: Annotated[int, Meta(ge=0, lt=2**53)] | Annotated[float, Meta(ge=0, lt=2**53)] | None = None
+
+
+class _Phase(Struct):
+    """A phase of probe.json."""
+
+    first_step: Count
+    last_step: Count
+    parts: list[Any] = field(default_factory=list)
+    basis: str | None = None
 
 
 def read_graph(path: Path) -> TableAndNotes:
@@ -43,13 +107,13 @@ def read_graph(path: Path) -> TableAndNotes:
     functions = data.get("functions") if isinstance(data, dict) else None
     if not isinstance(functions, list):
         return None, (damaged(path, "it holds no list of functions", "no layers, shapes and sizes from the graph"),)
-    parts = _parts(path.with_name("probe.json"))
-    trained = [f for f in functions if isinstance(f, dict) and (f.get("training") or _part(f) in parts)]
-    ops = [(f, op) for f in trained for op in _list(f.get("ops"))]
-    good = [(f, op) for f, op in ops if isinstance(op, dict) and _text(op.get("op")) and _text(op.get("op_type"))]
+    probe = read_object(path.with_name("probe.json"), _home(path))
+    parts = _parts(probe)
+    trained = [f for f in records(_Function, functions) if f.training or f.key in parts]
+    ops = [(f, record(_Op, op)) for f in trained for op in f.ops]
+    good = [(f, op) for f, op in ops if op]
     notes = (damaged(path, f"{len(ops) - len(good)} of {len(ops)} ops lack a name or type", "they are left out"),)
-    whole = _whole_step(path.with_name("probe.json"), trained)
-    return (_graph_table(good, whole) if good else None), notes if len(good) < len(ops) else ()
+    return (_graph_table(good, _whole_step(probe, trained)) if good else None), notes if len(good) < len(ops) else ()
 
 
 def read_scopes(path: Path) -> TableAndNotes:
@@ -60,79 +124,64 @@ def read_scopes(path: Path) -> TableAndNotes:
     return (Table.from_rows(SCOPES, good) if good else None), ()
 
 
-def _graph_table(ops: list[tuple[dict[str, Any], dict[str, Any]]], whole: dict[str, Any] | None) -> Table:
-    def each(make: Callable[[dict[str, Any]], Any]) -> list[Any]:
-        return [make(op) for _, op in ops]
-
-    plain = ("op", "op_type", "executed_op", "executed_type", "layer", "layer_class", "source", "called_from")
-    columns = {name: [_text(op.get(name)) for _, op in ops] for name in plain}
+def _graph_table(ops: list[tuple[_Function, _Op]], whole: _Function | None) -> Table:
     return Table(
         GRAPH_OPS,
         {
-            **columns,
-            "function": [_text(f.get("name")) for f, _ in ops],
-            "executes": each(lambda op: op.get("executes") if op.get("executes") in USES_TC else "unknown"),
+            **{name: [getattr(op, name) for _, op in ops] for name in PLAIN},
+            "function": [f.name for f, _ in ops],
+            "executes": [op.executes if op.executes in USES_TC else "unknown" for _, op in ops],
             "executes_basis": [_basis(f, op) for f, op in ops],
-            "pass": each(lambda op: op.get("pass") if op.get("pass") in PASSES else None),
-            "input_shapes": each(lambda op: _json_list(op.get("input_shapes"))),
-            "input_dtypes": each(lambda op: _json_list(op.get("input_dtypes"))),
-            "output_shape": each(lambda op: _json_list(_first(op.get("output_shapes")))),
-            "output_dtype": each(lambda op: _text(_first(op.get("output_dtypes")))),
-            "attributes": each(_attributes),
+            "pass": [op.pass_ if op.pass_ in PASSES else None for _, op in ops],
+            "input_shapes": [_json_list(op.input_shapes) for _, op in ops],
+            "input_dtypes": [_json_list(op.input_dtypes) for _, op in ops],
+            "output_shape": [_json_list(next(iter(op.output_shapes), None)) for _, op in ops],
+            "output_dtype": [_text(next(iter(op.output_dtypes), None)) for _, op in ops],
+            "attributes": [_attributes(op) for _, op in ops],
             "calls_per_step": [_calls(f, op, f is whole) for f, op in ops],
-            "part": [_part(f) for f, _ in ops],
-            "calls_in_phases": [_json_list(f.get("calls_in_phases")) for f, _ in ops],
-            "repeats": each(lambda op: _number(op.get("repeats"))),
-            "at_least": each(lambda op: op.get("at_least") is True),
+            "part": [f.key for f, _ in ops],
+            "calls_in_phases": [_json_list(f.calls_in_phases) for f, _ in ops],
+            "repeats": [_number(op.repeats) for _, op in ops],
+            "at_least": [op.at_least is True for _, op in ops],
         },
     )
 
 
-def _basis(function: dict[str, Any], op: dict[str, Any]) -> str | None:
+def _basis(function: _Function, op: _Op) -> str | None:
     """Return what says whether the op executes; where XLA compiles all that is traced, only liveness says no."""
-    said = function.get("executed_basis")
-    if said == "traced" and op.get("executes") == "no":
+    basis = function.executed_basis
+    if basis == "traced" and op.executes == "no":
         return "liveness"
-    return said if said in EXECUTES_BASES else None
+    return basis if basis in EXECUTES_BASES else None
 
 
-def _parts(path: Path) -> frozenset[int | None]:
+def _parts(probe: dict[str, Any]) -> frozenset[int | None]:
     """Return the numbers of the parts of training that probe.json lists, whatever their functions are said to do."""
-    phases = read_phases(read_object(path, _home(path)))
+    phases = read_phases(probe)
     return frozenset(p.key for parts in phases.values("parts") for p in Part.all_of(parts)) if phases else frozenset()
 
 
-def _whole_step(path: Path, training: list[dict[str, Any]]) -> dict[str, Any] | None:
+def _whole_step(probe: dict[str, Any], training: list[_Function]) -> _Function | None:
     """Return the function that is a step by itself, by probe.json; None where several train, or a step is more.
 
     Probes that recorded no loops (`repeats`) left its calls open at times.
     """
-    steps = read_object(path, _home(path)).get("steps")
+    steps = probe.get("steps")
     if not isinstance(steps, dict) or steps.get("period") != 1 or len(training) != 1:
         return None
-    return training[0] if steps.get("functions") == [training[0].get("python_name")] else None
+    return training[0] if steps.get("functions") == [training[0].python_name] else None
 
 
-def _calls(function: dict[str, Any], op: dict[str, Any], is_step: bool) -> float | None:
+def _calls(function: _Function, op: _Op, is_step: bool) -> float | None:
     """Return how often an op runs in a step: never where its function is not called, once where that is the step."""
-    calls = _number(function.get("calls_per_step"))
-    open_ = calls is None and "repeats" not in op and op.get("calls_per_step") is None
-    if is_step and open_ and not _IN_LOOP.search(str(op.get("op"))):
-        return 1.0
-    return 0.0 if calls == 0 else _number(op.get("calls_per_step"))
+    if is_step and function.calls_per_step is op.calls_per_step is None and op.repeats is UNSET:
+        return None if _IN_LOOP.search(op.op) else 1.0
+    return 0.0 if function.calls_per_step == 0 else _number(op.calls_per_step)
 
 
-def _part(function: dict[str, Any]) -> int | None:
-    key = function.get("key")
-    return key if isinstance(key, int) and not isinstance(key, bool) and abs(key) < 2**53 else None
-
-
-def _attributes(op: dict[str, Any]) -> str:
-    given = op.get("attributes")
-    attributes = dict(given) if isinstance(given, dict) else {}
-    if aliases := [a for a in _list(op.get("alias_of")) if isinstance(a, str)]:
-        attributes["aliases"] = aliases
-    return json.dumps(attributes, sort_keys=True)
+def _attributes(op: _Op) -> str:
+    aliases = [alias for alias in op.alias_of if isinstance(alias, str)]
+    return json.dumps({**op.attributes, **({"aliases": aliases} if aliases else {})}, sort_keys=True)
 
 
 def read_steps(path: Path) -> TableAndNotes:
@@ -164,10 +213,9 @@ def read_steps(path: Path) -> TableAndNotes:
 def _pauses(path: Path) -> list[tuple[int, int]]:
     """Return start and stop of each time that the process stood still, in order, without those that overlap."""
     found: list[tuple[int, int]] = []
-    for said in _list(read_object(path).get("pauses")):
-        start, stop = (said.get("start_ns"), said.get("stop_ns")) if isinstance(said, dict) else (None, None)
-        if isinstance(start, int) and isinstance(stop, int) and (found[-1][1] if found else 0) <= start < stop < 2**53:
-            found.append((start, stop))
+    for pause in records(_Pause, read_object(path).get("pauses")):
+        if (found[-1][1] if found else 0) <= pause.start_ns < pause.stop_ns:
+            found.append((pause.start_ns, pause.stop_ns))
     return found
 
 
@@ -248,12 +296,37 @@ def damaged(path: Path, found: str, effect: str) -> Note:
     return Note(f"damaged-{path.stem}", f"{name}: {found}: {effect}", "run `tcprobe profile` again to have it whole")
 
 
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
+def read_phases(probe: dict[str, Any], graph: dict[str, Any] | None = None) -> Table | None:
+    """Return what probe.json says of `PHASES`; None where it says nothing that can be used.
+
+    Of graph.json it takes which parts were not recorded.
+
+    Phases that overlap, end before they start, or are more than a run has, are those of a damaged file: none of them
+    is used.
+    """
+    given = probe.get("phases")
+    if not isinstance(given, list) or not 0 < len(given) <= MOST_PHASES:
+        return None
+    unrecorded = (graph or {}).get("unrecorded")
+    rows = [_phase(number, one, unrecorded) for number, one in enumerate(records(_Phase, given))]
+    if len(rows) < len(given) or any(row["steps"] < 1 for row in rows):
+        return None
+    table = Table.from_rows(PHASES, rows)
+    apart = table.numbers("first_step")[1:] > table.numbers("last_step")[:-1]
+    return table if apart.all() else None
 
 
-def _first(value: Any) -> Any:
-    return value[0] if isinstance(value, list) and value else None
+def _phase(number: int, phase: _Phase, unrecorded: Any) -> dict[str, Any]:
+    left_out = unrecorded if isinstance(unrecorded, list) else []
+    parts = (Part(p.key, p.name, p.calls_per_step, p.key not in left_out) for p in records(_Part, phase.parts))
+    return {
+        "phase": number,
+        "first_step": phase.first_step,
+        "last_step": phase.last_step,
+        "steps": phase.last_step - phase.first_step + 1,
+        "parts": Part.text_of(parts),
+        "basis": phase.basis,
+    }
 
 
 def _text(value: Any) -> str | None:
@@ -261,9 +334,11 @@ def _text(value: Any) -> str | None:
 
 
 def _number(value: Any) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) > 2**53:
+    try:
+        number: float = convert(value, Number)
+    except ValueError:  # another value, or half a character
         return None
-    return float(value)
+    return number
 
 
 def _whole(text: str) -> bool:

@@ -7,10 +7,11 @@ lock-step over a chunk; an event that is built otherwise is decoded alone, by th
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from tcprobe.readers.arrays import Bytes, Ints
@@ -39,23 +40,14 @@ DECODE, NO_STATS, LEAVE_OUT = range(3)
 Need: TypeAlias = Callable[[Ints], NDArray[np.int8]]
 
 
-@dataclass(frozen=True, slots=True)
-class Stats:
-    """Wanted stats of a chunk, one row each, by column and in file order within it.
+class Stats(Struct, frozen=True):
+    """Wanted stats of a chunk, one row each, by column and in file order within it."""
 
-    Attributes:
-        row: event within the chunk.
-        column: index into the wanted names.
-        kind: field number of the value in XStat; 0 where it has none.
-        value: integer, reference, the bits of a double, or where the string begins.
-        size: bytes of a string; 0 otherwise.
-    """
-
-    row: Ints
-    column: NDArray[np.int8]
-    kind: NDArray[np.uint8]
-    value: Ints
-    size: Ints
+    row: Ints  # event within the chunk
+    column: NDArray[np.int8]  # index into the wanted names
+    kind: NDArray[np.uint8]  # field number of the value in XStat; 0 where it has none
+    value: Ints  # integer, reference, the bits of a double, or where the string begins
+    size: Ints  # bytes of a string; 0 otherwise
 
     def of(self, column: int) -> Stats:
         """Return the stats of one wanted name, as views."""
@@ -80,8 +72,7 @@ class Stats:
         return np.where(double, floats.clip(-(2.0**62), 2.0**62).astype(np.int64), self.value)
 
 
-@dataclass(frozen=True, slots=True)
-class Events:
+class Events(Struct, frozen=True):
     """A chunk of events: equally long columns, and the wanted stats."""
 
     metadata_id: Ints

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
+from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from tcprobe.readers.arrays import Bytes, Ints, combine
-from tcprobe.readers.limits import NAMELESS
+from tcprobe.readers.base import NAMELESS
 from tcprobe.readers.protobuf import BYTES, FIXED64, VARINT, Buffer, Span, fields, signed, text
 from tcprobe.readers.xspace.codes import Index, Texts
 from tcprobe.readers.xspace.events import DOUBLE, Events, Wanted, decode
@@ -53,9 +53,8 @@ STATS: Final = {
 OP_TEXTS: Final = (OP, HLO_OP, NAME, PREFIX, SHAPE, MODULE)
 
 
-@dataclass(frozen=True, slots=True)
-class OpKey:
-    """What a GPU event says of the op that launched it; None where it says nothing."""
+class OpKey(Struct, frozen=True):
+    """What a GPU event says of the op that launched it, in the order of `OP_TEXTS`; None where it says nothing."""
 
     annotation: str | None
     hlo_op: str | None
@@ -66,25 +65,18 @@ class OpKey:
     program: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceEvents:
-    """Events of one kind on one GPU, as equally long columns.
+class DeviceEvents(Struct, frozen=True):
+    """Events of one kind on one GPU, as equally long columns."""
 
-    Attributes:
-        stream, start_ns, duration_ns, correlation, group: `NONE` where an event lacks it.
-        name: index into `names`.
-        op: index into `ops`, -1 for none.
-        detail: index into `details` (text, occupancy in percent), -1 for none.
-    """
-
+    # stream, start_ns, duration_ns, correlation, group: `NONE` where an event lacks it.
     stream: Ints
     start_ns: Ints
     duration_ns: Ints
     correlation: Ints
     group: Ints
-    name: Ints
-    op: Ints
-    detail: Ints
+    name: Ints  # index into `names`
+    op: Ints  # index into `ops`, -1 for none
+    detail: Ints  # index into `details` (text, occupancy in percent), -1 for none
     names: list[str]
     ops: list[OpKey]
     details: list[tuple[str, float | None]]
@@ -93,13 +85,8 @@ class DeviceEvents:
         return len(self.stream)
 
 
-@dataclass(slots=True)
-class Gpu:
-    """One GPU plane.
-
-    Attributes:
-        steps: group -> start and end in ns of its step, as the profiler derived them from the GPU's activity.
-    """
+class Gpu(Struct):
+    """One GPU plane."""
 
     ordinal: int
     stats: dict[str, str | int | float]
@@ -107,6 +94,7 @@ class Gpu:
     memory: DeviceEvents
     unclassed: int = 0
     graph_launches: int = 0
+    # group -> start and end in ns of its step, as the profiler derived them from the GPU's activity
     steps: dict[int, Span] = field(default_factory=dict)
 
 
@@ -241,12 +229,10 @@ def read_gpu(file: Bytes, plane: Plane) -> Gpu:
     reader = _PlaneReader(file, plane)
     for span in plane.lines:
         line = line_head(file.data, span)
-        if _is_recorded(line):
+        if (recorded := _is_recorded(line)) or line.name == STEPS_LINE:
+            add = reader.add if recorded else reader.add_steps
             for starts, ends in event_bounds(file, line.events):
-                reader.add(line, decode(file, starts, ends, reader.wanted))
-        elif line.name == STEPS_LINE:
-            for starts, ends in event_bounds(file, line.events):
-                reader.add_steps(line, decode(file, starts, ends, reader.wanted))
+                add(line, decode(file, starts, ends, reader.wanted))
     found = GPU_PLANE.match(plane.name)
     return Gpu(
         int(found[1]) if found else 0,

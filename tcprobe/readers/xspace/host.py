@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Final, TypeVar
+import re
+from typing import Any, Final, TypeVar
 
 import numpy as np
+from msgspec import Struct, field
 from numpy.typing import NDArray
 
+from tcprobe.probe.constants import STEP_MARK
 from tcprobe.readers.arrays import Bytes, Ints, combine, dense
-from tcprobe.readers.host_work import stretches, work_code
+from tcprobe.readers.host_work import KINDS, LEAST_NS, Stretches, stretches, work_code
 from tcprobe.readers.xspace.codes import Index, Texts
 from tcprobe.readers.xspace.events import DECODE, LEAVE_OUT, NO_STATS, Events, Stats, Wanted, decode
 from tcprobe.readers.xspace.gpu import NONE
-from tcprobe.readers.xspace.host_work import HostEvents, calls_framework
 from tcprobe.readers.xspace.lines import event_bounds
 from tcprobe.readers.xspace.text import executor_op
 from tcprobe.readers.xspace.wire import Line, Plane, line_head, string_map
@@ -43,8 +44,7 @@ STATS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
+class Mark(Struct, frozen=True):
     """An event that may stand for a step: it has a step number, or a name that XProf gave its group."""
 
     name: str
@@ -56,8 +56,7 @@ class Mark:
     group_name: str | None = None
 
 
-@dataclass(slots=True)
-class Times:
+class Times(Struct):
     """Calls of one op: their number, sum, shortest and longest, in ns."""
 
     calls: int
@@ -74,23 +73,18 @@ class Times:
         self.max_ns = max(self.max_ns, other.max_ns)
 
 
-@dataclass(slots=True)
-class Host:
-    """What the host planes of one file hold.
+class Host(Struct):
+    """What the host planes of one file hold."""
 
-    Attributes:
-        ops: (path, type) -> times, of ops run by the executor and of functions called eagerly.
-        hlo_ops: (HLO instruction, program id) -> times, of XLA programs on the CPU.
-        correlation, launch_ns: launches of GPU work, equally long.
-        marks: candidates for steps.
-        events: long events that say what the host does while a GPU runs no kernel.
-    """
-
+    # (path, type) -> times, of ops run by the executor and of functions called eagerly
     ops: dict[tuple[str, str], Times] = field(default_factory=dict)
+    # (HLO instruction, program id) -> times, of XLA programs on the CPU
     hlo_ops: dict[tuple[str, int], Times] = field(default_factory=dict)
+    # correlation, launch_ns: launches of GPU work, equally long.
     correlation: list[Ints] = field(default_factory=list)
     launch_ns: list[Ints] = field(default_factory=list)
-    marks: list[Mark] = field(default_factory=list)
+    marks: list[Mark] = field(default_factory=list)  # candidates for steps
+    # long events that say what the host does while a GPU runs no kernel
     events: HostEvents = field(default_factory=lambda: HostEvents(stretches(())))
 
     def launches(self) -> tuple[Ints, Ints]:
@@ -251,3 +245,52 @@ def add_times(found: dict[_OpKey, Times], key: _OpKey, times: Times) -> None:
         found[key].add(times)
     else:
         found[key] = times
+
+
+# of the threads that call the framework; what Python does in others, it does ahead or beside
+_CALLS: Final = re.compile(
+    rf"^(?:EagerExecute|EagerLocalExecute|TFE_Py_|PjitFunction|PJRT_LoadedExecutable_Execute|{STEP_MARK}$)"
+)
+
+
+def calls_framework(name: str) -> bool:
+    """Return whether an event of this name shows that its thread calls the framework from Python."""
+    return _CALLS.search(name) is not None
+
+
+class HostEvents(Struct):
+    """Long events of the host that say what it does, gathered chunk by chunk."""
+
+    while_idle: Stretches  # when some GPU ran no kernel; events outside are left out
+    names: list[str] = field(default_factory=list)  # of the events, by code
+    # threads that call the framework; where some are known, only their Python counts
+    callers: set[int] = field(default_factory=set)
+    _parts: list[tuple[Ints, Ints, Ints, Ints, Ints]] = field(default_factory=list)
+
+    def add(
+        self, thread: int, code: NDArray[np.integer[Any]], work: NDArray[np.int8], start: Ints, duration: Ints
+    ) -> None:
+        """Keep those events of a chunk that are long, tell something, and overlap a stretch without kernels."""
+        row = np.flatnonzero((duration >= LEAST_NS) & (work >= 0))
+        if len(row):
+            row = row[self.while_idle.meet(start[row], start[row] + duration[row])]
+        if len(row):
+            part = (
+                np.full(len(row), thread, np.int64),
+                code[row].astype(np.int64),
+                work[row].astype(np.int64),
+                start[row],
+                duration[row],
+            )
+            self._parts.append(part)
+
+    def columns(self) -> tuple[Ints, Ints, Ints, Ints, Ints]:
+        """Return (thread, code of the name, place of the work in `KINDS`, start, duration) of all events."""
+        if not self._parts:
+            nothing = np.zeros(0, np.int64)
+            return nothing, nothing, nothing, nothing, nothing
+        thread, code, work, start, duration = (np.concatenate(part) for part in zip(*self._parts, strict=True))
+        if not self.callers:
+            return thread, code, work, start, duration
+        kept = (work != KINDS.index("python")) | np.isin(thread, [*self.callers])
+        return thread[kept], code[kept], work[kept], start[kept], duration[kept]

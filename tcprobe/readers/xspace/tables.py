@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import astuple, replace
 from numpy.typing import NDArray
 
+from tcprobe.probe.constants import STEP_MARK
 from tcprobe.readers.arrays import Ints, dense
-from tcprobe.readers.hlo.module import Module
 from tcprobe.readers.host_work import KINDS
+from tcprobe.readers.protobuf import Span
 from tcprobe.readers.xspace.gpu import NONE, DeviceEvents, Gpu
-from tcprobe.readers.xspace.host import Host, Times, add_times
-from tcprobe.readers.xspace.steps import Steps, choose_steps, iterations, launch_times
+from tcprobe.readers.xspace.host import Host, Mark, Times, add_times
 from tcprobe.readers.xspace.text import kernel_config, memory_kind, memory_size, parse_shapes
 from tcprobe.readers.xspace.wire import Space
 from tcprobe.readers.xspace.xla import OpResolver, graph_rows, hlo_host_op
 from tcprobe.schema import tables as contract
-from tcprobe.schema.columns import Data, Names, Table, Value, concatenate
+from tcprobe.schema.columns import Data, FloatArray, Names, Table, Value, concatenate
 from tcprobe.schema.profile import Note
 
+if TYPE_CHECKING:
+    from tcprobe.readers.hlo.module import Module
 
-@dataclass(slots=True)
-class HostFile:
+
+class HostFile(Struct):
     """What one XSpace holds: one host, whose GPUs count from `first_device`; `started_ns` since the epoch.
 
     `modules` are those that ran, by program id, as far as the file holds them; `no_module` counts the others.
@@ -40,8 +45,7 @@ class HostFile:
     no_module: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Clock:
+class Clock(Struct, frozen=True):
     """When things happened on one host: its steps, the start of the capture, launches by correlation id."""
 
     steps: Steps
@@ -70,21 +74,21 @@ def tables(parts: Sequence[HostFile]) -> tuple[list[Table], dict[str, str], list
     else:
         reason = "the profile has no GPU plane"
         absent |= dict.fromkeys(("launches", "launch_configs", "op_details", "memory_ops", "devices"), reason)
-    return _present(made, absent), absent, list(_step_notes(clocks))
+    names = [table.spec.name for table in made if not len(table)]
+    absent |= {name: _EMPTY[name] for name in names if name in _EMPTY}
+    notes = []
+    if any(clock.steps.renumbered for clock in clocks):
+        message = "step numbers of the profile's marks repeat: steps are numbered from 0 in order of time"
+        notes.append(Note("step-numbers-repeat", message, level="note"))
+    return [table for table in made if table.spec.name not in absent], absent, notes
 
 
-def _present(made: list[Table], absent: dict[str, str]) -> list[Table]:
-    """Return the tables that the file can give; an empty one of these is absent, with the reason."""
-    reasons = {
-        "host_ops": "the profile has no host op",
-        "step_marks": "the profile marks no step",
-        "host_events": "no long event of the host says what it did while a GPU ran no kernel",
-        "graph_ops": "the profile holds no HLO module with a dot or convolution",
-    }
-    for table in made:
-        if not len(table) and table.spec.name in reasons:
-            absent[table.spec.name] = reasons[table.spec.name]
-    return [table for table in made if table.spec.name not in absent]
+_EMPTY: Final = {
+    "host_ops": "the profile has no host op",
+    "step_marks": "the profile marks no step",
+    "host_events": "no long event of the host says what it did while a GPU ran no kernel",
+    "graph_ops": "the profile holds no HLO module with a dot or convolution",
+}
 
 
 def _origin(part: HostFile) -> int:
@@ -105,8 +109,7 @@ def _float(values: Ints) -> NDArray[np.float64]:
     return out
 
 
-@dataclass(slots=True)
-class _Builder:
+class _Builder(Struct):
     """Gathers launches and memory operations over GPUs and hosts."""
 
     resolver: OpResolver = field(default_factory=OpResolver)
@@ -220,15 +223,9 @@ def _host_ops(parts: Sequence[HostFile]) -> Table:
 
 
 def _host_row(op: str, op_type: str, times: Times) -> dict[str, Value]:
-    return {
-        "op": op,
-        "op_type": op_type,
-        "calls": times.calls,
-        "sum_ns": times.sum_ns,
-        "min_ns": times.min_ns,
-        "max_ns": times.max_ns,
-        "input_shapes": parse_shapes(times.shape)[1] if times.shape else None,
-    }
+    *figures, shape = astuple(times)
+    row = dict(zip(("calls", "sum_ns", "min_ns", "max_ns"), figures, strict=True))
+    return {"op": op, "op_type": op_type, **row, "input_shapes": parse_shapes(shape)[1] if shape else None}
 
 
 def _host_events(parts: Sequence[HostFile], clocks: Sequence[Clock]) -> Table:
@@ -263,7 +260,97 @@ def _step_rows(clocks: Sequence[Clock]) -> list[dict[str, Value]]:
     ]
 
 
-def _step_notes(clocks: Sequence[Clock]) -> Iterator[Note]:
-    if any(clock.steps.renumbered for clock in clocks):
-        message = "step numbers of the profile's marks repeat: steps are numbered from 0 in order of time"
-        yield Note("step-numbers-repeat", message, level="note")
+class Steps(Struct, frozen=True):
+    """Steps of one host, in order of time.
+
+    Attributes:
+        number: of each step.
+        mark: event that stands for it.
+        renumbered: the marks' own numbers repeat, so the steps are numbered from 0.
+    """
+
+    number: tuple[int, ...]
+    marks: tuple[Mark, ...]
+    renumbered: bool = False
+
+
+def choose_steps(marks: Sequence[Mark], spans: Sequence[Mapping[int, Span]] = ()) -> Steps:
+    """Return the steps among `marks`: ours, Keras 2's `train`, any root with a step number, XProf's groups.
+
+    Of several names in the best class the most frequent one counts. Where the host marks none, the spans count that
+    the profiler derived from the activity of each GPU; the only step that it marks takes the bounds of its span.
+
+    Args:
+        marks: of the host.
+        spans: of each GPU, group -> start and end in ns.
+    """
+    steps = _marked(marks)
+    held: dict[int, Span] = {}
+    for group, (start, end) in sorted(item for of_gpu in spans for item in of_gpu.items()):
+        first, last = held.get(group, (start, end))
+        held[group] = min(first, start), max(last, end)
+    if not steps.marks:
+        found = sorted((Mark("", None, False, group, *span) for group, span in held.items()), key=lambda m: m.start_ns)
+        return Steps(tuple(m.group or 0 for m in found), tuple(found))
+    only = steps.marks[0]
+    if len(steps.marks) > 1 or only.group not in held:
+        return steps
+    start, end = held[only.group]
+    return replace(steps, marks=(replace(only, start_ns=start, end_ns=end),))
+
+
+def _marked(marks: Sequence[Mark]) -> Steps:
+    numbered = [m for m in marks if m.step is not None]
+    rooted = [m for m in numbered if m.root]
+    classes = (
+        [m for m in numbered if m.name == STEP_MARK],
+        [m for m in rooted if m.name == "train"],
+        *(rooted, numbered, [m for m in marks if m.group is not None]),
+    )
+    found = next((c for c in classes if c), [])
+    if not found:
+        return Steps((), ())
+    name = Counter(m.name for m in found).most_common(1)[0][0]
+    chosen = sorted((m for m in found if m.name == name), key=lambda m: (m.start_ns, m.end_ns))
+    numbers = [m.step if m.step is not None else m.group or 0 for m in chosen]
+    repeats = len(set(numbers)) < len(numbers)
+    return Steps(tuple(range(len(numbers)) if repeats else numbers), tuple(chosen), repeats)
+
+
+def launch_times(launches: tuple[Ints, Ints], events: DeviceEvents) -> Ints:
+    """Return the host time of the launch of each event, `NONE` where the file has none.
+
+    Args:
+        launches: as `Host.launches` returns them.
+        events: of one GPU.
+    """
+    ids, times = launches
+    if not len(ids) or not len(events):
+        return np.full(len(events), NONE, np.int64)
+    place = np.minimum(np.searchsorted(ids, events.correlation), len(ids) - 1)
+    return np.where(ids[place] == events.correlation, times[place], NONE)
+
+
+def iterations(steps: Steps, events: DeviceEvents, launch_ns: Ints) -> FloatArray:
+    """Return the step of each event: by its stored group, else by its launch time; NaN for none.
+
+    A launch between two steps belongs to the one before; one before the first step to none. A stored group that
+    no step carries is work outside the steps.
+    """
+    out = np.full(len(events), np.nan)
+    stored = events.group != NONE
+    out[stored] = _by_group(steps, events.group[stored])
+    timed = np.flatnonzero(~stored & (launch_ns != NONE))
+    if len(timed) and steps.marks:
+        starts = np.array([m.start_ns for m in steps.marks], np.int64)
+        place = np.searchsorted(starts, launch_ns[timed], side="right") - 1
+        out[timed] = np.where(place >= 0, np.array(steps.number, np.float64)[place], np.nan)
+    return out
+
+
+def _by_group(steps: Steps, group: Ints) -> FloatArray:
+    pairs = {m.group: n for m, n in zip(steps.marks, steps.number, strict=True) if m.group is not None}
+    if not pairs:
+        return group.astype(np.float64)
+    codes, groups = dense(group)
+    return np.array([pairs.get(g, np.nan) for g in groups.tolist()], np.float64)[codes]

@@ -6,8 +6,8 @@ import json
 import re
 from typing import Final
 
+from tcprobe.gemm.record import join_dtypes
 from tcprobe.jsonfile import whole
-from tcprobe.readers.hlo.module import join_dtypes
 
 # ParseTfOpFullname of xla/tsl/profiler/utils/tf_op_utils.cc: `path:Type`, one colon, no C++ scope
 _OP: Final = re.compile(r"([^\s:$][^\s:]*):([A-Za-z_]\w*)")

@@ -5,16 +5,16 @@ Messages and field numbers follow tsl/profiler/protobuf/xplane.proto (openxla/xl
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from tcprobe.readers.protobuf import BYTES, VARINT, Buffer, DamagedError, Span, entries, fields, signed, text
 
 MOST_NS: Final = 1 << 61  # the year 2043 since the epoch; sums with it stay within int64
 
 
-@dataclass(slots=True)
-class Plane:
+class Plane(Struct):
     """One XPlane: its name, and where its lines, metadata and stats lie in the file."""
 
     name: str = ""
@@ -24,8 +24,7 @@ class Plane:
     stats: list[Span] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class Space:
+class Space(Struct):
     """One XSpace: planes as spans, and what the profiler said about its own run."""
 
     planes: list[Plane] = field(default_factory=list)
@@ -34,8 +33,7 @@ class Space:
     hosts: list[str] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class Line:
+class Line(Struct):
     """Head of one XLine: `events` begins at the first event or, without events, at the end."""
 
     id: int = 0

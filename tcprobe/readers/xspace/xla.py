@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from tcprobe.readers.hlo.gemms import executed_instructions, gemms_of, graph_row, op_row
-from tcprobe.readers.hlo.module import Module, read_module
+from msgspec import Struct, field
+
 from tcprobe.readers.protobuf import BYTES, Buffer, Span, entries, fields, signed, text
 from tcprobe.readers.xspace.gpu import OpKey
 from tcprobe.readers.xspace.text import parse_shapes, program_id, split_op
 from tcprobe.readers.xspace.wire import Plane, string_map
 from tcprobe.schema.columns import Value
+
+if TYPE_CHECKING:
+    from tcprobe.readers.hlo.module import Instruction, Module
 
 METADATA_PLANE: Final = "/host:metadata"
 HLO_STAT: Final = "Hlo Proto"
@@ -33,6 +35,10 @@ def read_modules(data: Buffer, planes: Sequence[Plane], programs: set[int]) -> d
                 if proto is not None:
                     number = program_id(name)
                     found[key if number is None else number] = (name, proto)
+    if not found:
+        return {}
+    from tcprobe.readers.hlo.module import read_module
+
     wanted = programs & found.keys() or found.keys()
     return {key: read_module(found[key][0], data, found[key][1]) for key in sorted(wanted)}
 
@@ -63,6 +69,10 @@ def _blob(data: Buffer, span: Span, stats: dict[int, str]) -> Span | None:
 
 def graph_rows(modules: dict[int, Module]) -> Iterator[dict[str, Value]]:
     """Yield the rows of `graph_ops`: every dot and convolution that a module executes."""
+    if not modules:
+        return
+    from tcprobe.readers.hlo.gemms import executed_instructions, gemms_of, graph_row
+
     for module in modules.values():
         for executed in executed_instructions(module):
             for gemm in gemms_of(module, executed.instruction):
@@ -87,15 +97,10 @@ class Named:
         return named[0] if len(named) == 1 else None
 
 
-@dataclass(slots=True)
-class OpResolver:
-    """Turns what events say of their op into rows of `op_details`, each row once.
+class OpResolver(Struct):
+    """Turns what events say of their op into rows of `op_details`, each row once."""
 
-    Attributes:
-        rows: the rows so far.
-    """
-
-    rows: list[dict[str, Value]] = field(default_factory=list)
+    rows: list[dict[str, Value]] = field(default_factory=list)  # the rows so far
     _index: dict[tuple[Value, ...], int] = field(default_factory=dict)
     _named: Named | None = None
 
@@ -124,7 +129,7 @@ def resolve(key: OpKey, modules: Named) -> dict[str, Value] | None:
         module = modules.of(key)
         instruction = module.by_name.get(name) if module else None
         if module and instruction:
-            return op_row(module, instruction)
+            return _instruction_row(module, instruction)
         return _bare_hlo(key, name, module)
     if not key.annotation:
         return None
@@ -133,6 +138,12 @@ def resolve(key: OpKey, modules: Named) -> dict[str, Value] | None:
         return None
     dtype, shapes = parse_shapes(key.shape) if key.shape else (None, None)
     return _row(op=op, op_type=kind, dtype=dtype, input_shapes=shapes)
+
+
+def _instruction_row(module: Module, instruction: Instruction) -> dict[str, Value]:
+    from tcprobe.readers.hlo.gemms import op_row
+
+    return op_row(module, instruction)
 
 
 def _bare_hlo(key: OpKey, name: str, module: Module | None) -> dict[str, Value]:
@@ -154,5 +165,5 @@ def hlo_host_op(name: str, program: int, modules: dict[int, Module]) -> tuple[st
     instruction = module.by_name.get(name) if module else None
     if module is None or instruction is None:
         return name, name.rpartition(".")[0] or name
-    row = op_row(module, instruction)
+    row = _instruction_row(module, instruction)
     return str(row["op"]), str(row["op_type"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import mmap
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
@@ -12,17 +12,15 @@ from typing import Final
 from tcprobe.errors import EmptyInput, WrongFormat
 from tcprobe.foreign import below, head, opened
 from tcprobe.readers.arrays import PADDING, Bytes
+from tcprobe.readers.base import MOST_DEVICES
 from tcprobe.readers.hlo.gemms import unread_calls
 from tcprobe.readers.host_work import stretches
-from tcprobe.readers.limits import MOST_DEVICES
+from tcprobe.readers.one_run import not_one_run, session_of, several_runs
 from tcprobe.readers.protobuf import BYTES, VARINT, Buffer, DamagedError, fields, varint
-from tcprobe.readers.xspace.gpu import GPU_PLANE, read_gpu
-from tcprobe.readers.xspace.host import HOST_PLANES, Host, read_host
-from tcprobe.readers.xspace.host_work import HostEvents
-from tcprobe.readers.xspace.notes import gpu_notes, said_notes
-from tcprobe.readers.xspace.session import check_hosts, check_place, started_ns
+from tcprobe.readers.xspace.gpu import GPU_PLANE, Gpu, plane_stats, read_gpu
+from tcprobe.readers.xspace.host import HOST_PLANES, Host, HostEvents, read_host
 from tcprobe.readers.xspace.tables import HostFile, tables
-from tcprobe.readers.xspace.wire import Space, scan_space
+from tcprobe.readers.xspace.wire import Space, scan_space, string_map
 from tcprobe.readers.xspace.xla import read_modules
 from tcprobe.schema.profile import Metadata, Note, Profile
 
@@ -167,7 +165,7 @@ def _profile(session: list[Path], parts: list[HostFile]) -> Profile:
             dict.fromkeys((*said, *(gpu_notes(gpus) if gpus else ()), *_host_notes(parts), *_xla_notes(parts), *more))
         ),
     )
-    return Profile(metadata, {table.spec.name: table for table in made}, absent)
+    return Profile(metadata, {table.spec.name: table for table in made}, absent, frozenset({"shows_xla"}))
 
 
 def _host_notes(parts: list[HostFile]) -> Iterator[Note]:
@@ -193,3 +191,134 @@ def _xla_notes(parts: list[HostFile]) -> Iterator[Note]:
 def _range(part: HostFile) -> str:
     numbers = [part.first_device + gpu.ordinal for gpu in part.gpus]
     return f"{min(numbers)}-{max(numbers)}" if len(numbers) > 1 else str(numbers[0])
+
+
+# The hosts of a run start their profilers at one step, or when one remote request reaches them.
+FARTHEST_NS: Final = 300 * 10**9
+ENVIRONMENT: Final = "Task Environment"
+KIND: Final = ("device_vendor", "compute_cap_major", "compute_cap_minor")
+
+
+def check_place(files: Sequence[Path]) -> None:
+    """Refuse several files that do not lie together in one folder ``plugins/profile/SESSION``.
+
+    Raises:
+        UsageError: lists the folders or files, the newest first.
+    """
+    if len(files) < 2:
+        return
+    if len({file.parent for file in files}) > 1:
+        raise several_runs(Path(os.path.commonpath(files)), files)
+    if session_of(files) is None:
+        raise not_one_run(files, "the folder is not plugins/profile/SESSION")
+
+
+def check_hosts(parts: Sequence[HostFile]) -> None:
+    """Refuse files of one session folder that cannot be the hosts of one run.
+
+    Raises:
+        UsageError: two are of one host, their GPUs differ, or they were recorded minutes apart.
+    """
+    why = next(_differences(parts), None) if len(parts) > 1 else None
+    if why:
+        raise not_one_run([part.path for part in parts], why)
+
+
+def _differences(parts: Sequence[HostFile]) -> Iterator[str]:
+    hosts = [host for part in parts for host in part.space.hosts or [part.path.name]]
+    if twice := next((host for host in hosts if hosts.count(host) > 1), None):
+        yield f"two are of host {twice}"
+    started = [part.started_ns for part in parts if part.started_ns is not None]
+    if started and max(started) - min(started) > FARTHEST_NS:
+        yield f"they were recorded {(max(started) - min(started)) // 60_000_000_000} minutes apart"
+    kinds = {tuple(gpu.stats.get(key) for key in KIND) for part in parts for gpu in part.gpus}
+    if len(kinds) > 1:
+        yield "their GPUs differ"
+
+
+def started_ns(data: Buffer, space: Space) -> int | None:
+    """Return when the capture began, in ns since the epoch; None where the file does not say (until TF 2.15)."""
+    for plane in space.planes:
+        if plane.name == ENVIRONMENT:
+            found = plane_stats(data, plane.stats, string_map(data, plane.stat_metadata)).get("profile_start_time")
+            return found if isinstance(found, int) else None
+    return None
+
+
+EVENT_CAP: Final = 2 * 1024 * 1024  # CUPTI tracer of xla/backends/profiler/gpu: max_activity_api_events
+SHORTEN: Final = "profile fewer steps"
+
+# text in XSpace.errors or warnings -> code, remedy; the first that fits
+_SAID: Final = (
+    (
+        ("INSUFFICIENT_PRIVILEGES", "insufficient privilege", "NVreg_RestrictProfilingToAdminUsers"),
+        "cupti-permission",
+        "set NVreg_RestrictProfilingToAdminUsers=0 for the nvidia kernel module, or run with CAP_SYS_ADMIN",
+    ),
+    (
+        ("libcupti", "CUPTI_ERROR_NOT_INITIALIZED", "cupti is not available"),
+        "cupti-missing",
+        "install the CUPTI of TensorFlow's CUDA version and put it on LD_LIBRARY_PATH",
+    ),
+    (
+        ("MULTIPLE_SUBSCRIBERS", "already in use", "another profiler"),
+        "cupti-busy",
+        "run under one profiler at a time",
+    ),
+    (("reaches max", "max_activity_api_events"), "event-cap", SHORTEN),
+    (("dropped", "Dropped"), "events-lost", SHORTEN),
+)
+
+
+def said_notes(space: Space) -> Iterator[Note]:
+    """Yield a note for each error and warning that the profiler left in the file."""
+    for text in dict.fromkeys(space.errors):
+        yield _said(text, "profiler-error", True)
+    for text in dict.fromkeys(space.warnings):
+        yield _said(text, "profiler-warning", False)
+
+
+def _said(text: str, code: str, error: bool) -> Note:
+    line = " ".join(text.split())[:300]
+    message = f"the profiler says: {line}"
+    for needles, known, remedy in _SAID:
+        if any(needle.lower() in text.lower() for needle in needles):
+            return Note(known, message, remedy, "error" if error else "warning")
+    return Note(code, message, None, "error" if error else "warning")
+
+
+def gpu_notes(gpus: Sequence[Gpu]) -> Iterator[Note]:
+    """Yield notes on what the GPU planes hold and lack."""
+    recorded = sum(len(gpu.kernels) + len(gpu.memory) for gpu in gpus)
+    if not any(len(gpu.kernels) for gpu in gpus):
+        yield Note(
+            "gpu-plane-empty",
+            f"the profile has {len(gpus)} GPU plane{'s' * (len(gpus) != 1)} and no kernel: the GPU was not measured",
+            "check that the steps ran on the GPU, that the CUPTI of TensorFlow's CUDA version is on LD_LIBRARY_PATH, "
+            "and that the driver lets users profile (NVreg_RestrictProfilingToAdminUsers=0)",
+            "error",
+        )
+    if recorded >= EVENT_CAP:
+        message = f"the profile holds {recorded} GPU events, the most that the tracer keeps: later ones are missing"
+        yield Note("event-cap", message, SHORTEN)
+    yield from _vendor_notes(gpus)
+    yield from _odd_event_notes(gpus)
+
+
+def _vendor_notes(gpus: Sequence[Gpu]) -> Iterator[Note]:
+    vendors = {str(gpu.stats["device_vendor"]) for gpu in gpus if "device_vendor" in gpu.stats}
+    for vendor in sorted(v for v in vendors if v.lower() != "nvidia"):
+        yield Note("not-nvidia", f"the GPU is of {vendor}, not an NVIDIA GPU: Tensor Cores do not apply", None)
+
+
+def _odd_event_notes(gpus: Sequence[Gpu]) -> Iterator[Note]:
+    launches = sum(gpu.graph_launches for gpu in gpus)
+    if launches:
+        yield Note(
+            "cuda-graphs",
+            f"{launches} CUDA graph launches are recorded as one event each: the kernels inside them are missing",
+            "profile with XLA_FLAGS=--xla_gpu_enable_command_buffer=",
+        )
+    unclassed = sum(gpu.unclassed for gpu in gpus)
+    if unclassed:
+        yield Note("gpu-events-unclassed", f"{unclassed} GPU events are neither kernels nor copies and not counted")

@@ -1,48 +1,58 @@
-"""An audit as one tree of raw values, for JSON: all that an `AuditReport` holds, None for unknown."""
+"""An audit for programs: as one tree for JSON, one table for CSV, and findings and notices for code scanning."""
 
 from __future__ import annotations
 
-from dataclasses import fields
+from functools import partial
 from typing import Any, Final
 
-from tcprobe import __version__
+from msgspec import Struct
+
 from tcprobe.report.audit import unjudged, words
-from tcprobe.report.audit.phrases import statements
-from tcprobe.schema.finding import SEVERITIES, Audited, AuditReport, Finding, Fix
+from tcprobe.report.document import DataTable, Notice, ReportSpec, Scan, ScanResult, data_of
+from tcprobe.report.formatting import relative
+from tcprobe.schema.finding import SEVERITIES, Audited, AuditReport, Finding, Fix, Range
 from tcprobe.schema.place import Place
+from tcprobe.schema.provenance import COLUMNS as PROVENANCE
 from tcprobe.schema.provenance import Provenance
 from tcprobe.schema.statement import Statement
 
-SCHEMA: Final = 1
-"""Increases when a key is removed or changes its meaning; new keys may be added at any time."""
-
-TEXTS: Final = {"says": "message"}
-"""Keys for the statement of a finding, which is text here."""
+COLUMNS: Final = (
+    *("file", "line", "column", "end_line", "end_column", "code", "severity", "suppressed", "message", "model", "mode"),
+    *("layer", "layer_class", "dimension", "size", "suggested", "passes", "dtype", "saving_low_ns", "saving_ns"),
+    *("saving_high_ns", "saving_low_pct", "saving_pct", "saving_high_pct", "step_low_ns", "step_ns", "step_high_ns"),
+    *("why", "basis", "gpu", "library", "xla", "batch", "batch_known", "fix", "kind", "why_kind", *PROVENANCE),
+    *("padding_low_pct", "padding_pct", "padding_high_pct", "evidence", "known", "cell"),
+)
+OF_AUDITED: Final = ("mode", "gpu", "library", "xla", "batch", "batch_known")
+OF_FINDING: Final = (
+    *("code", "severity", "layer", "layer_class", "dimension", "size", "suggested", "dtype", "basis", "evidence"),
+)
+STATES: Final = ("findings", "suppressed", "known")
 
 
 def data(report: AuditReport) -> dict[str, Any]:
-    """Return the whole report; paths are absolute, times in ns, shares 0-100."""
-    return {
-        "schema": SCHEMA,
-        "tcprobe": __version__,
-        "root": report.root or None,
-        "summary": _summary(report),
-        "audited": [_audited(a) for a in report.audited],
-        "unused": [{"place": _plain(place), "text": text} for place, text in report.unused],
-        "unjudged": [{"file": one.file, "fails": one.fails} for one in report.unjudged],
-        "failed": [{"file": path, "reason": words.reason(path, why)} for path, why in report.failed],
-        "baseline": _plain(report.baseline),
-    }
+    """Return the whole report: all that an `AuditReport` holds; paths are absolute, times in ns, shares 0-100."""
+    return data_of(
+        {
+            "root": report.root or None,
+            "summary": _summary(report),
+            "audited": [_plain(audited) | {"notes": list(words.limits(audited))} for audited in report.audited],
+            "unused": [{"place": _plain(place), "text": text} for place, text in report.unused],
+            "unjudged": _plain(report.unjudged),
+            "failed": [{"file": path, "reason": words.reason(path, why)} for path, why in report.failed],
+            "baseline": _plain(report.baseline),
+        }
+    )
 
 
 def _summary(report: AuditReport) -> dict[str, int]:
     """Return the number of findings by severity, and what else a build may want to count."""
     found = [finding for _, finding in words.rows(report)]
     return {
-        **{severity: sum(f.severity == severity for f in found) for severity in SEVERITIES},
-        "fixable": sum(f.fix is not None for f in found),
-        "suppressed": len(words.silenced(report)),
-        "known": len(words.known(report)),
+        **{severity: sum(one.severity == severity for one in found) for severity in SEVERITIES},
+        "fixable": sum(one.fix is not None for one in found),
+        "suppressed": len(words.rows(report, "suppressed")),
+        "known": len(words.rows(report, "known")),
         "unseen": sum(count for _, count in unjudged.unseen(report)),
         "not_judged": unjudged.count(report),
         "unjudged": len(report.unjudged),
@@ -50,39 +60,119 @@ def _summary(report: AuditReport) -> dict[str, int]:
     }
 
 
-def _audited(audited: Audited) -> dict[str, Any]:
-    plain = {name: _plain(value) for name, value in _fields(audited)}
-    return plain | {"notes": list(words.limits(audited))}
-
-
-def _fields(value: Any) -> list[tuple[str, Any]]:
-    return [(f.name, getattr(value, f.name)) for f in fields(value)]
-
-
 def _plain(value: Any) -> Any:
-    """Convert objects to mappings of their attributes and tuples to lists; related places and fixes get their texts."""
+    """Return records as their fields and tuples as lists; what is said, where, and what a fix does gets its text."""
     match value:
-        case Finding():
-            plain = {TEXTS.get(name, name): _plain(v) for name, v in _fields(value)}
-            plain["related"] = [{"place": _plain(p), "text": text} for p, text in words.related(value)]
-            return plain | {"kind": value.says.kind, "why_kind": value.why and value.why.kind}
-        case Provenance():
-            plain = {name: _plain(v) for name, v in _fields(value)}
-            return plain | {"borrowed": list(value.borrowed)}
         case Statement():
-            return statements.sentence_of(value)
-        case Fix():
-            applicability = "safe" if value.safe else "unsafe"
-            return {
-                "applicability": applicability,
-                "message": words.fixing(value),
-                "edits": [_plain(e) for e in value.edits],
-            }
+            return words.sentence_of(value)
         case Place():
             return {"file": value.file, **words.placed(value)}
+        case Fix():
+            safe = "safe" if value.safe else "unsafe"
+            return {"applicability": safe, "message": words.fixing(value), "edits": _plain(value.edits)}
+        case Finding():
+            tree = {"message" if name == "says" else name: one for name, one in _tree(value).items()}
+            tree["related"] = [{"place": _plain(place), "text": text} for place, text in words.related(value)]
+            return tree | {"kind": value.says.kind, "why_kind": value.why and value.why.kind}
+        case Provenance():
+            return _tree(value) | {"borrowed": list(value.borrowed)}
+        case Struct():
+            return _tree(value)
         case tuple():
-            return [_plain(v) for v in value]
-        case str() | int() | float() | None:
-            return value
+            return list(map(_plain, value))
         case _:
-            return {name: _plain(v) for name, v in _fields(value)}
+            return value
+
+
+def _tree(record: Struct) -> dict[str, Any]:
+    return {name: _plain(getattr(record, name)) for name in record.__struct_fields__}
+
+
+def table(report: AuditReport, spec: ReportSpec) -> DataTable:
+    """Return a row per finding, suppressed and known ones too; times are per step of `batch` samples."""
+    return DataTable("findings", COLUMNS, partial(_rows, report, spec), newline="\r\n")
+
+
+def _rows(report: AuditReport, spec: ReportSpec) -> list[tuple[Any, ...]]:
+    rows = [_row(*row, state, spec) for state in STATES for row in words.rows(report, state)]
+    return [tuple(map(row.get, COLUMNS)) for row in rows]
+
+
+def _row(audited: Audited, finding: Finding, state: str, spec: ReportSpec) -> dict[str, Any]:
+    place = finding.place
+    return {
+        "file": relative(place.file if place else audited.file, spec.cwd),
+        **(words.placed(place) if place else {}),
+        "suppressed": state == "suppressed",
+        "known": state == "known",
+        "message": words.message(finding),
+        "model": audited.label,
+        **{name: getattr(audited, name) for name in OF_AUDITED},
+        **{name: getattr(finding, name) for name in OF_FINDING},
+        "passes": ";".join(finding.passes),
+        **_span("saving", "ns", finding.saving_ns),
+        **_span("saving", "pct", finding.saving_pct),
+        **_span("step", "ns", audited.step_ns),
+        **_span("padding", "pct", finding.padding_pct),
+        "why": words.why(finding),
+        "fix": finding.fix and words.fixing(finding.fix),
+        "kind": finding.says.kind,
+        "why_kind": finding.why and finding.why.kind,
+        **(finding.constants.columns() if finding.constants else {}),
+    }
+
+
+def _span(name: str, unit: str, value: Range | None) -> dict[str, str]:
+    """Return three columns for a range, as precise as a prediction is: whole ns, or thousandths of a percent."""
+    if value is None:
+        return {}
+    digits = 0 if unit == "ns" else 3
+    ends = ((f"{name}_low", value.low), (name, value.mid), (f"{name}_high", value.high))
+    return {f"{key}_{unit}": f"{figure:.{digits}f}" for key, figure in ends}
+
+
+def scan(report: AuditReport) -> Scan:
+    """Return every finding once, then the suppressed and the known ones, and the notices, with failed files first."""
+    results = [_result(*row, state) for state in STATES for row in words.rows(report, state)]
+    return Scan(report.root, tuple(results), tuple(_notices(report)))
+
+
+def _result(audited: Audited, finding: Finding, state: str) -> ScanResult:
+    return ScanResult(
+        finding,
+        words.finding_line(audited, finding),
+        audited.file,
+        {
+            "model": audited.label,
+            "mode": audited.mode,
+            **{name: getattr(finding, name) for name in ("layer", "dimension", "size", "suggested")},
+            "passes": list(finding.passes) or None,
+            "dtype": finding.dtype,
+            "gpu": audited.gpu or None,
+            "basis": finding.basis,
+            **(finding.constants.columns() if finding.constants else {}),
+            "saving_ns": _rounded(finding.saving_ns, None),
+            "saving_pct": _rounded(finding.saving_pct, 3),
+            "padding_pct": _rounded(finding.padding_pct, 3),
+        },
+        tuple(words.related(finding)),
+        words.fixing(finding.fix) if finding.fix else "",
+        suppressed=state == "suppressed",
+        known=state == "known",
+    )
+
+
+def _rounded(figure: Range | None, digits: int | None) -> dict[str, float] | None:
+    """Return a range as precise as a prediction is; None where it is not known."""
+    return None if figure is None else {name: round(getattr(figure, name), digits) for name in ("low", "mid", "high")}
+
+
+def _notices(report: AuditReport) -> list[Notice]:
+    notices = [Notice("failed", words.reason(path, why), path) for path, why in report.failed]
+    notices += [Notice("unjudged", why, path) for path, why in unjudged.failing(report)]
+    notices += [Notice("unused", text, place.file, place) for place, text in report.unused]
+    unseen = dict.fromkeys((u, audited.file) for audited in report.audited for u in audited.unseen)
+    notices += [Notice("unseen", f"{u.what}: {u.reason}", file, u.place) for u, file in unseen]
+    foreign = unjudged.not_judged(report)
+    notices += [Notice("unseen", unjudged.phrase([n]), n.place.file, n.place) for n in foreign]
+    return notices + [Notice("limit", text) for text in (*words.limit_notes(report), *words.predicted_for(report))]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from tcprobe.report.blocks import ColumnHead, Section
@@ -13,7 +13,7 @@ from tcprobe.report.grid import escape_markdown, markdown_lines, text_lines
 
 if TYPE_CHECKING:
     from tcprobe.hardware import Board, Gpu
-    from tcprobe.rules.base import RuleDoc
+    from tcprobe.rules.docs.base import RuleDoc
 
 WIDTH: Final = 100  # of prose, if the output is no terminal
 GPU_LEGEND: Final = (
@@ -29,26 +29,33 @@ PEAKS: Final = ("float32", "tf32", "float16", "bfloat16", "float8", "int8")
 
 def rule_text(doc: RuleDoc, markdown: bool, width: int | None = None) -> str:
     """Return the documentation of a rule."""
-    return _rule_markdown(doc) if markdown else _rule_text(doc, width or WIDTH)
+    title, apart = ("## ", "\n") if markdown else ("", "")
+
+    def prose(text: str, mark: str = "") -> str:
+        if markdown:
+            return f"{mark}{text}"
+        return textwrap.fill(text, width or WIDTH, initial_indent=mark, subsequent_indent=" " * len(mark))
+
+    def code(text: str) -> str:
+        return f"```python\n{text.strip()}\n```" if markdown else textwrap.indent(text.strip(), "    ")
+
+    sources = (prose(escape_markdown(source) if markdown else source, "- ") for source in doc.sources)
+    blocks = (
+        f"{title}{doc.code} {doc.name}",
+        *map(prose, (doc.summary, *doc.explanation.split("\n\n"))),
+        f"Bad:\n{apart}{code(doc.bad)}",
+        f"Good:\n{apart}{code(doc.good)}",
+        prose(f"{doc.weighed_by}: {doc.severity}"),
+        "" if doc.of_runs else _fixing(doc, markdown),
+        f"Sources:\n{apart}" + "\n".join(sources),
+        "" if doc.of_runs or markdown else _silencing(doc),
+    )
+    return "\n\n".join(filter(None, blocks)) + "\n"
 
 
-def _rule_text(doc: RuleDoc, width: int) -> str:
-    blocks = [
-        f"{doc.code} {doc.name}",
-        textwrap.fill(doc.summary, width),
-        *(textwrap.fill(p, width) for p in doc.explanation.split("\n\n")),
-        f"Bad:\n{textwrap.indent(doc.bad.strip(), '    ')}",
-        f"Good:\n{textwrap.indent(doc.good.strip(), '    ')}",
-        textwrap.fill(f"{doc.weighed_by}: {doc.severity}", width),
-        *(() if doc.of_runs else (_fixing(doc),)),
-        "Sources:\n"
-        + "\n".join(textwrap.fill(s, width, initial_indent="- ", subsequent_indent="  ") for s in doc.sources),
-        *(() if doc.of_runs else (_silencing(doc),)),
-    ]
-    return "\n\n".join(blocks) + "\n"
-
-
-def _fixing(doc: RuleDoc) -> str:
+def _fixing(doc: RuleDoc, markdown: bool) -> str:
+    if markdown:
+        return f"{'Fixable' if doc.fixable else 'Not fixable'} with `--fix`."
     changes = " (changes the model: checkpoints no longer fit)" if doc.code.startswith("TC1") else ""
     return f"--fix may mend it{changes}." if doc.fixable else "--fix leaves it."
 
@@ -57,25 +64,11 @@ def _silencing(doc: RuleDoc) -> str:
     return f"Silence it on its line with # tcprobe: ignore[{doc.code}], everywhere with --ignore {doc.code}."
 
 
-def _rule_markdown(doc: RuleDoc) -> str:
-    blocks = [
-        f"## {doc.code} {doc.name}",
-        doc.summary,
-        doc.explanation,
-        f"Bad:\n\n```python\n{doc.bad.strip()}\n```",
-        f"Good:\n\n```python\n{doc.good.strip()}\n```",
-        f"{doc.weighed_by}: {doc.severity}",
-        *(() if doc.of_runs else ("Fixable with `--fix`." if doc.fixable else "Not fixable with `--fix`.",)),
-        "Sources:\n\n" + "\n".join(f"- {escape_markdown(s)}" for s in doc.sources),
-    ]
-    return "\n\n".join(blocks) + "\n"
-
-
 def rule_list(docs: Sequence[RuleDoc], markdown: bool, width: int | None = None) -> str:
     """Return one line per rule."""
     headings = (ColumnHead("code"), ColumnHead("name"), ColumnHead("fix"), ColumnHead("what it finds", wraps=True))
-    cells = tuple((d.code, d.name, "--fix" if d.fixable else "", d.summary) for d in docs)
-    return _table(Section("", headings, cells), markdown, width)
+    rows = [(d.code, d.name, "--fix" if d.fixable else "", d.summary) for d in docs]
+    return _table(headings, rows, markdown, width)
 
 
 def gpu_list(listed: Sequence[Gpu], markdown: bool, width: int | None = None) -> str:
@@ -89,23 +82,19 @@ def gpu_list(listed: Sequence[Gpu], markdown: bool, width: int | None = None) ->
         ColumnHead("GB/s", right=True, rank=2),
         *(ColumnHead(dtype, right=True, rank=2 if dtype == "float16" else 3) for dtype in PEAKS),
     )
-    groups = [
-        Section(title, headings, tuple(_gpu(gpu) for gpu in sorted(group, key=_order)))
-        for title, group in _groups(listed).items()
-    ]
-    tables = [f"{'## ' if markdown else ''}{section.title}\n{'' if not markdown else chr(10)}" for section in groups]
-    said = GPU_LEGEND if markdown or width is None else "\n".join(textwrap.wrap(GPU_LEGEND, width))
-    blocks = [title + _table(section, markdown, width) for title, section in zip(tables, groups, strict=True)]
-    return "\n".join([*blocks, f"{said}\n"])
+    mark, apart = ("## ", "\n") if markdown else ("", "")
+    blocks = [f"{mark}{title}\n{apart}{_table(headings, group, markdown, width)}" for title, group in _groups(listed)]
+    legend = GPU_LEGEND if markdown or width is None else "\n".join(textwrap.wrap(GPU_LEGEND, width))
+    return "\n".join([*blocks, f"{legend}\n"])
 
 
-def _groups(listed: Sequence[Gpu]) -> dict[str, list[Gpu]]:
-    found: dict[str, list[Gpu]] = {}
+def _groups(listed: Sequence[Gpu]) -> Iterator[tuple[str, list[tuple[str, ...]]]]:
+    """Yield the GPUs of each generation as rows, cards first."""
     for kind in KINDS:
-        for gpu in listed:
-            if KIND_OF.get(gpu.board, CARDS) == kind:
-                found.setdefault(f"{gpu.arch.capitalize()}, {kind}", []).append(gpu)
-    return found
+        of_kind = [gpu for gpu in listed if KIND_OF.get(gpu.board, CARDS) == kind]
+        for arch in dict.fromkeys(gpu.arch for gpu in of_kind):
+            found = sorted((gpu for gpu in of_kind if gpu.arch == arch), key=_order)
+            yield f"{arch.capitalize()}, {kind}", list(map(_gpu, found))
 
 
 def _order(gpu: Gpu) -> tuple[object, ...]:
@@ -127,6 +116,7 @@ def _gpu(gpu: Gpu) -> tuple[str, ...]:
     )
 
 
-def _table(section: Section, markdown: bool, width: int | None) -> str:
+def _table(headings: tuple[ColumnHead, ...], rows: Sequence[tuple[str, ...]], markdown: bool, width: int | None) -> str:
+    section = Section("", headings, tuple(rows))
     lines = markdown_lines(section) if markdown else text_lines(section, width)
     return "".join(f"{line}\n" for line in lines)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from typing import Final
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from tcprobe.report.audit import words
-from tcprobe.report.audit.phrases import statements
-from tcprobe.report.audit.phrases.order import natural, order
+from tcprobe.report.audit.words import natural, order
 from tcprobe.schema.finding import SEVERITIES, WARNING_PCT, Audited, Finding, Range
 from tcprobe.schema.finding_kinds import BEST_LEFT, COST_UNKNOWN, FindingKind, WhyKind
 from tcprobe.schema.place import Place
@@ -21,19 +22,12 @@ MOST_NOTES: Final = 10
 """Notes printed one per line; if there are more, they are grouped by reason unless everything was asked for."""
 
 
-@dataclass(frozen=True, slots=True)
-class FoldedFindings:
-    """Findings of one model with the same line, rule, severity, class, dimension, size, suggestion and reason.
+class FoldedFindings(Struct, frozen=True):
+    """Findings of one model with the same line, rule, severity, class, dimension, size, suggestion and reason."""
 
-    Attributes:
-        audited: the model.
-        finding: what most of them say, with the first layer's name and the sum of their savings.
-        count: number of findings.
-    """
-
-    audited: Audited
-    finding: Finding
-    count: int
+    audited: Audited  # the model
+    finding: Finding  # what most of them say, with the first layer's name and the sum of their savings
+    count: int  # number of findings
 
     def sentence(self) -> str:
         """Return them as one line of text."""
@@ -150,25 +144,15 @@ def is_note(fold: FoldedFindings) -> bool:
     return fold.finding.severity not in SEVERITIES[:2]
 
 
-@dataclass(frozen=True, slots=True)
-class ReasonGroup:
-    """Notes of one file, rule and reason.
+class ReasonGroup(Struct, frozen=True):
+    """Notes of one file, rule and reason."""
 
-    Attributes:
-        file: absolute path.
-        lines: where they are, ascending; empty if no line is known.
-        code: code of the rule.
-        why: the reason, or the whole message if the finding is not about a size.
-        sizes: the sizes, with the number of findings in brackets (``filters=6, 20 (3)``); empty if not about sizes.
-        count: number of findings.
-    """
-
-    file: str
-    lines: tuple[str, ...]
-    code: str
-    why: str
-    sizes: str
-    count: int
+    file: str  # absolute path
+    lines: tuple[str, ...]  # where they are, ascending; empty if no line is known
+    code: str  # code of the rule
+    why: str  # the reason, or the whole message if the finding is not about a size
+    sizes: str  # the sizes, with the number of findings in brackets (``filters=6, 20 (3)``); empty if not about sizes
+    count: int  # number of findings
 
 
 def by_reason(notes: Sequence[FoldedFindings]) -> list[ReasonGroup]:
@@ -185,8 +169,8 @@ def by_reason(notes: Sequence[FoldedFindings]) -> list[ReasonGroup]:
 def _told(file: str, code: str, why: Statement[str], group: Sequence[FoldedFindings]) -> ReasonGroup:
     places = sorted({(p.line, p.position) for note in group if (p := note.finding.place)})
     sizes = _sizes(group)
-    what, rest = statements.halves(why)
-    said = rest or what if sizes else statements.sentence_of(why)
+    what, rest = words.halves(why)
+    said = rest or what if sizes else words.sentence_of(why)
     return ReasonGroup(file, tuple(position for _, position in places), code, said, sizes, _count(group))
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Final
 
-from tcprobe.schema.finding import Audited, AuditReport
+from msgspec.structs import replace
+
+from tcprobe.report.formatting import many
+from tcprobe.schema.finding import AuditReport
 from tcprobe.schema.model import NotJudged, NotJudgedKind
 
-KINDS: Final[dict[NotJudgedKind, str]] = {"layer": "layer", "product": "product", "model": "model"}
 READS: Final = "tcprobe judges layers of Keras, and products of TensorFlow whose sizes the file tells"
 ALLOW: Final = "--allow-unjudged accepts that"
 TRACE: Final = "--mode traced may tell"
@@ -31,8 +32,17 @@ def unseen(report: AuditReport) -> list[tuple[str, int]]:
 
 def untold(report: AuditReport) -> AuditReport:
     """Return the report without the files that fail, whose lines say what could not be judged and why."""
-    told = {one.file for one in report.unjudged if one.fails}
-    return replace(report, audited=tuple(audited for audited in report.audited if audited.file not in told))
+    failing = _failing(report)
+    return replace(report, audited=tuple(audited for audited in report.audited if audited.file not in failing))
+
+
+def _failing(report: AuditReport) -> set[str]:
+    return {one.file for one in report.unjudged if one.fails}
+
+
+def counted(reasons: Iterable[tuple[str, int]]) -> list[str]:
+    """Return reasons, each with how often it stands."""
+    return [f"{reason} ({count:,})" for reason, count in reasons]
 
 
 def count(report: AuditReport) -> int:
@@ -40,15 +50,15 @@ def count(report: AuditReport) -> int:
     return sum(counted for _, _, counted, _ in _groups(not_judged(report)))
 
 
-def line(report: AuditReport, every: bool = False) -> str | None:
+def line(report: AuditReport, every: bool = False) -> list[str]:
     """Return what is not judged by name and count, and what is; `every` leaves no name out.
 
     ``Not judged: 12 layers of PyTorch (Linear 8, Conv2d 4): tcprobe judges layers of Keras, ...``. What the lines of
-    failing files say is left out; None if that is all.
+    failing files say is left out; nothing if that is all.
     """
-    told = {one.file for one in report.unjudged if one.fails}
-    said = phrase((n for n in not_judged(report) if n.place.file not in told), every)
-    return f"Not judged: {said}: {READS}." if said else None
+    failing = _failing(report)
+    said = phrase((one for one in not_judged(report) if one.place.file not in failing), every)
+    return [f"Not judged: {said}: {READS}."] if said else []
 
 
 def phrase(found: Iterable[NotJudged], every: bool = False) -> str:
@@ -71,42 +81,33 @@ def _groups(found: Iterable[NotJudged]) -> list[tuple[str, NotJudgedKind, int, C
     return sorted(groups, key=lambda group: (_ORDER.index(group[1]), -group[2], group[0]))
 
 
-def _group(library: str, kind: NotJudgedKind, many: int, names: Counter[str], every: bool) -> str:
+def _group(library: str, kind: NotJudgedKind, count: int, names: Counter[str], every: bool) -> str:
     ranked = sorted(names.items(), key=lambda pair: (-pair[1], pair[0]))
     shown = ranked if every or len(ranked) <= MOST_NAMES + 1 else ranked[:MOST_NAMES]
-    listed = ", ".join(f"{name} {counted:,}" for name, counted in shown)
-    rest = f", {len(ranked) - len(shown):,} more" if len(ranked) > len(shown) else ""
-    return f"{many:,} {KINDS[kind]}{'' if many == 1 else 's'} of {library} ({listed}{rest})"
+    left = len(ranked) - len(shown)
+    listed = [f"{name} {counted:,}" for name, counted in shown] + ([f"{left:,} more"] if left else [])
+    return f"{many(count, kind)} of {library} ({', '.join(listed)})"
 
 
 def failing(report: AuditReport) -> list[tuple[str, str]]:
     """Return the files that fail since none of their layers could be judged; each with what, why and what to do."""
-    return [(one.file, f"{_what(_of(report, one.file))}; {ALLOW}") for one in report.unjudged if one.fails]
+    return [(one.file, f"{_what(report, one.file)}; {ALLOW}") for one in report.unjudged if one.fails]
 
 
-def passing(report: AuditReport) -> str | None:
-    """Return how many files hold layers of which none could be judged, and do not fail; None if there are none."""
-    many = sum(not one.fails for one in report.unjudged)
-    if not many:
-        return None
-    return f"{many:,} file{' holds' if many == 1 else 's hold'} layers of which none could be judged."
-
-
-def _of(report: AuditReport, file: str) -> list[Audited]:
-    return [audited for audited in report.audited if audited.file == file]
-
-
-def _what(audited: list[Audited]) -> str:
+def _what(report: AuditReport, file: str) -> str:
     """Return what a file holds that could not be judged, why, and what to do about it."""
-    foreign = phrase(n for a in audited for n in a.not_judged)
-    part = AuditReport(tuple(audited))
-    reasons = unseen(part)
-    told = []
-    if foreign:
-        told.append(f"{foreign}: {READS}")
-    if reasons:
-        many = sum(counted for _, counted in reasons)
-        why = "; ".join(f"{reason} ({counted:,})" for reason, counted in reasons[:MOST_NAMES])
-        hint = "" if audited[0].mode == "traced" else f"; {TRACE}"
-        told.append(f"{many:,} thing{'' if many == 1 else 's'}: {why}{hint}")
+    part = AuditReport(tuple(audited for audited in report.audited if audited.file == file))
+    foreign = phrase(one for audited in part.audited for one in audited.not_judged)
+    told = [f"{foreign}: {READS}"] if foreign else []
+    if reasons := unseen(part):
+        things = many(sum(count for _, count in reasons), "thing")
+        hint = "" if part.audited[0].mode == "traced" else f"; {TRACE}"
+        told.append(f"{things}: {'; '.join(counted(reasons[:MOST_NAMES]))}{hint}")
     return "; ".join(told)
+
+
+def passing(report: AuditReport) -> list[str]:
+    """Return how many files hold layers of which none could be judged, and do not fail; nothing if there are none."""
+    count = sum(not one.fails for one in report.unjudged)
+    hold = "holds" if count == 1 else "hold"
+    return [f"{many(count, 'file')} {hold} layers of which none could be judged."] if count else []

@@ -1,24 +1,30 @@
-"""Wording that all reports of an audit share: places, sentences of findings, figures, counts."""
+"""Wording that all reports of an audit share: sentences of findings and fixes, places, figures, counts.
+
+Statements that share place and rule are ordered by kind and fields, never by words.
+"""
 
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import PurePath
-from typing import Final
+from typing import Final, get_args
 
 from tcprobe.hardware import lookup_gpu
+from tcprobe.report import sentences
 from tcprobe.report.audit import unjudged
-from tcprobe.report.audit.phrases import statements
-from tcprobe.report.audit.phrases.order import order
-from tcprobe.report.formatting import about, relative
-from tcprobe.report.provenance import constants_of
-from tcprobe.rules.sizes.words import listed
-from tcprobe.schema.finding import SEVERITIES, WARNING_PCT, Audited, AuditReport, Finding, Fix
+from tcprobe.report.formatting import about, many, relative
+from tcprobe.report.sentences import constants_of
+from tcprobe.rules.base import Says
+from tcprobe.rules.says import SAYS as RULES_SAY
+from tcprobe.rules.words import listed
+from tcprobe.schema.finding import SEVERITIES, WARNING_PCT, Audited, AuditReport, Finding, Fix, Range
+from tcprobe.schema.finding_kinds import AddedKind, EffectKind, FindingKind, LinkReason, RefusalKind, WhyKind
 from tcprobe.schema.place import Place
 from tcprobe.schema.provenance import merged
-from tcprobe.schema.statement import parts
+from tcprobe.schema.statement import About, FieldValue, Statement, parts
 
 LIBRARY_NAMES: Final = {"cublas10": "cuBLAS 10", "cublas11": "cuBLAS 11", "cublas12": "cuBLAS 12"}
 ASSUMED: Final = "no precision policy is set in this file: Keras' default, float32, is assumed"
@@ -27,6 +33,62 @@ COUNTED: Final = "A step counts its matrix products and convolutions only, with 
 MOST_FILES: Final = 4
 """Files named with what limits them; of more, the first and how many more."""
 ModelFinding = tuple[Audited, Finding]
+
+_KINDS: Final = (FindingKind, WhyKind, EffectKind, AddedKind, LinkReason, RefusalKind)
+_RANKS: Final = {kind: f"{rank:03}" for rank, kind in enumerate(kind for kinds in _KINDS for kind in get_args(kinds))}
+SAYS: Final[Says] = {
+    **RULES_SAY,
+    "not_literal": lambda argument: (
+        f"{argument} is neither a number in the layer's own call nor a name that the file assigns once"
+    ),
+    "used_otherwise": lambda number: f"{number} stands for something else in the file as well",
+    "set_elsewhere": "the size is no layer's to choose",
+    "linked_unknown": lambda layer: f"what '{layer}' makes of another size is unknown",
+    "not_split": "where a layer behind it would stand is unknown",
+    "layers_counted": "the code takes layers of the model by number or name",
+    "unproven": "the edited file could not be shown to make the same models",
+    "saves_little": lambda pct: f"mending it saves less than {pct:g} % of the step each",
+    "no_fix": lambda beside, reason: f"{f'{beside}; ' if beside else ''}no fix: {reason}",
+    "change_sizes": lambda others, last: (
+        f"change {', '.join(others)} and {last} together" if others else f"change {last}"
+    ),
+    "size_changed": lambda argument, old, new: f"{argument} {old} to {new}",
+}
+
+
+def sentence_of(said: Statement[str]) -> str:
+    """Return a statement as a sentence, or as the part of a sentence that its kind stands for."""
+    return sentences.sentence_of(SAYS, said)
+
+
+def halves(said: Statement[str]) -> tuple[str, str]:
+    """Return what a statement says, and separately how bad it is or what helps, if it says so."""
+    return sentences.halves(SAYS, said.kind, dict(said.fields))
+
+
+def order(said: FieldValue) -> tuple[str, ...]:
+    """Return the sort key of a statement: its subject, its kind's place in the closed list, its other fields."""
+    match said:
+        case Statement():
+            about = said.get("subject")
+            rest = (part for name, value in said.fields if name != "subject" for part in order(value))
+            return (*order(about), _RANKS.get(said.kind, said.kind), *rest)
+        case About():
+            # A subject that stands for several layers comes before one that names only the first of them.
+            more = f"a{said.more}" if said.more else "b"
+            return said.class_name, said.name, more, said.dimension or "", *order(said.size)
+        case tuple():
+            return tuple(part for value in said for part in order(value))
+        case None:
+            return ("",)
+        case _:
+            return (str(said),)
+
+
+def natural(text: str) -> tuple[tuple[str, int, str], ...]:
+    """Return a key that sorts ``dense_2`` before ``dense_10``, however long a name's digits are."""
+    parts = re.findall(r"(\D*)0*(\d*)", text)
+    return tuple((letters, len(digits), digits) for letters, digits in parts)
 
 
 def location_text(place: Place | None, file: str, base: str) -> str:
@@ -54,41 +116,23 @@ def reason(path: str, text: str) -> str:
     return text.removeprefix(f"{path}: ")
 
 
-def rows(report: AuditReport) -> list[ModelFinding]:
-    """Return every finding once, with its model, ordered by file and line."""
+def rows(report: AuditReport, state: str = "findings") -> list[ModelFinding]:
+    """Return every finding once, with its model, by file and line; or those ``suppressed``, or ``known``."""
     found: dict[Finding, Audited] = {}
     for audited in report.audited:
-        for finding in audited.findings:
-            found.setdefault(finding, audited)
-    return sorted(((audited, finding) for finding, audited in found.items()), key=_order)
-
-
-def silenced(report: AuditReport) -> list[ModelFinding]:
-    """Return every suppressed finding once, with its model, ordered by file and line."""
-    found: dict[Finding, Audited] = {}
-    for audited in report.audited:
-        for finding in audited.suppressed:
-            found.setdefault(finding, audited)
-    return sorted(((audited, finding) for finding, audited in found.items()), key=_order)
-
-
-def known(report: AuditReport) -> list[ModelFinding]:
-    """Return every finding that the baseline holds already, once, with its model, ordered by file and line."""
-    found: dict[Finding, Audited] = {}
-    for audited in report.audited:
-        for finding in audited.known:
+        for finding in getattr(audited, state):
             found.setdefault(finding, audited)
     return sorted(((audited, finding) for finding, audited in found.items()), key=_order)
 
 
 def message(finding: Finding) -> str:
     """Return a finding's message: one sentence without severity and place."""
-    return statements.sentence_of(finding.says)
+    return sentence_of(finding.says)
 
 
 def why(finding: Finding) -> str | None:
     """Return why a finding costs nothing or why its cost is unknown; None if its saving says it all."""
-    return None if finding.why is None else statements.sentence_of(finding.why)
+    return None if finding.why is None else sentence_of(finding.why)
 
 
 def message_with_reason(finding: Finding) -> str:
@@ -102,17 +146,17 @@ def _because(finding: Finding) -> str:
         return ""
     if said.get("beside") in known:  # why there is no fix, beside a reason that is told already
         said = said.changed("beside", None)
-    return f"; {statements.sentence_of(said)}"
+    return f"; {sentence_of(said)}"
 
 
 def fixing(fix: Fix) -> str:
     """Return what a fix does, as an imperative (``change units 63 to 64``)."""
-    return statements.sentence_of(fix.does)
+    return sentence_of(fix.does)
 
 
 def related(finding: Finding) -> list[tuple[Place, str]]:
     """Return the other places that a finding affects, each with a phrase."""
-    return [(place, statements.sentence_of(said)) for place, said in finding.related]
+    return [(place, sentence_of(said)) for place, said in finding.related]
 
 
 def _order(row: ModelFinding) -> tuple[str, int, int, str, tuple[str, ...]]:
@@ -123,9 +167,13 @@ def _order(row: ModelFinding) -> tuple[str, int, int, str, tuple[str, ...]]:
 
 def costliest(found: Iterable[ModelFinding], most: int) -> list[ModelFinding]:
     """Return the findings whose suggestions save most, costliest first, without those that have no figure."""
-    costed = [(row[1].saving_ns.mid, row) for row in found if row[1].saving_ns is not None]
-    ranked = sorted(((ns, row) for ns, row in costed if ns > 0), key=lambda pair: (-pair[0], _order(pair[1])))
-    return [row for _, row in ranked[:most]]
+    saving = [row for row in found if _saved(row) > 0]
+    return sorted(saving, key=lambda row: (-_saved(row), _order(row)))[:most]
+
+
+def _saved(row: ModelFinding) -> float:
+    saved = row[1].saving_ns
+    return saved.mid if saved else 0.0
 
 
 def finding_line(audited: Audited, finding: Finding, count: int = 1) -> str:
@@ -135,7 +183,7 @@ def finding_line(audited: Audited, finding: Finding, count: int = 1) -> str:
 
     ``Conv2D 'conv2d_1' filters=31 is not a multiple of 8 (warning, 3 % of the step): forward ...; 32 saves ...``
     """
-    what, rest = statements.halves(finding.says)
+    what, rest = halves(finding.says)
     text = f"{what} ({', '.join(_judged(audited, finding, count))}){f': {rest}' if rest else ''}"
     if saved := saving_per_step(audited, finding):
         text += f"; {suggestion(finding)} saves {saved}"
@@ -186,22 +234,27 @@ def floor_percent(value: float) -> str:
     return f"{math.floor(value * 10 + 1e-9) / 10:g} %" if value < 10 else f"{math.floor(value)} %"
 
 
-def total_gain(audited: Audited) -> str | None:
+def floor_share(share: Range) -> str:
+    """Return the likely value of a share, rounded down."""
+    return floor_percent(share.mid)
+
+
+def gains(report: AuditReport, most: int | None) -> list[str]:
+    """Return what the suggestions save per model, most first; after `most` models, only how many more there are."""
+    saving = [(a.total_saving_ns.mid, a, said) for a in report.audited if a.total_saving_ns and (said := _gain(a))]
+    ranked = sorted(saving, key=lambda row: (-row[0], row[1].file, row[1].label))
+    left = len(ranked[most:]) if most is not None else 0
+    more = [f"{many(left, 'more model')} {'saves' if left == 1 else 'save'} less each."] if left else []
+    return [f"{a.label}: {said}." for _, a, said in ranked[:most]] + more
+
+
+def _gain(audited: Audited) -> str | None:
     """Return what all suggestions for a model save together; None if no saving is predicted."""
     saved, step = audited.total_saving_ns, audited.step_ns
     if saved is None or step is None or saved.high <= 0 or step.mid <= 0:
         return None
     share = floor_percent(100 * saved.mid / step.mid)
     return f"all suggestions together save {about(saved)} of {about(step)} {per(audited)}: {share}"
-
-
-def gains(report: AuditReport, most: int | None) -> list[str]:
-    """Return what the suggestions save per model, most first; after `most` models, only how many more there are."""
-    saving = [(a.total_saving_ns.mid, a, said) for a in report.audited if a.total_saving_ns and (said := total_gain(a))]
-    ranked = sorted(saving, key=lambda row: (-row[0], row[1].file, row[1].label))
-    shown = [f"{a.label}: {said}." for _, a, said in ranked[:most]]
-    left = len(ranked) - len(shown)
-    return shown + ([f"{left:,} more model{' saves' if left == 1 else 's save'} less each."] if left else [])
 
 
 def predicted_for(report: AuditReport) -> list[str]:
@@ -211,39 +264,36 @@ def predicted_for(report: AuditReport) -> list[str]:
     """
     models: dict[tuple[str, str | None, str, str], list[Audited]] = {}
     blind = {one.file for one in report.unjudged}
-    for a in (a for a in report.audited if a.file not in blind):
-        models.setdefault((a.gpu, a.dtype, a.library, a.basis), []).append(a)
+    for a in report.audited:
+        if a.file not in blind:
+            models.setdefault((a.gpu, a.dtype, a.library, a.basis), []).append(a)
     return [_prediction(made) for made in models.values()]
 
 
 def _prediction(models: list[Audited]) -> str:
     first = models[0]
+    findings = [finding for audited in models for finding in audited.findings]
     gpu = lookup_gpu(first.gpu)
+    as_tf32 = (
+        gpu is not None and gpu.peak_flop_per_s("tf32") is not None and any(f.dtype == "float32" for f in findings)
+    )
     given = [
         gpu.name if gpu else first.gpu,
-        first.dtype or f"the model's own dtypes{_tf32(models)}",
+        first.dtype or f"the model's own dtypes{' (float32 as TF32)' if as_tf32 else ''}",
         LIBRARY_NAMES.get(first.library, first.library),
         _either({a.xla for a in models}, "with XLA", "without XLA", "with XLA where a model is compiled"),
         _batches(models),
         _either({a.mode == "traced" for a in models}, "traced shapes", "shapes read from the source", "shapes by file"),
     ]
-    basis = "Calibrated" if first.basis == "calibrated" else "Predicted"
-    said = f"{basis} for {', '.join(g for g in given if g)}. {_constants(models)}{COUNTED}"
-    guessed = any(part.get("estimated") for a in models for f in a.findings for part in parts(f.says))
-    return f"{said} {UNMEASURED}" if guessed else said
-
-
-def _constants(models: list[Audited]) -> str:
-    """Return whose constants the figures of all models rest on, a sentence each."""
-    found = merged(one for a in models for one in a.constants)
-    return "".join(f"{'It rests' if one == found[0] else 'Some of it rests'} on {constants_of(one)}. " for one in found)
-
-
-def _tf32(models: list[Audited]) -> str:
-    """Return what float32 runs as, if a finding is in float32 and the GPU has TF32."""
-    gpu = lookup_gpu(models[0].gpu)
-    meant = gpu is not None and gpu.peak_flop_per_s("tf32") is not None
-    return " (float32 as TF32)" if meant and any(f.dtype == "float32" for a in models for f in a.findings) else ""
+    whose = [constants_of(one) for one in merged(one for a in models for one in a.constants)]
+    said = [
+        f"{'Calibrated' if first.basis == 'calibrated' else 'Predicted'} for {', '.join(g for g in given if g)}.",
+        *(f"{'Some of it rests' if n else 'It rests'} on {constants}." for n, constants in enumerate(whose)),
+        COUNTED,
+    ]
+    if any(part.get("estimated") for finding in findings for part in parts(finding.says)):
+        said.append(UNMEASURED)
+    return " ".join(said)
 
 
 def _either(found: set[bool], yes: str, no: str, both: str) -> str:
@@ -262,12 +312,12 @@ def _batches(models: list[Audited]) -> str:
     return ", ".join(said)
 
 
-def uncosted(report: AuditReport) -> str | None:
-    """Return how many products could not be predicted and why; None if all could."""
+def uncosted(report: AuditReport) -> list[str]:
+    """Return how many products could not be predicted and why; nothing if all could."""
     products = sum(a.products for a in report.audited)
     missing = products - sum(a.costed for a in report.audited)
     because = "sizes that are not all known, or a dtype that the GPU lacks"
-    return f"{missing:,} of {products:,} products have no predicted time: {because}." if missing else None
+    return [f"{missing:,} of {products:,} products have no predicted time: {because}."] if missing else []
 
 
 def limit_notes(report: AuditReport) -> list[str]:
@@ -275,12 +325,12 @@ def limit_notes(report: AuditReport) -> list[str]:
 
     What limits some of several files names them.
     """
-    said: dict[str, dict[str, None]] = {}
+    files: dict[str, dict[str, None]] = {}
     for audited in report.audited:
         for note in limits(audited) if audited.dtype is None else audited.notes:
-            said.setdefault(note, {})[audited.file] = None
+            files.setdefault(note, {})[audited.file] = None
     several = len({audited.file for audited in report.audited}) > 1
-    return [_limit(note, list(files) if several and note != ASSUMED else []) for note, files in said.items() if note]
+    return [_limit(note, list(of) if several and note != ASSUMED else []) for note, of in files.items() if note]
 
 
 def _limit(note: str, files: list[str]) -> str:
@@ -288,7 +338,7 @@ def _limit(note: str, files: list[str]) -> str:
     if len(names) > MOST_FILES:
         names = [*names[: MOST_FILES - 1], f"{len(names) - MOST_FILES + 1:,} more"]
     text = f"{listed(names)}: {note}" if names else f"{note[0].upper()}{note[1:]}"
-    return text if text.endswith(".") else f"{text}."
+    return f"{text.removesuffix('.')}."
 
 
 def limits(audited: Audited) -> tuple[str, ...]:
@@ -298,53 +348,37 @@ def limits(audited: Audited) -> tuple[str, ...]:
 
 def tally(report: AuditReport) -> str:
     """Return the number of findings by severity, or that there are none."""
-    found = [finding for _, finding in rows(report)]
-    counts = Counter(f.severity for f in found)
-    parts = [f"{counts[s]:,} {s}{'' if counts[s] == 1 else 's'}" for s in SEVERITIES if counts[s]]
-    ungraded = sum(1 for f in found if f.severity is None)
-    if ungraded:
-        parts.append(f"{ungraded:,} of unknown severity")
-    hidden = _hidden(report)
-    new = " new" if known(report) else ""
-    seen = f"nothing{new}{_looked_at(report)}{_but(report)}"
-    failed = f"; {len(report.failed):,} file{' was' if len(report.failed) == 1 else 's were'} not audited"
-    return f"Found {', '.join(parts) or seen}{hidden}{failed if report.failed else ''}."
-
-
-def _hidden(report: AuditReport) -> str:
-    """Return how many findings are not told, in brackets; empty if none."""
-    suppressed, old = len(silenced(report)), len(known(report))
-    told = [f"{suppressed:,} suppressed"] if suppressed else []
-    told += [f"{old:,} known in {PurePath(report.baseline.file).name}"] if report.baseline and old else []
-    return f" ({', '.join(told)})" if told else ""
-
-
-def gone(report: AuditReport) -> str | None:
-    """Return how many findings of the baseline are found no more; None if all are."""
-    if report.baseline is None or not report.baseline.gone:
-        return None
-    count, of = report.baseline.gone, f"of {PurePath(report.baseline.file).name}"
-    said = f"1 finding {of} is gone" if count == 1 else f"{count:,} findings {of} are gone"
-    return f"{said}: --write-baseline drops {'it' if count == 1 else 'them'}."
+    counts = Counter(finding.severity for _, finding in rows(report))
+    graded = [many(counts[severity], severity) for severity in SEVERITIES if counts[severity]]
+    graded += [f"{counts[None]:,} of unknown severity"] if counts[None] else []
+    suppressed, old = len(rows(report, "suppressed")), len(rows(report, "known"))
+    hidden = [f"{suppressed:,} suppressed"] if suppressed else []
+    hidden += [f"{old:,} known in {PurePath(report.baseline.file).name}"] if report.baseline and old else []
+    text = f"Found {', '.join(graded) or 'nothing' + ' new' * bool(old) + _looked_at(report)}"
+    text += f" ({', '.join(hidden)})" if hidden else ""
+    if failed := len(report.failed):
+        text += f"; {many(failed, 'file')} {'was' if failed == 1 else 'were'} not audited"
+    return f"{text}."
 
 
 def _looked_at(report: AuditReport) -> str:
-    """Return in how many layers nothing was found; empty where none could be judged."""
-    layers = sum(a.layers for a in report.audited)
-    products = sum(a.products for a in report.audited)
-    if layers or products:
-        return f" in {_many(layers, 'layer')}" if layers else f" in {_many(products, 'product')}"
-    return "" if _but(report) else ": no layer of a model"
-
-
-def _but(report: AuditReport) -> str:
-    """Return how many things could not be judged; empty where all could."""
+    """Return in how many layers nothing was found, and how many things could not be judged."""
+    layers, products = (sum(getattr(a, name) for a in report.audited) for name in ("layers", "products"))
     blind = sum(count for _, count in unjudged.unseen(report)) + unjudged.count(report)
-    return f", but {_many(blind, 'thing')} could not be judged" if blind else ""
+    but = f", but {many(blind, 'thing')} could not be judged" if blind else ""
+    if layers or products:
+        return f" in {many(layers, 'layer') if layers else many(products, 'product')}{but}"
+    return but or ": no layer of a model"
 
 
-def _many(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+def gone(report: AuditReport) -> list[str]:
+    """Return how many findings of the baseline are found no more; nothing if all are."""
+    if report.baseline is None or not report.baseline.gone:
+        return []
+    count = report.baseline.gone
+    verb, them = ("is", "it") if count == 1 else ("are", "them")
+    of = f"of {PurePath(report.baseline.file).name}"
+    return [f"{many(count, 'finding')} {of} {verb} gone: --write-baseline drops {them}."]
 
 
 def fixable(report: AuditReport) -> str:
@@ -355,10 +389,10 @@ def fixable(report: AuditReport) -> str:
 def around_fix(report: AuditReport) -> tuple[str, ...]:
     """Return the parts of `fixable` before and after ``--fix``."""
     fixes = [finding.fix for _, finding in rows(report) if finding.fix is not None]
-    unsafe = sum(1 for fix in fixes if not fix.safe)
+    unsafe = sum(not fix.safe for fix in fixes)
     if not fixes:
         return ()
-    many = "" if unsafe == len(fixes) else f"{unsafe:,} of them "
-    verb = "change" if many and unsafe > 1 else "changes"
-    remark = f" ({many}{verb} the model: checkpoints no longer fit)" if unsafe else ""
+    of_them = "" if unsafe == len(fixes) else f"{unsafe:,} of them "
+    verb = "change" if of_them and unsafe > 1 else "changes"
+    remark = f" ({of_them}{verb} the model: checkpoints no longer fit)" if unsafe else ""
     return f"{len(fixes):,} fixable with ", f"{remark}."

@@ -1,48 +1,49 @@
-"""The document of a comparison, and what a comparison adds to the report of a single run."""
+"""The document of a comparison, and what a comparison adds to the report of a single run.
+
+Its tables for programs have a row for each figure, layer, op or kernel of each run. Run 0 is the first; others have
+their change from it beside them. However many runs there are, the columns are the same.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import astuple, replace
 
 from tcprobe.report.blocks import (
     Block,
-    ColumnHead,
     Facts,
-    Folded,
     Heading,
     LeftOut,
     Lines,
     Remark,
     Remarks,
     Section,
+    answer_of,
+    folded,
     wrapped_line,
 )
-from tcprobe.report.compare import data, sections, tables
-from tcprobe.report.compare.spec import CompareSpec, letters
-from tcprobe.report.compare.words import answer, grounds
-from tcprobe.report.document import Added, DataTable
-from tcprobe.schema.changes.comparison import Comparison
+from tcprobe.report.compare import sections
+from tcprobe.report.compare.words import answer, letters
+from tcprobe.report.document import Added, DataTable, ReportSpec, data_of
+from tcprobe.schema.changes.comparison import Change, ComparedRow, Comparison
 from tcprobe.schema.changes.condition import Verdict
+from tcprobe.schema.columns import Value
+from tcprobe.schema.records import as_dict
 
 BOTH: Final = ("the other run", "this run")
 ROWS_AGAINST: Final = 5
 
 
-@dataclass(frozen=True, slots=True)
-class CompareDocument:
-    """A comparison as a `tcprobe.report.document.Document`; in it the runs are called A, B, ...
+class CompareDocument(Struct, frozen=True):
+    """A comparison as a `tcprobe.report.document.Document`; in it the runs are called A, B, ..."""
 
-    Attributes:
-        comparison: two runs or more.
-        spec: what was asked for.
-        verdicts: what became of the conditions.
-    """
-
-    comparison: Comparison
-    spec: CompareSpec
-    verdicts: tuple[Verdict, ...] = ()
+    comparison: Comparison  # two runs or more
+    spec: ReportSpec  # what was asked for
+    verdicts: tuple[Verdict, ...] = ()  # what became of the conditions
 
     def screen(self) -> list[Block]:
         """Return which runs, the answer, figures, what changed, what else differs, then notes."""
@@ -53,23 +54,22 @@ class CompareDocument:
     def page(self) -> list[Block]:
         """Return the same under a title, short enough for a pull request: details are folded."""
         first, others = self._tables()
-        folded: Iterable[Block] = others if self.spec.by else map(_folded, others)
-        held = [section] if (section := _conditions(self.verdicts, self._labels)) else []
-        title = Heading("Comparison of runs", 1)
-        remarks = _notes(self.comparison)
-        return [title, self._answer(), self._facts(), *held, *first, *remarks, *folded, self._same()]
+        shown: Iterable[Block] = others if self.spec.by else map(folded, others)
+        verdicts = filter(None, [sections.conditions(self.verdicts, self._labels)])
+        title, notes = Heading("Comparison of runs", 1), _notes(self.comparison)
+        return [title, self._answer(), self._facts(), *verdicts, *first, *notes, *shown, self._same()]
 
     def data(self) -> dict[str, Any]:
         """Return runs, tables and conditions as raw values."""
-        return data.data(self.comparison, self.spec, self.verdicts)
+        return data_of({**_data(self.comparison, self.spec), **held(self.verdicts)})
 
     def tables(self) -> Iterable[DataTable]:
         """Return the tables for a folder."""
-        return tables.every_table(self.comparison, self.spec)
+        return every_table(self.comparison, self.spec)
 
     def table(self) -> DataTable:
         """Return the table asked for, by default the figures; UsageError if several were asked for."""
-        return tables.single(self.comparison, self.spec)
+        return single(self.comparison, self.spec)
 
     @property
     def _labels(self) -> tuple[str, ...]:
@@ -79,40 +79,25 @@ class CompareDocument:
         return Facts(tuple(zip(self._labels, self.comparison.names, strict=True)))
 
     def _answer(self) -> Lines:
-        return _answer(answer(self.comparison, self._labels))
+        return answer_of(answer(self.comparison, self._labels))
 
     def _tables(self) -> tuple[list[Section], list[Section]]:
-        """Return the tables of the first screen and those after it."""
-        comparison, labels, top, by = self.comparison, self._labels, self.spec.rows_for_people, self.spec.by
-        first = [sections.figures(comparison, labels, first=True)]
-        changed = {
-            "layer": sections.rows(comparison, labels, "layers", comparison.layers, top),
-            "op": sections.rows(comparison, labels, "ops", comparison.ops, top),
-            "kernel": sections.rows(comparison, labels, "kernels", comparison.kernels, top),
+        """Return the tables of the first screen and those after it; with ``spec.by`` only those named there."""
+        runs, labels, top, by = self.comparison, self._labels, self.spec.rows_for_people, self.spec.by
+        every = sections.every_loss(runs, labels, top) if by else None
+        found = {
+            **{name: sections.rows(runs, labels, f"{name}s", top) for name in ("layer", "op", "kernel")},
+            "renamed": sections.renamed(runs, labels, top),
+            "loss": every or sections.losses(runs, labels, top),
+            "setting": sections.settings(runs, labels),
+            "figure": sections.figures(runs, labels, first=False),
         }
-        further = sections.figures(comparison, labels, first=False)
-        if by:
-            asked = {
-                **changed,
-                "figure": further,
-                "renamed": sections.renamed(comparison, labels, top),
-                "setting": sections.settings(comparison, labels),
-                "loss": sections.every_loss(comparison, labels, top) or sections.losses(comparison, labels, top),
-            }
-            shown = [asked[name] for name in dict.fromkeys(by)]
-            return [s for s in first if s and "figure" in by], [s for s in shown if s]
-        rest = [
-            *changed.values(),
-            sections.renamed(comparison, labels, top),
-            sections.losses(comparison, labels, top),
-            sections.settings(comparison, labels),
-            further,
-        ]
-        return [s for s in first if s], [s for s in rest if s]
+        first = sections.figures(runs, labels, first=True) if not by or "figure" in by else None
+        return [*filter(None, [first])], [s for name in dict.fromkeys(by or found) if (s := found[name])]
 
     def _same(self) -> Lines:
-        said = sections.unchanged(self.comparison)
-        return Lines((wrapped_line(said),) if said else ())
+        same = sections.unchanged(self.comparison)
+        return Lines((wrapped_line(same),) if same else ())
 
 
 def against(comparison: Comparison, verdicts: Sequence[Verdict] = (), top: int | None = None) -> Added:
@@ -123,33 +108,25 @@ def against(comparison: Comparison, verdicts: Sequence[Verdict] = (), top: int |
         verdicts: what became of conditions; empty where none was asked.
         top: rows of each table; 0 is all, None is `ROWS_AGAINST` for people and all for programs.
     """
-    labels, rows = BOTH, ROWS_AGAINST if top is None else top or None
+    rows, spec = ROWS_AGAINST if top is None else top or None, ReportSpec(top)
     found = [
-        sections.figures(comparison, labels, first=True),
-        *(sections.rows(comparison, labels, what, found, rows) for what, found in _rows(comparison)),
-        sections.renamed(comparison, labels, rows),
-        sections.settings(comparison, labels),
+        sections.figures(comparison, BOTH, first=True),
+        sections.rows(comparison, BOTH, "layers" if comparison.layers else "ops", rows),
+        sections.rows(comparison, BOTH, "kernels", rows),
+        sections.renamed(comparison, BOTH, rows),
+        sections.settings(comparison, BOTH),
     ]
-    first, *others = answer(comparison, labels)
-    said = [f"Against {comparison.names[0]}: {_lower(first)}", *others]
+    first, *others = answer(comparison, BOTH)
+    titled = [replace(s, title=f"Against the other run: {_lower(s.title)}") for s in found if s]
+    answered = answer_of([f"Against {comparison.names[0]}: {_lower(first)}", *others])
     blocks: tuple[Block, ...] = (
-        _answer(said),
-        *(_titled(section) for section in found if section),
+        answered,
+        *titled,
         *_notes(comparison),
     )
-    spec = CompareSpec(top)
-    written = tuple(replace(table, name=f"against_{table.name}") for table in tables.every_table(comparison, spec))
-    return Added(blocks, {"against": data.parts(comparison, spec), **(held(verdicts) if verdicts else {})}, written)
-
-
-def _rows(comparison: Comparison) -> Iterator[tuple[str, Any]]:
-    """Yield layers, or ops where there are none, and kernels."""
-    yield ("layers", comparison.layers) if comparison.layers else ("ops", comparison.ops)
-    yield "kernels", comparison.kernels
-
-
-def _titled(section: Section) -> Section:
-    return replace(section, title=f"Against the other run: {_lower(section.title)}")
+    written = tuple(replace(table, name=f"against_{table.name}") for table in every_table(comparison, spec))
+    data = {"against": _data(comparison, spec), **(held(verdicts) if verdicts else {})}
+    return Added(blocks, data, written)
 
 
 def _lower(text: str) -> str:
@@ -157,13 +134,9 @@ def _lower(text: str) -> str:
 
 
 def held(verdicts: Sequence[Verdict]) -> dict[str, Any]:
-    """Return what became of conditions, for JSON."""
-    return {"conditions": data.conditions(verdicts)}
-
-
-def _answer(sentences: Sequence[str]) -> Lines:
-    first, *rest = sentences
-    return Lines((wrapped_line(first, "strong"), *map(wrapped_line, rest)))
+    """Return what became of each condition, for JSON: as typed, as read, and what it was held against."""
+    trees = map(as_dict, verdicts)
+    return {"conditions": [{**tree.pop("condition"), **tree} for tree in trees]}
 
 
 def _notes(comparison: Comparison) -> list[Remarks]:
@@ -171,14 +144,125 @@ def _notes(comparison: Comparison) -> list[Remarks]:
     return [Remarks(remarks)] if remarks else []
 
 
-def _conditions(verdicts: Sequence[Verdict], labels: Sequence[str]) -> Section | None:
-    """Return what became of each condition; None if none was asked."""
-    if not verdicts:
-        return None
-    heads = (ColumnHead("condition"), ColumnHead("run"), ColumnHead("outcome"), ColumnHead("found", wraps=True))
-    rows = tuple((v.condition.text.strip(), labels[v.run], v.outcome, grounds(v)) for v in verdicts)
-    return Section("Conditions", heads, rows)
+TABLE_OF: Final[dict[str, str]] = {
+    "figure": "figures",
+    "layer": "layers",
+    "op": "ops",
+    "kernel": "kernels",
+    "renamed": "renamed",
+    "loss": "losses",
+    "setting": "settings",
+}
+"""What ``--by`` takes, and the tables that it stands for."""
+RUN: Final = ("run", "run_name")
+FIGURES: Final = (
+    *("metric", "unit", *RUN, "value", "low", "high", "reason", "difference", "change", "change_pct"),
+    *("change_low_pct", "change_high_pct", "why", "less_is_better"),
+)
+ROWS: Final = (
+    *("name", "op_type", "layer", "pass", "source", *RUN, "time_ns", "change_ns", "tc_ns", "uses_tc", "launches"),
+    "per_step",
+)
+RENAMED: Final = ("op", *RUN, "place", "kernel", "kernels_ns")
+LOSSES: Final = ("name", "step", *RUN, "value")
+SETTINGS: Final = ("setting", *RUN, "value")
 
 
-def _folded(section: Section) -> Folded:
-    return Folded(section.title, (replace(section, title=""),))
+def every_table(comparison: Comparison, spec: ReportSpec) -> Iterator[DataTable]:
+    """Yield the tables for a folder: those in ``spec.by``, else all."""
+    wanted = [TABLE_OF[name] for name in spec.by]
+    return (table for table in _tables(comparison, spec.rows_for_programs) if not wanted or table.name in wanted)
+
+
+def single(comparison: Comparison, spec: ReportSpec) -> DataTable:
+    """Return the table in ``spec.by``, by default the figures; UsageError if several were asked for."""
+    wanted = TABLE_OF[spec.one_table("figure")]
+    return next(table for table in _tables(comparison, spec.rows_for_programs) if table.name == wanted)
+
+
+def _tables(comparison: Comparison, top: int | None) -> Iterator[DataTable]:
+    """Yield all tables; `top` limits layers, ops, kernels and losses, of each of which all runs are there."""
+    yield DataTable("figures", FIGURES, partial(_figures, comparison))
+    for name in ("layers", "ops", "kernels"):
+        yield DataTable(name, ROWS, partial(_rows, comparison, getattr(comparison, name)[:top]))
+    yield DataTable("renamed", RENAMED, partial(_renamed, comparison))
+    yield DataTable("losses", LOSSES, partial(_losses, comparison, top))
+    yield DataTable("settings", SETTINGS, partial(_settings, comparison))
+
+
+def _figures(comparison: Comparison) -> Iterator[tuple[Value, ...]]:
+    for figure in comparison.figures:
+        for run, (side, change) in enumerate(zip(figure.sides, (None, *figure.changes), strict=True)):
+            yield (
+                figure.metric,
+                figure.unit,
+                run,
+                comparison.names[run],
+                *astuple(side),
+                *_change(change),
+                figure.less_is_better,
+            )
+
+
+def _change(change: Change | None) -> tuple[Value, ...]:
+    if change is None:
+        return (None,) * 6
+    ends = (None, None) if change.interval is None else (change.interval.low_pct, change.interval.high_pct)
+    return (change.difference, change.delta, change.pct, *ends, change.why)
+
+
+def _rows(comparison: Comparison, found: Sequence[ComparedRow]) -> Iterator[tuple[Value, ...]]:
+    for row in found:
+        for run, name in enumerate(comparison.names):
+            yield (
+                *(row.name, row.op_type, row.layer, row.pass_, row.source, run, name, row.sides[run]),
+                row.changes[run - 1] if run else None,
+                *(values[run] if values else None for values in (row.tc_ns, row.uses_tc, row.launches)),
+                comparison.per_step,
+            )
+
+
+def _renamed(comparison: Comparison) -> Iterator[tuple[Value, ...]]:
+    for one in comparison.renamed:
+        for place, kernels, spent in (("before", one.before, one.before_ns), ("after", one.after, one.after_ns)):
+            for kernel in kernels:
+                yield (one.op, one.run, comparison.names[one.run], place, kernel, spent)
+
+
+def _losses(comparison: Comparison, top: int | None) -> Iterator[tuple[Value, ...]]:
+    for loss in comparison.losses[:top]:
+        for at, step in enumerate(loss.steps):
+            for run, values in enumerate(loss.values):
+                yield (loss.name, step, run, comparison.names[run], values[at])
+
+
+def _settings(comparison: Comparison) -> Iterator[tuple[Value, ...]]:
+    for what, values in comparison.settings:
+        for run, value in enumerate(values):
+            yield (what, run, comparison.names[run], value)
+
+
+def _data(comparison: Comparison, spec: ReportSpec) -> dict[str, Any]:
+    """Return runs and tables for JSON, changes of each run but the first; NA is None, times are ns.
+
+    ``spec.by`` selects tables, ``spec.top`` limits their rows.
+    """
+    wanted = [TABLE_OF[name] for name in spec.by]
+    runs = zip(comparison.names, comparison.profiles, strict=True)
+    limits = {"figures": None, "renamed": None}
+    tables = {
+        name: [_plain(row) for row in getattr(comparison, name)[: limits.get(name, spec.rows_for_programs)]]
+        for name in TABLE_OF.values()
+        if name != "settings" and (not wanted or name in wanted)
+    }
+    return {
+        "runs": [{"name": name, "metadata": as_dict(profile.metadata)} for name, profile in runs],
+        "per_step": comparison.per_step,
+        **tables,
+        "settings": [{"setting": what, "values": list(values)} for what, values in comparison.settings],
+        "notes": [as_dict(note) for note in comparison.notes],
+    }
+
+
+def _plain(row: Struct) -> dict[str, Any]:
+    return {name.rstrip("_"): value for name, value in as_dict(row).items()}

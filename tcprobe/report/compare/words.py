@@ -1,4 +1,4 @@
-"""The answer of a comparison in sentences: does a step take less time, by how much, and is that real."""
+"""The words of a comparison: its answer in sentences, and changes, signed, in the unit of the figure."""
 
 from __future__ import annotations
 
@@ -6,9 +6,16 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from tcprobe.report import formatting as f
-from tcprobe.report.compare.amounts import exactly, in_unit, plain_percent, signed_percent, span
-from tcprobe.report.compare.spec import joined, starting
-from tcprobe.schema.changes.comparison import FEWEST_STEPS, OTHER_WORK_PCT, Change, ComparedFigure, Comparison, Interval
+from tcprobe.rules.words import listed
+from tcprobe.schema.changes.comparison import (
+    FEWEST_STEPS,
+    OTHER_WORK_PCT,
+    Change,
+    ComparedFigure,
+    Comparison,
+    Interval,
+    Why,
+)
 from tcprobe.schema.changes.condition import COMPARED, MetricUnit, Verdict
 
 MORE_STEPS: Final = "Run each for more steps, and compare again."
@@ -30,6 +37,25 @@ REASONS: Final = {
     "within noise": "within noise",
 }
 """Why a condition cannot be told, or is not met, as a kind."""
+WHY: Final[dict[Why, str]] = {
+    "few steps": "too few steps",
+    "no steps": "no step is known",
+    "ranges overlap": "the ranges overlap",
+    "steps differ": "not of the same kind of steps",
+    "one figure": "one length alone is known",
+    "no ratio": "some steps have a length of 0",
+}
+"""What keeps a difference from being told, in a table."""
+
+
+def letters(count: int) -> tuple[str, ...]:
+    """Return what so many runs are called in tables and sentences: A, B, ..., Z, AA, AB, ..."""
+    return tuple(_letter(number) for number in range(count))
+
+
+def _letter(number: int) -> str:
+    more, last = divmod(number, 26)
+    return (_letter(more - 1) if more else "") + chr(ord("A") + last)
 
 
 def answer(comparison: Comparison, labels: Sequence[str]) -> list[str]:
@@ -43,7 +69,8 @@ def _of_run(comparison: Comparison, labels: Sequence[str], run: int) -> Iterator
     if step is None or change.delta is None:
         yield from _without_steps(comparison, step, labels, run)
         return
-    yield starting(_of_step(step, change, labels, run))
+    sentence = _of_step(step, change, labels, run)
+    yield sentence[:1].upper() + sentence[1:]
     if change.why == "few steps":
         yield MORE_STEPS
     if _other_work(comparison, run):
@@ -85,18 +112,14 @@ def _sure(interval: Interval) -> str:
 def _untold(change: Change, labels: Sequence[str], run: int) -> str:
     """Say what keeps a difference of steps from being told."""
     if change.steps is not None:
-        one, two = change.steps
+        one, two = (f.many(count, "step") for count in change.steps)
         return (
-            f"of {labels[0]} the length of {_steps(one)} is known and of {labels[run]} of {_steps(two)}, "
+            f"of {labels[0]} the length of {one} is known and of {labels[run]} of {two}, "
             f"and at least {FEWEST_STEPS} of each are needed"
         )
     if change.why in ("few steps", "no steps") or change.why is None:
         return f"at least {FEWEST_STEPS} steps of each are needed"
     return UNTOLD[change.why]
-
-
-def _steps(count: int) -> str:
-    return f"{count:,} step{'s' * (count != 1)}"
 
 
 def _without_steps(
@@ -107,7 +130,7 @@ def _without_steps(
     lacking = [labels[n] for n in pair if step is None or step.sides[n].value is None]
     yield (
         f"Cannot tell whether {labels[run]} takes shorter steps than {labels[0]}: no length of a step is known of "
-        f"{joined(lacking)}."
+        f"{listed(lacking)}."
     )
     kernels = _figure(comparison, "kernel_time_ns")
     if kernels is None or None in (kernels.sides[0].value, kernels.sides[run].value):
@@ -163,3 +186,90 @@ def grounds(verdict: Verdict) -> str:
     figure = f"{value} ({sure}{between})" if value and between else value or between
     why = None if verdict.why is None else REASONS.get(verdict.why, verdict.why)
     return "; ".join(part for part in (figure, why) if part)
+
+
+def signed_percent(pct: float) -> str:
+    """Return a change in percent with its sign: ``+38 %``, ``-1.2 %``; two digits at least."""
+    return f"{_signed(pct)} %"
+
+
+def plain_percent(pct: float) -> str:
+    """Return a share of change without a sign: ``38 %``."""
+    return f"{_signed(abs(pct)).lstrip('+')} %"
+
+
+def _signed(value: float) -> str:
+    size = abs(value)
+    if size == 0.0:
+        return "0"
+    if size < 0.095:
+        return f"{'-' if value < 0 else '+'}{f.full_number(size, 1)}"
+    if size < 9.95:
+        return f"{value:+.1f}"
+    whole = f"{value:+,.0f}"
+    return whole if whole != "-100" or value == -100.0 else f"{value:.1f}" if value > -99.95 else "<-99.9"
+
+
+def signed(metric: str, delta: float) -> str:
+    """Return a change of a figure in its unit: ``-38.6 ms``, ``+1.7 points`` of a percentage, ``+12``."""
+    if metric.endswith("_pct"):
+        return f"{_signed(delta)} points"
+    sign = "" if delta == 0.0 else "-" if delta < 0 else "+"
+    return sign + f.metric_text(metric, abs(delta))
+
+
+def in_unit(unit: MetricUnit, percent: bool, value: float, change: bool) -> str:
+    """Return a figure, or its change, that a condition asks of."""
+    if percent:
+        return signed_percent(value)
+    metric = {"flops": "flops_per", "tflop_per_s": "rate", "count": "count", "logged": "rate"}.get(unit, f"x_{unit}")
+    return signed(metric, value) if change else f.metric_text(metric, value)
+
+
+def exactly(unit: MetricUnit, percent: bool, value: float) -> str:
+    """Return a figure with so many digits that it can be told from a limit close to it."""
+    named = {"pct": "%", "ns": "ns", "bytes": "bytes"}.get("pct" if percent else unit, "")
+    return f"{f.full_number(value, 10)} {named}".rstrip()
+
+
+def span(interval: Interval) -> str:
+    """Return a 95 % interval: ``36 to 40 % less``, ``1.2 % less to 2.1 % more``."""
+    low, high = interval.low_pct, interval.high_pct
+    if low < 0.0 < high:
+        return f"{plain_percent(low)} less to {plain_percent(high)} more"
+    near, far = sorted((abs(low), abs(high)))
+    return f"{plain_percent(near).removesuffix(' %')} to {plain_percent(far)} {'less' if high <= 0.0 else 'more'}"
+
+
+def change_text(metric: str, change: Change) -> str:
+    """Return what became of a figure: the amount, its percentage, and what can be said of it."""
+    match change.difference:
+        case "not known":
+            return f.NA
+        case "same":
+            return "same"
+        case "cannot tell":
+            why = f"cannot tell: {WHY[change.why]}" if change.why else "cannot tell"
+            return ", ".join(part for part in (_amount(metric, change), why) if part)
+        case "more" | "less" if change.interval is None:
+            return _amount(metric, change) or change.difference
+        case _:
+            amount = _amount(metric, change)
+            return f"{amount}, {change.difference}" if amount else change.difference
+
+
+def _amount(metric: str, change: Change) -> str:
+    if change.delta is None:
+        return ""
+    amount = signed(metric, change.delta)
+    return amount if change.pct is None or metric.endswith("_pct") else f"{amount} ({signed_percent(change.pct)})"
+
+
+def time_change(first: float | None, other: float | None, delta: float | None) -> str:
+    """Return how a time of a layer, op or kernel differs: ``-3.39 ms (-8.9 %)``, ``+4 us (new)``, ``(gone)``."""
+    if delta is None:
+        return f.NA
+    if delta == 0.0:
+        return "same"
+    more = "new" if not first else "gone" if not other else signed_percent(100.0 * delta / first)
+    return f"{signed('x_ns', delta)} ({more})"

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from tcprobe.report import formatting as f
 from tcprobe.report.run import words
-from tcprobe.report.sentences import Sentences
-from tcprobe.rules.run.rules import RUN_NAMES, RUN_SAYS
-from tcprobe.rules.sizes.words import listed
+from tcprobe.report.sentences import halves
+from tcprobe.rules.registry import RUN_RULES, rule_of
+from tcprobe.rules.words import listed
 from tcprobe.schema.advice import Advice, Concern, ShareOf
 from tcprobe.schema.profile import Profile
+from tcprobe.schema.records import as_dict
 
 MOST_ACTIONS: Final = 3
 OF_OPS: Final[Mapping[ShareOf, str]] = {
@@ -26,13 +26,11 @@ OF_SIZES: Final[Mapping[ShareOf, str]] = {
     "known_flops": "GEMM FLOPs that are known",
 }
 GAIN_OF: Final[Mapping[ShareOf, str]] = {
-    "kernel_time": "kernel time",
-    "flops": "GEMM FLOPs",
-    "known_flops": "GEMM FLOPs that are known",
+    **OF_SIZES,
     "products": "step's products",
     "step": "step",
 }
-_SENTENCES: Final = Sentences(RUN_SAYS)
+SAYS: Final = {kind: said for rule in RUN_RULES for kind, said in rule.load().SAYS.items()}
 
 
 def title(profile: Profile) -> str:
@@ -62,7 +60,7 @@ def advice_sentence(item: Advice) -> str:
     where = item.where
     more = {"layer": f.any_text(where.layer), "line": _line(item), "pass_": where.pass_, "sizes": item.sizes,
             "blocker": item.blocker, "effect": item.effect}  # fmt: skip
-    order, reason = _SENTENCES.halves(item.kind, {**dict(item.says.fields), **more})
+    order, reason = halves(SAYS, item.kind, {**dict(item.says.fields), **more})
     return f"{order}. Why: {'; '.join(part for part in (reason, *_why(item)) if part)}.{_beside(item)}"
 
 
@@ -73,10 +71,10 @@ def _beside(item: Advice) -> str:
 
 def as_json(item: Advice) -> dict[str, Any]:
     """Return one item as its fields and its sentence."""
-    found = dataclasses.asdict(item)
+    found = as_dict(item)
     return {
         "code": item.code,
-        "name": RUN_NAMES[item.code],
+        "name": rule_of(item.code).name,
         "kind": item.kind,
         **item.figures(),
         "calibrated": item.saving and item.saving.calibrated,
@@ -145,3 +143,19 @@ def _gain(item: Advice) -> str:
 
 def _line(item: Advice) -> str:
     return f" ({f.any_text(item.where.source)})" if item.where.source else ""
+
+
+def with_texts(profile: Profile) -> Profile:
+    """Fill ``tc_blocker`` of ops and products, ``advice`` of sizes, and ``text`` of what to do.
+
+    Text that the profile already has is kept.
+    """
+    kept_off, what_to_do = ("tc_blocker", words.blocker_of), ("advice", words.advice_of)
+    filled = [
+        table.with_columns(**{column: [text(row) for row in table.rows()]})
+        for name, (column, text) in {"ops": kept_off, "gemms": kept_off, "bad_sizes": what_to_do}.items()
+        if (table := profile.table(name)) is not None
+    ]
+    if (advice := profile.table("advice")) is not None:
+        filled.append(advice.with_columns(text=[advice_sentence(item) for item in profile.advice]))
+    return profile.with_tables(*filled)

@@ -2,63 +2,208 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
-from itertools import chain
-from typing import Any
+from collections.abc import Iterable, Iterator
+from itertools import chain, islice
+from typing import Any, Final
 
-from tcprobe.report.blocks import Block, Folded, Heading, LeftOut, Lines, Section, wrapped_line
-from tcprobe.report.document import Added, DataTable
-from tcprobe.report.run.data import data
-from tcprobe.report.run.screen import screen
-from tcprobe.report.run.spec import ReportSpec
-from tcprobe.report.run.tables import every_table, single
+import numpy as np
+from msgspec import Struct, field
+
+from tcprobe.report.blocks import (
+    Block,
+    Cell,
+    Facts,
+    Heading,
+    LeftOut,
+    Lines,
+    NumberedList,
+    Remark,
+    Remarks,
+    Section,
+    answer_of,
+    folded,
+    wrapped_line,
+)
+from tcprobe.report.document import Added, DataTable, ReportSpec, data_of
+from tcprobe.report.fields import cell_of, field_of, section
+from tcprobe.report.formatting import any_text, full_number
+from tcprobe.report.run import advice, findings, headline, views
+from tcprobe.report.run.causes import cause_table
+from tcprobe.report.run.tables import data_table, view_section, written
+from tcprobe.report.run.words import counted_phase
+from tcprobe.schema.columns import Row
 from tcprobe.schema.profile import Profile
+from tcprobe.schema.records import as_dict
+
+FIRST_SCREEN_ROWS: Final = 5
+MOST_LISTED: Final = 100  # notes, and figures that the workload logged: a run has a dozen
+NOTICEABLE_PCT: Final = 10.0
 
 
-@dataclass(frozen=True, slots=True)
-class RunDocument:
-    """The report of an analysed profile, as a `tcprobe.report.document.Document`.
+class RunDocument(Struct, frozen=True):
+    """The report of an analysed profile, as a `tcprobe.report.document.Document`."""
 
-    Attributes:
-        profile: analysed.
-        spec: what was asked for.
-        added: what a comparison adds: how the run differs from another one, what became of conditions.
-    """
-
-    profile: Profile
-    spec: ReportSpec
+    profile: Profile  # analysed
+    spec: ReportSpec  # what was asked for
+    # what a comparison adds: how the run differs from another one, what became of conditions
     added: Added = field(default_factory=Added)
 
     def screen(self) -> list[Block]:
         """Return how good the run is, why and what to do first, then the tables."""
-        s = screen(self.profile, self.spec)
-        absent = [wrapped_line(f"no {name.replace('_', ' ')}: {why}", indent="  ") for name, why in s.absent]
-        closing: list[Block] = [Lines(tuple(absent)), LeftOut("--width 0 or --format csv shows all")]
-        more = self.added.blocks
-        return [s.facts, s.answer, *more, s.steps, *s.figures, s.warnings, *s.why, s.notes, *s.tables, *closing]
+        tables, absent = self._tables()
+        lines = [wrapped_line(f"no {name.replace('_', ' ')}: {why}", indent="  ") for name, why in absent]
+        closing: list[Block] = [Lines(tuple(lines)), LeftOut("--width 0 or --format csv shows all")]
+        return [self._facts(), self._answer(), *self._middle(), *tables, *closing]
 
     def page(self) -> list[Block]:
         """Return the same under a title, with tables folded unless asked for by name."""
-        s = screen(self.profile, self.spec)
-        tables: Iterable[Block] = s.tables if self.spec.by else map(_folded, s.tables)
-        absent = Lines(tuple(wrapped_line(f"no {name}: {why}") for name, why in s.absent), bullets=True)
-        title = Heading("Tensor Core report", 1)
-        more = self.added.blocks
-        return [title, s.answer, s.facts, *more, s.steps, *s.figures, s.warnings, *s.why, s.notes, *tables, absent]
+        tables, absent = self._tables()
+        shown: Iterable[Block] = tables if self.spec.by else map(folded, tables)
+        lines = Lines(tuple(wrapped_line(f"no {name}: {why}") for name, why in absent), bullets=True)
+        return [Heading("Tensor Core report", 1), self._answer(), self._facts(), *self._middle(), *shown, lines]
 
     def data(self) -> dict[str, Any]:
-        """Return metadata, summary and tables as raw values."""
-        return {**data(self.profile, self.spec), **self.added.data}
+        """Return metadata, summary and tables as raw values; NA is None, times are ns, rows are those of the tables."""
+        profile, top = self.profile, self.spec.rows_for_programs
+        metadata, waiting = as_dict(profile.metadata), profile.waiting
+        tables = {t.spec.name: t for t in written(profile, self.spec.by) if t.spec.name not in ("summary", "advice")}
+        return data_of(
+            {
+                "metadata": {name: value for name, value in metadata.items() if name != "notes"},
+                "summary": list(profile.require("summary").rows()),
+                "tables": {name: list(islice(table.rows(), top)) for name, table in tables.items()},
+                "advice": [advice.as_json(item) for item in profile.advice[:top]],
+                "waiting": waiting and {**as_dict(waiting), "idle_pct": waiting.idle_pct},
+                "tuning": profile.tuning and as_dict(profile.tuning),
+                "absent": dict(sorted(profile.absent.items())),
+                "notes": metadata["notes"],
+                **self.added.data,
+            }
+        )
 
     def tables(self) -> Iterable[DataTable]:
-        """Return the tables for a folder."""
-        return chain(every_table(self.profile, self.spec), self.added.tables)
+        """Return the tables for a folder; the summary always has all its rows."""
+        top = self.spec.rows_for_programs
+        found = written(self.profile, self.spec.by)
+        return chain((data_table(t, None if t.spec.name == "summary" else top) for t in found), self.added.tables)
 
     def table(self) -> DataTable:
         """Return the table asked for, by default the kernels; UsageError if several were asked for."""
-        return single(self.profile, self.spec)
+        name = views.BY[self.spec.one_table("kernel")].table
+        return data_table(self.profile.require(name), self.spec.rows_for_programs)
+
+    def _facts(self) -> Facts:
+        return Facts(tuple(headline.facts(self.profile)))
+
+    def _answer(self) -> Lines:
+        return answer_of(headline.answer(self.profile))
+
+    def _middle(self) -> Iterator[Block]:
+        """Yield what stands between the answer and the tables; with ``spec.by`` no table."""
+        profile, tables = self.profile, not self.spec.by
+        yield from self.added.blocks
+        yield NumberedList(advice.title(profile), advice.with_codes(profile))
+        yield from self._figures() if tables else ()
+        yield _notes(profile, ("error", "warning"))
+        yield from self._why() if tables else ()
+        yield _notes(profile, ("note",))
+
+    def _figures(self) -> Iterator[Section]:
+        """Yield the headline figures, and the phases of a run that has several."""
+        phases = self._view(views.PHASE_VIEW) if counted_phase(self.profile) else None
+        yield from filter(None, (headline.figures(self.profile, first=True), phases))
+
+    def _why(self) -> Iterator[Section]:
+        """Yield what changes would give, where the time goes, what keeps ops off the Tensor Cores, bad sizes."""
+        profile, top, cost = self.profile, self.spec.rows_for_people, self.profile.off
+        rows = None if top is None else min(FIRST_SCREEN_ROWS, top)
+        waits = profile.waiting is not None and profile.waiting.idle_pct >= NOTICEABLE_PCT
+        found = [
+            findings.what_if_table(profile, top),
+            view_section(profile, views.GAP_VIEW, rows) if waits else None,
+            cause_table(profile),
+            findings.blockers(profile, cost, rows) if cost and not cost.measured else None,
+            findings.costliest(profile, cost, rows) if cost else None,
+            findings.bad_size_table(profile, top),
+        ]
+        yield from filter(None, found)
+
+    def _view(self, view: views.View) -> Section | None:
+        return view_section(self.profile, view, self.spec.rows_for_people)
+
+    def _tables(self) -> tuple[list[Section], list[tuple[str, str]]]:
+        """Return the tables that close a report, and (name, reason) of each that is missed."""
+        profile, by = self.profile, self.spec.by
+        wanted = [views.BY[name] for name in by] if by else _usual(profile)
+        found = [self._view(view) for view in wanted]
+        missed = [view.table for view, table in zip(wanted, found, strict=True) if table is None]
+        idle = ("kernels", "devices") if profile.metadata.gpu_used is False else ()
+        absent = [n for n in missed if by or (n in profile.absent and n not in idle)]
+        if not by:
+            found += [
+                headline.figures(profile, first=False),
+                _logged(profile, self.spec),
+                _reported(profile, self.spec),
+            ]
+        return [one for one in found if one], [(name, _why_absent(profile, name)) for name in absent]
 
 
-def _folded(section: Section) -> Folded:
-    return Folded(section.title, (replace(section, title=""),))
+def _usual(profile: Profile) -> list[views.View]:
+    """Return the views of a report for which no table was asked; some stand further up, or only in some reports."""
+    elsewhere = [views.PHASE_VIEW, views.GAP_VIEW, views.CAUSE_VIEW, views.ADVICE_VIEW]
+    if profile.table("range_kernels") is None:
+        elsewhere.append(views.RANGE_VIEW)
+    shown = [view for view in views.BY.values() if view not in elsewhere]
+    if np.isnan(profile.require("ops").numbers("host_ns")).all():
+        shown.append(views.HOST_OP_VIEW)
+    return shown if len(profile.require("kernels")) else [*shown, views.GEMM_VIEW]
+
+
+def _why_absent(profile: Profile, table: str) -> str:
+    there = profile.table(table) is not None
+    return profile.absent.get(table) or ("the profile has none" if there else "this source does not give them")
+
+
+def _notes(profile: Profile, levels: tuple[str, ...]) -> Remarks:
+    chosen = [note for note in headline.sorted_notes(profile) if note.level in levels]
+    remarks = [Remark(n.level, n.message, n.remedy) for n in chosen[:MOST_LISTED]]
+    if left := len(chosen) - len(remarks):
+        remarks.append(Remark("note", f"{left:,} more are not shown here", "--format json lists all"))
+    return Remarks(tuple(remarks))
+
+
+def _logged(profile: Profile, spec: ReportSpec) -> Section | None:
+    """Return the last value of each figure that the workload logged."""
+    last = {row["name"]: row for row in profile.require("metrics").rows()}
+    fields = (
+        field_of("figure", "name"),
+        field_of("last value", "value", show=lambda value: full_number(float(value or 0), 10), right=True),
+        field_of("unit", "unit"),
+    )
+    return section("Logged by the workload", fields, list(last.values()), top=None if spec.top == 0 else MOST_LISTED)
+
+
+def _reported(profile: Profile, spec: ReportSpec) -> Section | None:
+    """Return the profiler's own figures, as it reported them."""
+    rows = list(profile.require("reported").rows())
+    fields = (
+        field_of("figure", "metric", least=24),
+        cell_of("value", _as_given, right=True),
+        cell_of("unit", lambda row: "s" if _in_seconds(row) else any_text(row["unit"])),
+        field_of("source", "source", 1, least=24),
+    )
+    return section("As the profiler itself reported", fields, rows, top=spec.rows_for_people)
+
+
+def _as_given(row: Row) -> Cell:
+    """Return a value with the profiler's digits; long times are in seconds."""
+    value = row["value"]
+    if value is None:
+        return Cell(any_text(row["text"]), row["text"])
+    if _in_seconds(row):
+        return Cell(full_number(float(value) / 1e9, 10), value, "ns")
+    return Cell(full_number(float(value), 10), value)
+
+
+def _in_seconds(row: Row) -> bool:
+    return row["unit"] == "ns" and row["value"] is not None and float(row["value"]) >= 1e9

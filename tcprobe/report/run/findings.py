@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
+from msgspec import Struct
 
 from tcprobe.report import formatting as f
-from tcprobe.report.blocks import Cell, ColumnHead, Section
-from tcprobe.report.provenance import constants_of, gpu_of
+from tcprobe.report.blocks import Cell, Section
+from tcprobe.report.fields import (
+    Field,
+    cell_of,
+    field_of,
+    more,
+    name_of,
+    number_of,
+    section,
+    share_of,
+    source_of,
+    time_of,
+)
 from tcprobe.report.run import words
-from tcprobe.report.run.causes.words import cause_of_op
-from tcprobe.report.run.window import of_a_step, step_known, summed
-from tcprobe.schema.columns import Row, Value
-from tcprobe.schema.kinds import LEAVE, Blocker, SizeAdvice
+from tcprobe.report.run.causes import cause_of_op
+from tcprobe.report.sentences import constants_of, gpu_of
+from tcprobe.schema.changes.whatif import WhatIf
+from tcprobe.schema.columns import Row
+from tcprobe.schema.kinds import LEAVE, Blocker, ChangeKind, SizeAdvice
 from tcprobe.schema.profile import OffTensorCores, Profile
 from tcprobe.schema.provenance import Provenance, merged
 from tcprobe.schema.sizes import bounded_rows, is_bounded, saving_of, worst_first
@@ -28,19 +41,137 @@ _SAVING_BASES: Final = {
 }
 
 
-def _weight(off: OffTensorCores, weight: float, bounded: bool) -> Cell:
-    """Return a cell with kernel time, or FLOPs if no time was measured; `bounded` says that they may be more."""
-    if off.measured:
-        return Cell(f.duration(weight), weight, "ns")
-    return Cell(f.at_least(f.flops(weight), bounded), weight, "flops")
+class Group(Struct, frozen=True):
+    """Ops off the Tensor Cores, and what they cost."""
+
+    blocker: Blocker | None  # what keeps them off
+    spent: float  # their kernel time, or FLOPs if no time was measured
+    ops: int
+    worst: Row  # row of the costliest one
 
 
-def _share(pct: Value) -> Cell:
-    return Cell(f.percent(pct), pct, "pct")
+def blockers(profile: Profile, cost: OffTensorCores, top: int | None) -> Section | None:
+    """Return the table of blockers, costliest first: cost, number of ops, costliest op."""
+    members: dict[Blocker, list[int]] = {}
+    rows = list(cost.table.rows())
+    for i, row in enumerate(rows):
+        if (why := Blocker.of(row)) is not None:
+            members.setdefault(why, []).append(i)
+    groups = [Group(why, float(cost.weight[at].sum()), len(at), rows[at[0]]) for why, at in members.items()]
+    groups.sort(key=lambda group: -group.spent)
+    fields = (
+        cell_of("reason", lambda group: words.blocker(group.blocker), wraps=True),
+        *_cost(profile, cost),
+        number_of("ops", lambda group: group.ops),
+        cell_of("costliest", lambda group: words.where_of(group.worst), least=28),
+        source_of(1, lambda group: group.worst["source"]),
+    )
+    title = f"Why not more{_over(profile)}" if cost.measured else "What would keep ops off the Tensor Cores"
+    return section(title, fields, groups, top=top)
+
+
+def costliest(profile: Profile, cost: OffTensorCores, top: int | None) -> Section | None:
+    """Return the table of the costliest ops off the Tensor Cores, with what to change."""
+    many = len(cost.table)
+    rows = list(cost.table.take(np.arange(min(many, top or many))).rows())
+    ops = [Group(None, weight, 1, row) for row, weight in zip(rows, cost.weight.tolist(), strict=False)]
+    fields = (
+        cell_of("layer or op", lambda op: words.where_of(op.worst), least=36),
+        field_of("type", lambda op: op.worst["op_type"], 2),
+        *_cost(profile, cost),
+        cell_of("reason", lambda op: _reason(op.worst), wraps=True),
+        source_of(1, lambda op: op.worst["source"]),
+    )
+    title = f"Costliest ops off the Tensor Cores{_over(profile)}" if cost.measured else "Largest of these ops"
+    return section(title, fields, ops, more(many - len(ops)))
+
+
+def _cost(profile: Profile, cost: OffTensorCores) -> tuple[Field, Field]:
+    """Return the fields of cost and its share; the share is of a total that is known."""
+
+    def spent(group: Group) -> Cell:
+        if cost.measured:
+            return Cell(f.duration(group.spent), group.spent, "ns")
+        bounded = cost.bounded and (group.blocker is not None or is_bounded(group.worst))
+        return Cell(f.at_least(f.flops(group.spent), bounded), group.spent, "flops")
+
+    def share(group: Group) -> float | None:
+        return 100 * group.spent / cost.total if cost.total and not cost.bounded else None
+
+    heading = "kernel time" if cost.measured else words.of_a_step(profile)
+    return cell_of(heading, spent, right=True), share_of("share", share)
+
+
+def _reason(row: Row) -> str:
+    return cause_of_op(row) if row.get("cause") == "channels" else f.any_text(words.blocker_of(row))
+
+
+def _over(profile: Profile) -> str:
+    over = words.summed(profile)
+    return f" ({over})" if over else ""
+
+
+def bad_size_table(profile: Profile, top: int | None) -> Section | None:
+    """Return the table of badly sized dimensions, costliest first; None if there is none.
+
+    Advice that many sizes share is worded once, below the table.
+    """
+    table = profile.require("bad_sizes")
+    rows = list(worst_first(table).rows())[:top]
+    if not rows:
+        return None
+    marks: dict[SizeAdvice | None, str] = {}
+    notes: list[str] = []
+    for row in rows:
+        advice = SizeAdvice.of(row)
+        if advice is not None and advice not in marks:
+            marks[advice] = f"[{len(marks) + 1}]"
+            notes.append(f"{marks[advice]}: {words.advice_of(row) or ''}")
+    saves_when = "saves a step" if words.step_known(profile) else "saves an execution"
+    fields = (
+        name_of("layer", "layer"),
+        field_of("dimension", "dimension"),
+        cell_of("size", lambda row: Cell(_size(row), row["size"]), right=True),
+        number_of("kernel time", "kernel_ns"),
+        number_of("share", "share_pct"),
+        cell_of(saves_when, lambda row: Cell(saves(row), row["saving_ns"], "ns"), right=True),
+        cell_of("of GEMM FLOPs", _of_flops, 1, right=True),
+        field_of("passes", "passes", 4),
+        field_of("dtype", "dtype", 5),
+        cell_of("advice", lambda row: marks.get(SizeAdvice.of(row), f.NA)),
+        source_of(),
+    )
+    over = words.summed(profile) if any(row["kernel_ns"] is not None for row in rows) else ""
+    title = f"Badly sized ({len(table):,}{'; ' * bool(over)}{over})"
+    return section(
+        title, fields, rows, (*more(len(table) - len(rows)), *_rests_on(rows, saves_when), *notes), drop_idle=True
+    )
+
+
+def _size(row: Row) -> str:
+    return str(row["size"]) if row["advice_kind"] in LEAVE else f"{row['size']} -> {row['next_size']}"
 
 
 def _of_flops(row: Row) -> Cell:
     return Cell(f.at_most(f.percent(row["flops_pct"]), row["flops_at_most"] is True), row["flops_pct"], "pct")
+
+
+def saves(row: Row) -> str:
+    """Return what the next size saves per step (``0.4-0.6 ms``), from a row of `bad_sizes`; `-` if unknown."""
+    saved = saving_of(row)
+    if saved is None:
+        return f.NA
+    return f.range_text(saved) if saved.high > 0 else "nothing"
+
+
+def _rests_on(rows: Sequence[Row], saves_when: str) -> list[str]:
+    """Say what savings rest on, that the other side of a size is another row, and whose constants predict them."""
+    bases = {row["saving_basis"] for row in rows}
+    told = ", ".join(text for basis, text in _SAVING_BASES.items() if basis in bases)
+    own = f"{saves_when}: in the layer's own ops, {told}; a layer that takes the size has its own row"
+    found = [Provenance.of(row, str(row["predicted_for"])) for row in rows if row["predicted_for"] is not None]
+    whose = merged(one for one in found if one)
+    return [*([own] if told else []), *(f"predicted for {gpu_of(one.gpu)} with {constants_of(one)}" for one in whose)]
 
 
 def reach(profile: Profile) -> float | None:
@@ -59,181 +190,116 @@ def reach(profile: Profile) -> float | None:
     return 100 * float(flops[free].sum()) / total if total > 0 else None
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
-    """The ops with the same blocker, and what they cost.
+PRECISIONS: Final[dict[ChangeKind, str]] = {
+    "mixed_float16": "mixed_float16",
+    "mixed_bfloat16": "mixed_bfloat16",
+    "allow_tf32": "allow TF32",
+}
+OTHERS: Final[dict[ChangeKind, tuple[str, str]]] = {
+    "change_size": ("1 size", "{} sizes"),
+    "slice_filters": ("1 slice of 8 filters", "{} slices of 8 filters"),
+}
 
-    Attributes:
-        blocker: what keeps the ops off.
-        spent: their total weight.
-        share_pct: `spent` over the total, 0-100; None if the total is unknown.
-        ops: number of ops.
-        worst: row of the costliest op.
+
+FIGURES: Final = 3
+"""Digits of a step, as of the step now beside it: with two, 5.2 ms of 5.25 ms would look like a gain."""
+
+
+def what_if_table(profile: Profile, top: int | None) -> Section | None:
+    """Return the table of changes and the steps predicted with them; None where nothing is predicted.
+
+    The last row, of all changes together, always stands.
     """
-
-    blocker: Blocker
-    spent: float
-    share_pct: float | None
-    ops: int
-    worst: Row
-
-
-def by_blocker(cost: OffTensorCores) -> list[Group]:
-    """Group ops by blocker, costliest group first."""
-    members: dict[Blocker, list[int]] = {}
-    for i, row in enumerate(cost.table.rows()):
-        if (why := Blocker.of(row)) is not None:
-            members.setdefault(why, []).append(i)
-    groups = []
-    for why, rows in members.items():
-        spent = float(cost.weight[rows].sum())
-        worst = next(cost.table.take(np.array(rows[:1])).rows())
-        groups.append(Group(why, spent, _share_of(cost, spent), len(rows), worst))
-    return sorted(groups, key=lambda group: -group.spent)
-
-
-def _share_of(cost: OffTensorCores, spent: float) -> float | None:
-    """Return a share of the total, 0-100; None where that, or what it is a share of, is not known."""
-    return 100 * spent / cost.total if cost.total and not cost.bounded else None
-
-
-def causes(profile: Profile, cost: OffTensorCores, top: int | None) -> Section:
-    """Return the table of blockers: cost, number of ops, costliest op."""
-    groups = by_blocker(cost)
-    rows = tuple(_cause(cost, group) for group in groups[:top])
-    headings = (
-        ColumnHead("reason", wraps=True),
-        ColumnHead("kernel time" if cost.measured else of_a_step(profile), right=True),
-        ColumnHead("share", right=True),
-        ColumnHead("ops", right=True),
-        ColumnHead("costliest", least=28),
-        ColumnHead("source", rank=1, least=20, path=True),
-    )
-    title = f"Why not more{_over(summed(profile))}" if cost.measured else "What would keep ops off the Tensor Cores"
-    return Section(title, headings, rows, _more(len(groups) - len(rows)))
-
-
-def _over(words: str) -> str:
-    return f" ({words})" if words else ""
-
-
-def _cause(cost: OffTensorCores, group: Group) -> tuple[Cell | str, ...]:
-    return (
-        words.blocker(group.blocker),
-        _weight(cost, group.spent, cost.bounded),
-        _share(group.share_pct),
-        Cell(f.count(group.ops), group.ops),
-        _where(group.worst),
-        f.any_text(group.worst["source"]),
-    )
-
-
-def _where(row: Row) -> str:
-    return words.where(row["layer"], row["op"], row["pass"])
-
-
-def first(profile: Profile, cost: OffTensorCores, top: int | None) -> Section:
-    """Return the table of the costliest ops off the Tensor Cores, with what to change."""
-    shown = cost.table.take(np.arange(min(len(cost.table), top or len(cost.table))))
-    rows = [
-        (
-            _where(row),
-            f.any_text(row["op_type"]),
-            _weight(cost, weight, cost.bounded and is_bounded(row)),
-            _share(_share_of(cost, weight)),
-            cause_of_op(row) if row.get("cause") == "channels" else f.any_text(words.blocker_of(row)),
-            f.any_text(row["source"]),
-        )
-        for row, weight in zip(shown.rows(), cost.weight.tolist(), strict=False)
-    ]
-    headings = (
-        ColumnHead("layer or op", least=36),
-        ColumnHead("type", rank=2),
-        ColumnHead("kernel time" if cost.measured else of_a_step(profile), right=True),
-        ColumnHead("share", right=True),
-        ColumnHead("reason", wraps=True),
-        ColumnHead("source", rank=1, least=20, path=True),
-    )
-    return Section(
-        f"Costliest ops off the Tensor Cores{_over(summed(profile))}" if cost.measured else "Largest of these ops",
-        headings,
-        tuple(rows),
-        _more(len(cost.table) - len(rows)),
-    )
-
-
-def bad_size_table(profile: Profile, top: int | None) -> Section | None:
-    """Return the table of badly sized dimensions, costliest first; None if there is none."""
-    rows = list(worst_first(profile.require("bad_sizes")).rows())[:top]
-    if not rows:
+    found = profile.what_ifs
+    if not found:
         return None
-    total = len(profile.require("bad_sizes"))
-    marks, said = _marks(rows)
-    saves_when = "saves a step" if step_known(profile) else "saves an execution"
-    headings, cells = _bad_size_cells(rows, marks, saves_when)
-    legend = (*_rests_on(rows, saves_when), *(f"{mark}: {text}" for mark, text in said.items()))
-    over = summed(profile) if any(row["kernel_ns"] is not None for row in rows) else ""
-    title = f"Badly sized ({total:,}{'; ' * bool(over)}{over})"
-    return Section(title, headings, cells, (*_more(total - len(rows)), *legend))
-
-
-def _marks(rows: list[Row]) -> tuple[dict[SizeAdvice | None, str], dict[str, str]]:
-    """Return advice -> mark and mark -> its words; advice that many sizes share is worded once, below the table."""
-    marks: dict[SizeAdvice | None, str] = {}
-    said: dict[str, str] = {}
-    for row in rows:
-        advice = SizeAdvice.of(row)
-        if advice is not None and advice not in marks:
-            marks[advice] = f"[{len(marks) + 1}]"
-            said[marks[advice]] = words.advice_of(row) or ""
-    return marks, said
-
-
-def saves(row: Row) -> str:
-    """Return what the next size saves per step (``0.4-0.6 ms``), from a row of `bad_sizes`; `-` if unknown."""
-    saved = saving_of(row)
-    if saved is None:
-        return f.NA
-    return f.range_text(saved) if saved.high > 0 else "nothing"
-
-
-def _rests_on(rows: list[Row], saves_when: str) -> tuple[str, ...]:
-    """Say what savings rest on, and that the other side of a size is another row."""
-    bases = {str(row["saving_basis"]) for row in rows if row["saving_basis"] is not None}
-    told = [text for basis, text in _SAVING_BASES.items() if basis in bases]
-    own_row = f"{saves_when}: in the layer's own ops, {', '.join(told)}; a layer that takes the size has its own row"
-    return (*([own_row] if told else []), *_constants(rows))
-
-
-def _constants(rows: list[Row]) -> tuple[str, ...]:
-    """Say whose constants savings and rates are predicted with."""
-    found = [Provenance.of(row, str(row["predicted_for"])) for row in rows if row["predicted_for"] is not None]
-    return tuple(f"predicted for {gpu_of(one.gpu)} with {constants_of(one)}" for one in merged(p for p in found if p))
-
-
-def _bad_size_cells(
-    rows: list[Row], marks: dict[SizeAdvice | None, str], saves_when: str
-) -> tuple[tuple[ColumnHead, ...], tuple[tuple[Cell | str, ...], ...]]:
-    columns: tuple[tuple[ColumnHead, Callable[[Row], Cell | str]], ...] = (
-        (ColumnHead("layer", least=24), lambda r: f.any_text(r["layer"])),
-        (ColumnHead("dimension"), lambda r: f.any_text(r["dimension"])),
-        (ColumnHead("size", right=True), lambda r: Cell(_size(r), r["size"])),
-        (ColumnHead("kernel time", right=True), lambda r: Cell(f.duration(r["kernel_ns"]), r["kernel_ns"], "ns")),
-        (ColumnHead("share", right=True), lambda r: _share(r["share_pct"])),
-        (ColumnHead(saves_when, right=True), lambda r: Cell(saves(r), r["saving_ns"], "ns")),
-        (ColumnHead("of GEMM FLOPs", right=True, rank=1), _of_flops),
-        (ColumnHead("passes", rank=4), lambda r: f.any_text(r["passes"])),
-        (ColumnHead("dtype", rank=5), lambda r: f.any_text(r["dtype"])),
-        (ColumnHead("advice"), lambda r: marks.get(SizeAdvice.of(r), f.NA)),
-        (ColumnHead("source", least=20, path=True), lambda r: f.any_text(r["source"])),
+    last = found[-1:] if found[-1].change == "together" else ()
+    shown = (*found[: len(found) - len(last)][:top], *last)
+    saves = "saves a step" if shown[0].step_ns is not None else "saves of the capture"
+    fields = (
+        cell_of("change", change_of, least=36),
+        time_of("step now", lambda one: one.step_ns, 1),
+        cell_of("then", _then, right=True),
+        time_of("likely", lambda one: one.new_step_ns and one.new_step_ns.mid),
+        cell_of(saves, lambda one: Cell(f.range_text(one.gain_ns), one.gain_ns.mid, "ns"), right=True),
+        cell_of("throughput", _speed, 2, right=True),
+        number_of("ops", lambda one: one.ops, 3),
+        number_of("not predicted", lambda one: one.unpredicted or None, 4),
+        source_of(1, lambda one: one.source),
     )
-    used = [(head, show) for head, show in columns if any(str(show(r)) != f.NA for r in rows)]
-    return tuple(h for h, _ in used), tuple(tuple(show(r) for _, show in used) for r in rows)
+    return section(
+        "What if (predicted)", fields, shown, (*more(len(found) - len(shown)), *_legend(shown)), drop_idle=True
+    )
 
 
-def _size(row: Row) -> str:
-    return str(row["size"]) if row["advice_kind"] in LEAVE else f"{row['size']} -> {row['next_size']}"
+def _then(one: WhatIf) -> Cell:
+    then = one.new_step_ns
+    if then is None:
+        return Cell(f.NA, None, "ns")
+    return Cell(f"{f.range_text(then, FIGURES)}{' or longer' if one.may_cost else ''}", then.mid, "ns")
 
 
-def _more(left: int) -> tuple[str, ...]:
-    return (f"({left:,} more; --top 0 shows all)",) if left > 0 else ()
+def _speed(one: WhatIf) -> Cell:
+    speed = one.throughput
+    if speed is None:
+        return Cell(f.NA, None)
+    low, high = (f.full_number(value, 3) for value in (speed.then.low, speed.then.high))
+    then = low if low == high else f"{low}-{high}"
+    unit = f" {speed.unit}" if speed.unit else ""
+    less = " or less" if one.may_cost else ""
+    return Cell(f"{f.full_number(speed.now, 3)} -> {then}{unit}{less}", speed.then.mid)
+
+
+def change_of(one: WhatIf) -> str:
+    """Return what would change: ``mixed_float16``, ``filters of conv 63 -> 64``, ``all together (...)``."""
+    match one.change:
+        case "change_size":
+            return f"{one.dimension} of {one.layer} {one.size} -> {one.next_size}"
+        case "slice_filters":
+            return f"8 filters in {one.layer}, keep {one.size}"
+        case "together":
+            return f"all together ({_held(one)})"
+        case _:
+            return PRECISIONS[one.change]
+
+
+def _held(one: WhatIf) -> str:
+    counts = Counter(kind for kind, _ in one.holds)
+    lowered = [PRECISIONS[kind] for kind in counts if kind in PRECISIONS]
+    others = [(words, counts[kind]) for kind, words in OTHERS.items() if kind in counts]
+    return ", ".join([*lowered, *(alone if count == 1 else many.format(count) for (alone, many), count in others)])
+
+
+def _legend(shown: tuple[WhatIf, ...]) -> tuple[str, ...]:
+    """Say what the predictions are, and whose constants they rest on."""
+    whose = merged(one.constants for one in shown if one.constants is not None)
+    return (
+        f"a prediction, not a measurement: the measured time of these ops x the ratio of their {_ratio(shown)}; other "
+        "kernels, and the time that the GPU waits, as they are",
+        *_marks(shown),
+        *(f"predicted for {gpu_of(one.gpu)} with {constants_of(one)}" for one in whose),
+    )
+
+
+def _ratio(shown: tuple[WhatIf, ...]) -> str:
+    bases = {one.basis for one in shown}
+    if bases == {"measured x calibrated"}:
+        return "times as predicted with this GPU's calibration"
+    return "predicted times" if len(bases) == 1 else "predicted times, calibrated where this GPU was"
+
+
+def _marks(shown: tuple[WhatIf, ...]) -> tuple[str, ...]:
+    """Explain what stands in some rows only."""
+    kinds = {one.change for one in shown}
+    longer = "or longer, or less" if any(one.may_cost and one.throughput is not None for one in shown) else "or longer"
+    marks = {
+        "a size saves its part of what all such changes save together; with another bad size of the same ops left, it "
+        "saves less": "change_size" in kinds,
+        f"{longer}: the range of the prediction holds a loss as well": any(
+            one.may_cost and one.step_ns is not None for one in shown
+        ),
+        "not predicted: ops of unknown shapes, time or kernels that the change concerns; they count as unchanged": any(
+            one.unpredicted for one in shown
+        ),
+    }
+    return tuple(text for text, needed in marks.items() if needed)

@@ -6,11 +6,13 @@ import re
 
 from tcprobe.hardware import DEFAULT_TARGET
 from tcprobe.report import formatting as f
-from tcprobe.report.blocks import Cell, ColumnHead, Section
+from tcprobe.report.blocks import Cell, Section
+from tcprobe.report.fields import cell_of, section, unit_of
 from tcprobe.report.run.findings import reach
-from tcprobe.report.run.window import counted_phase, phase_steps, step_known
-from tcprobe.rules.run.words import FRAMEWORKS
+from tcprobe.report.run.words import counted_phase, phase_steps, step_known
+from tcprobe.rules.words import FRAMEWORKS
 from tcprobe.schema.columns import Row, Value
+from tcprobe.schema.finding import SEVERITIES
 from tcprobe.schema.profile import Metadata, Note, Profile, Window
 
 FIRST = {
@@ -44,11 +46,7 @@ LABELS = {
 }
 MOSTLY_IDLE_PCT = 50.0
 MUCH_COMMUNICATION_PCT = 10.0
-MEDIANS = (
-    "step_time_ns",
-    "epoch_end_ns",
-    "throughput",
-)  # a median is not printed as an end of its range, however it rounds
+MEDIANS = ("step_time_ns", "epoch_end_ns", "throughput")  # not printed as an end of the range, however they round
 DLPROF_REPORTS = {"dlprof_csv": "CSV reports", "dlprof_json": "JSON reports"}
 BASIS_WORDS = {
     "counter": "hardware counters",
@@ -111,30 +109,25 @@ def _precision(meta: Metadata) -> str:
 
 
 def _gpus(profile: Profile) -> str:
-    kinds: dict[tuple[str, str], list[Row]] = {}
+    kinds: dict[str, list[Row]] = {}
     for row in profile.require("devices").rows():
-        kinds.setdefault((_gpu_name(row), _gpu_facts(row)), []).append(row)
-    parts = []
-    for (name, about), rows in kinds.items():
-        many = f"{len(rows)} x " if len(rows) > 1 else ""
-        parts.append(f"{many}{name}{about}{_states(rows)}")
-    if parts:
-        return "; ".join(parts)
-    return "none used: a CPU run" if profile.metadata.gpu_used is False else ""
+        kinds.setdefault(_gpu(row), []).append(row)
+    if not kinds:
+        return "none used: a CPU run" if profile.metadata.gpu_used is False else ""
+    several = {name: f"{len(rows)} x {name}" if len(rows) > 1 else name for name, rows in kinds.items()}
+    return "; ".join(f"{several[name]}{_states(rows)}" for name, rows in kinds.items())
 
 
-def _gpu_name(row: Row) -> str:
-    unnamed = f"{row['vendor']} GPU" if row["vendor"] else "GPU"
-    name = str(row["name"] or f"{unnamed} of unknown name")
-    return f"{name} (inferred)" if row["name_basis"] == "inferred" else name
-
-
-def _gpu_facts(row: Row) -> str:
+def _gpu(row: Row) -> str:
+    """Return name and abilities of a GPU."""
     vendor = str(row["vendor"] or "")
-    foreign = "not an NVIDIA GPU" if vendor and vendor.lower() != "nvidia" else ""
-    cores = {"yes": "has Tensor Cores", "no": "no Tensor Cores"}.get(str(row["tensor_cores"]), "")
-    compute = f"compute capability {row['compute_capability']}" if row["compute_capability"] and not foreign else ""
-    return "".join(f", {x}" for x in (compute, foreign or cores) if x)
+    name = str(row["name"] or f"{vendor} GPU of unknown name".lstrip())
+    inferred = " (inferred)" if row["name_basis"] == "inferred" else ""
+    if vendor and vendor.lower() != "nvidia":
+        return f"{name}{inferred}, not an NVIDIA GPU"
+    compute = f", compute capability {row['compute_capability']}" if row["compute_capability"] else ""
+    cores = {"yes": ", has Tensor Cores", "no": ", no Tensor Cores"}.get(str(row["tensor_cores"]), "")
+    return f"{name}{inferred}{compute}{cores}"
 
 
 def _states(rows: list[Row]) -> str:
@@ -227,10 +220,10 @@ def _tuned(profile: Profile) -> list[str]:
 def _grounds(profile: Profile, row: Row) -> str:
     basis = BASIS_WORDS.get(str(row["basis"]))
     coverage = profile.figure("coverage_pct")
-    share = coverage["value"] if coverage else None
-    known = "" if share is None else f"{f.percent(share)} of it is of known class"
-    told = "; ".join(x for x in (f"by {basis}" if basis else "", known) if x)
-    return f" ({told})" if told else ""
+    grounds = [f"by {basis}"] if basis else []
+    if coverage and coverage["value"] is not None:
+        grounds.append(f"{f.percent(coverage['value'])} of it is of known class")
+    return f" ({'; '.join(grounds)})" if grounds else ""
 
 
 def _idle(profile: Profile) -> list[str]:
@@ -271,22 +264,21 @@ def figures(profile: Profile, first: bool) -> Section | None:
     Missing figures are listed below with their reasons, except for the reason in the headline.
     """
     rows = [row for row in profile.require("summary").rows() if (row["metric"] in FIRST) == first]
-    known, missing = [r for r in rows if _known(r)], [r for r in rows if not _known(r)]
     headline = profile.figure("tc_kernel_time_pct")
-    said = _unmeasured_by(headline) if headline and not _known(headline) else None
+    told = _unmeasured_by(headline) if headline and not _known(headline) else None
     by_reason: dict[str, list[str]] = {}
-    for row in missing:
-        if said is None or _unmeasured_by(row) != said:
+    for row in rows:
+        if not _known(row) and (told is None or _unmeasured_by(row) != told):
             by_reason.setdefault(str(row["reason"] or "no reason given"), []).append(label(str(row["metric"])))
-    notes = tuple(f"(not measured: {', '.join(names)}: {reason})" for reason, names in by_reason.items())
-    headings = (
-        ColumnHead("figure"),
-        ColumnHead("value", right=True),
-        ColumnHead("rests on", rank=1),
-        ColumnHead("remark", wraps=True),
+    notes = [f"(not measured: {', '.join(names)}: {reason})" for reason, names in by_reason.items()]
+    fields = (
+        cell_of("figure", lambda row: label(row["metric"])),
+        cell_of("value", _value, right=True),
+        cell_of("rests on", _basis, 1),
+        cell_of("remark", lambda row: row["reason"] or "", wraps=True),
     )
     title = "Figures" if first else "Further figures"
-    return Section(title, headings, tuple(_figure(row) for row in known), notes) if known or notes else None
+    return section(title, fields, list(filter(_known, rows)), notes)
 
 
 def _unmeasured_by(row: Row) -> Value:
@@ -298,13 +290,15 @@ def _known(row: Row) -> bool:
     return any(row[column] is not None for column in ("value", "low", "text"))
 
 
-def _figure(row: Row) -> tuple[Cell | str, ...]:
+def _value(row: Row) -> Cell:
     metric = str(row["metric"])
-    logged = metric == "throughput" and row["basis"] == "reported"
-    basis = "the workload's log" if logged else BASIS_WORDS.get(str(row["basis"]), "")
-    raw = next((row[column] for column in ("value", "text", "low") if row[column] is not None), None)
-    value = Cell(value_text(metric, row), raw, next((unit for unit in f.FORMATTERS if metric.endswith(f"_{unit}")), ""))
-    return (label(metric), value, basis, str(row["reason"] or ""))
+    raw = next(row[column] for column in ("value", "text", "low") if row[column] is not None)
+    return Cell(value_text(metric, row), raw, unit_of(metric))
+
+
+def _basis(row: Row) -> str:
+    logged = row["metric"] == "throughput" and row["basis"] == "reported"
+    return "the workload's log" if logged else BASIS_WORDS.get(str(row["basis"]), "")
 
 
 def value_text(metric: str, row: Row) -> str:
@@ -326,12 +320,10 @@ def label(metric: str) -> str:
     """Return what a figure is called."""
     if precision := re.fullmatch(r"precision_(\w+)_time_pct", metric):
         return f"kernel time in {precision[1]}" if precision[1] != "unknown" else "kernel time of unknown precision"
-    stem, _, unit = metric.rpartition("_")
-    spoken = (stem if stem and unit in f.FORMATTERS else metric).replace("_", " ").replace("tc ", "TC ")
+    spoken = metric.removesuffix(f"_{unit_of(metric)}").replace("_", " ").replace("tc ", "TC ")
     return LABELS.get(metric, spoken)
 
 
 def sorted_notes(profile: Profile) -> list[Note]:
     """Return the notes without duplicates: those that cost a figure first, within a level in their given order."""
-    order = {"error": 0, "warning": 1, "note": 2}
-    return sorted(dict.fromkeys(profile.metadata.notes), key=lambda note: order[note.level])
+    return sorted(dict.fromkeys(profile.metadata.notes), key=lambda note: SEVERITIES.index(note.level))

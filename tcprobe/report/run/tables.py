@@ -1,68 +1,42 @@
-"""The tables of a run's report for programs, with the columns of `tcprobe.schema.tables` in their order."""
+"""The tables of a run's report: for people the rows of a view, with what no table stores (shares, means, bars).
+
+For programs those of the contract, with the columns of `tcprobe.schema.tables` in their order.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
-from tcprobe.errors import UsageError
+import numpy as np
+from msgspec.structs import replace
+from numpy.typing import NDArray
+
+from tcprobe.report.blocks import Section
 from tcprobe.report.document import DataTable
-from tcprobe.report.run.spec import ReportSpec
-from tcprobe.report.run.window import FEWEST_PHASES
+from tcprobe.report.fields import Field, more, section
+from tcprobe.report.run import views
+from tcprobe.report.run.words import FEWEST_PHASES, step_known, summed
 from tcprobe.schema.columns import ColumnKind, Table, Value
 from tcprobe.schema.profile import Profile
 from tcprobe.schema.tables import DERIVED, HOST_OPS, KERNEL_COUNTERS, METRICS, REPORTED, STEPS, TABLES
 
-TABLE_OF: Final = {
-    "kernel": "kernels",
-    "op": "ops",
-    "range": "range_kernels",
-    "layer": "layers",
-    "iteration": "iterations",
-    "device": "devices",
-    "phase": "phases",
-    "gap": "gaps",
-    "cause": "causes",
-    "advice": "advice",
-}
 ALWAYS: Final = ("summary", "kernels", "ops", "layers", "iterations", "devices", "bad_sizes")
-FEWEST_ROWS: Final = {"phases": FEWEST_PHASES}
 WRITTEN: Final = tuple(t.name for t in (*DERIVED, HOST_OPS, STEPS, METRICS, KERNEL_COUNTERS, REPORTED))
 PANDAS_DTYPES: Final[dict[ColumnKind, str]] = {"str": "string", "int": "Int64", "float": "Float64", "bool": "boolean"}
+WITHOUT_STEP: Final = {
+    "FLOP/step": "FLOP/execution",
+    "calls/step": "calls/execution",
+    "Matrix multiplications of a step": "Matrix multiplications",
+}
+"""Headings and titles where no step is known."""
+OF_CAPTURE: Final = {"a step": "time", "of the step": "of the time captured"}
+"""Headings where the capture stands for a step."""
+BAR: Final = 24  # characters
 
 
-def single(profile: Profile, spec: ReportSpec) -> DataTable:
-    """Return one table: the one in ``spec.by``, by default the kernels.
-
-    Raises:
-        UsageError: several tables were asked for; a CSV holds one.
-    """
-    if len(spec.by) > 1:
-        raise UsageError(
-            f"one CSV holds one table, and --by asks for {len(spec.by)} ({', '.join(spec.by)})",
-            "give --by once, or write all tables with -o FOLDER",
-        )
-    table = profile.require(TABLE_OF[spec.by[0] if spec.by else "kernel"])
-    return data_table(table, spec.rows_for_programs)
-
-
-def every_table(profile: Profile, spec: ReportSpec) -> Iterator[DataTable]:
-    """Yield the tables for a folder; the summary always has all its rows."""
-    for table in written(profile, spec.by):
-        yield data_table(table, None if table.spec.name == "summary" else spec.rows_for_programs)
-
-
-def data_table(table: Table, top: int | None = None) -> DataTable:
-    """Return a table of the contract, or its first `top` rows."""
-    return DataTable(table.spec.name, tuple(c.name for c in table.spec.columns), partial(_rows, table, top))
-
-
-def _rows(table: Table, top: int | None) -> Iterable[tuple[Value, ...]]:
-    return zip(*(table.values(c.name)[:top] for c in table.spec.columns), strict=True)
-
-
-def written(profile: Profile, by: Sequence[str] = ()) -> Iterator[Table]:
+def written(profile: Profile, by: Iterable[str] = ()) -> Iterator[Table]:
     """Yield the tables to write to a folder: seven whenever they exist, the others only if they have rows.
 
     Phases are written only of a run that has several: a single one is the whole run.
@@ -70,11 +44,21 @@ def written(profile: Profile, by: Sequence[str] = ()) -> Iterator[Table]:
     An absent table (the kernels of a CPU run) is not written: an empty one would mean that there were none.
     With `by`, only the summary and the tables named there.
     """
-    wanted = {"summary", *(TABLE_OF[name] for name in by)} if by else set(WRITTEN)
-    for name in (name for name in WRITTEN if name in wanted):
-        table = profile.table(name)
-        if table is not None and (name in ALWAYS or len(table) >= FEWEST_ROWS.get(name, 1)):
+    asked = {views.BY[name].table for name in by}
+    for name in (name for name in WRITTEN if not asked or name in {"summary", *asked}):
+        table, fewest = profile.table(name), FEWEST_PHASES if name == "phases" else 1
+        if table is not None and (name in ALWAYS or len(table) >= fewest):
             yield table
+
+
+def data_table(table: Table, top: int | None = None) -> DataTable:
+    """Return a table of the contract, or its first `top` rows."""
+    names = tuple(column.name for column in table.spec.columns)
+    return DataTable(table.spec.name, names, partial(_rows, table, names, top))
+
+
+def _rows(table: Table, names: tuple[str, ...], top: int | None) -> Iterable[tuple[Value, ...]]:
+    return zip(*(table.values(name)[:top] for name in names), strict=True)
 
 
 def pandas_dtypes(table: str) -> dict[str, str]:
@@ -84,3 +68,108 @@ def pandas_dtypes(table: str) -> dict[str, str]:
         KeyError: there is no such table.
     """
     return {c.name: PANDAS_DTYPES[c.kind] for c in TABLES[table].columns}
+
+
+def view_section(profile: Profile, view: views.View, top: int | None) -> Section | None:
+    """Return the first `top` rows of a view, or all if None; None if it has no rows."""
+    table = _ordered(profile.require(view.table), view.order)
+    total = len(table)
+    if not total:
+        return None
+    start = _start(table, top) if view is views.ITERATION_VIEW else 0
+    stop = total if top is None else min(start + top, total)
+    rows = _view_rows(profile, view, table.take(_chosen(table, view, start, stop)), table)
+    captured = profile.waiting is not None and profile.waiting.length == "capture"
+    words = {**(OF_CAPTURE if captured else {}), **({} if step_known(profile) else WITHOUT_STEP)}
+    left = total - len(rows)
+    of = "" if not left else f"{'top ' if view.order else ''}{len(rows):,} of "
+    over = f"; {summed(profile)}" if _has_times(table) and summed(profile) else ""
+    title = f"{words.get(view.title, view.title)} ({of}{total:,}{over})"
+    return section(title, (_renamed(field, words) for field in view.fields), rows, more(left), drop_idle=True)
+
+
+def _renamed(field: Field, words: dict[str, str]) -> Field:
+    text = words.get(field.head.text)
+    return replace(field, head=replace(field.head, text=text)) if text else field
+
+
+def _has_times(table: Table) -> bool:
+    """Return whether a table has kernel times that are sums over steps."""
+    name = table.spec.name
+    times = "kernel_ns" if name == "gemms" else "sum_ns"
+    if name in ("host_ops", "iterations", "phases", "gaps", "advice"):
+        return False
+    return not np.isnan(np.asarray(table.numbers(times), dtype=np.float64)).all()
+
+
+def _chosen(table: Table, view: views.View, start: int, stop: int) -> NDArray[np.int64]:
+    """Return the rows to show: from `start` to before `stop`, and what the view keeps of those after."""
+    shown = np.arange(start, stop)
+    if view.kept is None:
+        return shown
+    column, values = view.kept
+    after = np.flatnonzero(table.names(column).among(*values))
+    return np.concatenate([shown, after[after >= stop]])
+
+
+def _start(iterations: Table, top: int | None) -> int:
+    """Return where the `top` shown iterations start: at the end of the warm-up, followed by those that count."""
+    counted = np.flatnonzero(iterations.numbers("in_window"))
+    if top is None or not len(counted):
+        return 0
+    return max(0, min(int(counted[0]) - 2, len(iterations) - top))
+
+
+def _ordered(table: Table, order: tuple[str, ...]) -> Table:
+    """Return the rows in order, without ops that were traced but do not run."""
+    if "executes" in table:
+        table = table.take(~table.names("executes").among("no"))
+    if not order:
+        return table
+    keys: list[Any] = [-np.nan_to_num(np.asarray(table.numbers(c), dtype=np.float64)) for c in reversed(order)]
+    return table.take(np.lexsort(keys))
+
+
+def _view_rows(profile: Profile, view: views.View, shown: Table, whole: Table) -> list[dict[str, Value]]:
+    """Return the rows with what no table stores: shares, means, whether the kernel's op is capable, a bar."""
+    rows = list(shown.rows())
+    if "sum_ns" in whole:
+        _add_shares(rows, _total(profile, whole))
+    if view is views.KERNEL_VIEW:
+        ops = profile.require("ops")
+        capable = dict(zip(ops.values("op"), ops.values("tc_capable"), strict=True))
+        for row in rows:
+            row["op_capable"] = capable.get(row["op"])
+    if view is views.ITERATION_VIEW:
+        _add_bars(rows)
+    return rows
+
+
+def _total(profile: Profile, whole: Table) -> float:
+    """Return the total for shares: all kernel time, or all host time for host ops."""
+    kernels = 0.0 if whole.spec.name == "host_ops" else float(np.nansum(profile.require("kernels").numbers("sum_ns")))
+    return kernels or float(np.nansum(whole.numbers("sum_ns")))
+
+
+def _add_shares(rows: list[dict[str, Any]], total: float) -> None:
+    for row in rows:
+        spent, calls = row["sum_ns"], row.get("calls")
+        if row.get("share_pct") is None:
+            row["share_pct"] = 100 * spent / total if spent is not None and total > 0 else None
+        row["mean_ns"] = spent / calls if spent is not None and calls else None
+
+
+def _add_bars(rows: list[dict[str, Any]]) -> None:
+    """Draw each step's kernel time, Tensor Core time first, on the scale of the longest counted step.
+
+    A longer step that is not counted (warm-up) is cut at the end of the scale and marked with a plus sign.
+    """
+    counted = [row for row in rows if row["in_window"]] or rows
+    longest = max(row["sum_ns"] or 0 for row in counted)
+    for row in rows:
+        row["bar"] = None
+        if longest and row["sum_ns"] is not None and row["tc_ns"] is not None:
+            on, unknown, whole = ((row[c] or 0) / longest * BAR for c in ("tc_ns", "unknown_ns", "sum_ns"))
+            ends = [max(0, min(round(x), BAR + 1)) for x in (on, whole - unknown, whole)]
+            bar = "#" * ends[0] + "=" * (ends[1] - ends[0]) + "?" * (ends[2] - ends[1])
+            row["bar"] = bar if len(bar) <= BAR else bar[:BAR] + "+"

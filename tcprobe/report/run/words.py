@@ -1,4 +1,4 @@
-"""The sentences of a run's report: one per kind of blocker and of size advice. No code parses them."""
+"""The words of a run's report: for each kind of blocker and of size advice, and for the steps that a table is of."""
 
 from __future__ import annotations
 
@@ -8,10 +8,22 @@ from typing import Final
 from tcprobe.gemm.alignment import next_size
 from tcprobe.hardware import lookup_gpu, spoken_name
 from tcprobe.report import formatting as f
-from tcprobe.rules.run import words as run_words
-from tcprobe.rules.sizes.words import BOUND, ESTIMATED, MAY_LOSE, UNHURT, gpu_name, listed
+from tcprobe.rules.words import (
+    BOUND,
+    ESTIMATED,
+    MAY_LEAVE,
+    MAY_LOSE,
+    UNHURT,
+    kept,
+    listed,
+    output_channels,
+    with_article,
+)
 from tcprobe.schema.columns import Row, Value
 from tcprobe.schema.kinds import Blocker, BlockerKind, SizeAdvice, SizeAdviceKind
+from tcprobe.schema.profile import Profile
+
+FEWEST_PHASES: Final = 2  # of a run of one phase all figures are, and none of this is said
 
 
 def blocker_of(row: Row) -> str | None:
@@ -76,16 +88,21 @@ def where(layer: Value, op: Value, pass_: Value) -> str:
     return f"{place} ({pass_})" if layer and pass_ else place
 
 
+def where_of(row: Row) -> str:
+    """Return the same of a row with these."""
+    return where(row["layer"], row["op"], row["pass"])
+
+
 def on_gpu(name: str | None) -> str:
     """Return a GPU's name for use in a sentence, ``an A100``; unchanged if gpus.csv lacks it."""
     gpu = lookup_gpu(name or "")
-    return gpu_name(gpu) if gpu else name or "this GPU"
+    return with_article(gpu.name) if gpu else name or "this GPU"
 
 
 def _slice(found: SizeAdvice) -> str:
     count = found.size or 0
-    how = f"give the convolution 8 filters, keep {run_words.kept(count)} (slice) and measure"
-    return f"{run_words.output_channels(count)}: {f'{run_words.MAY_LEAVE}; ' if found.sixteen_bit else ''}{how}"
+    how = f"give the convolution 8 filters, keep {kept(count)} (slice) and measure"
+    return f"{output_channels(count)}: {f'{MAY_LEAVE}; ' if found.sixteen_bit else ''}{how}"
 
 
 def _image(found: SizeAdvice) -> str:
@@ -153,7 +170,7 @@ SIZE_WORDS: Final[Mapping[SizeAdviceKind, Callable[[SizeAdvice], str]]] = {
     ),
     "tf32_aligned": lambda _: "nothing for TF32, which asks for multiples of 4; float16 asks for 8",
     "slice_in_vain": lambda a: (
-        f"nothing: {run_words.output_channels(a.size or 0)}, and 8 filters would cost as much as they gain"
+        f"nothing: {output_channels(a.size or 0)}, and 8 filters would cost as much as they gain"
     ),
     "free": _free,
     "no_tensor_cores": lambda a: f"no effect: {a.gpu or 'this GPU'} has no Tensor Cores",
@@ -163,3 +180,37 @@ SIZE_WORDS: Final[Mapping[SizeAdviceKind, Callable[[SizeAdvice], str]]] = {
         "no effect while this layer computes in float32 without TF32; it counts once precision is lowered"
     ),
 }
+
+
+def step_known(profile: Profile) -> bool:
+    """Say whether FLOPs are those of a step; else they are of one execution of the graph, each of its programs once."""
+    row = profile.figure("flops_per_step")
+    return row is None or row["reason_kind"] != "no_step"
+
+
+def of_a_step(profile: Profile) -> str:
+    """Return the heading of a column of FLOPs."""
+    return "FLOP/step" if step_known(profile) else "FLOP/execution"
+
+
+def summed(profile: Profile) -> str:
+    """Return which steps a table's kernel times add up, in words; empty if the steps are unknown."""
+    steps = profile.counted_steps
+    if steps is None:
+        return ""
+    tuned = " with autotuning" if profile.tuning else ""
+    return f"kernel time of 1 step{tuned}" if steps == 1 else f"kernel time: sum of {steps:,} steps{tuned}"
+
+
+def counted_phase(profile: Profile) -> tuple[str, Row] | None:
+    """Return which phase the figures are of, as ``phase 2 of 2``, and its row; None where the run has but one."""
+    phases = list(profile.require("phases").rows())
+    mine = next((row for row in phases if row["in_window"]), None)
+    if mine is None or len(phases) < FEWEST_PHASES:
+        return None
+    return f"phase {int(mine['phase'] or 0) + 1} of {len(phases)}", mine
+
+
+def phase_steps(row: Row) -> str:
+    """Return the first and last step of a phase."""
+    return f"{row['first_step']} to {row['last_step']}"

@@ -14,19 +14,30 @@ The rules divide the rest, the first that fits:
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tcprobe.gemm.alignment import bytes_of, multiple_for, next_size
 from tcprobe.gemm.ops import OpFamily, family_of
 from tcprobe.gemm.torch import torch_kind
-from tcprobe.rules.model.heads import NAMES, attention_of, head_dimensions, is_head_size
 from tcprobe.rules.model.links import IMAGE_CHANNELS, Linked, is_image
-from tcprobe.rules.model.shares import shared_out
-from tcprobe.rules.model.sizes import FEATURES, INPUTS, Dimension, head_sizes
-from tcprobe.rules.model.step import Step
+from tcprobe.rules.model.sizes import (
+    FEATURES,
+    HEADS,
+    INPUTS,
+    Dimension,
+    LinkedChange,
+    attention_of,
+    grouped,
+    head_dimensions,
+    head_sizes,
+    is_head_size,
+)
+from tcprobe.rules.model.step import Gain, Step, added
 from tcprobe.schema.finding import Range
 
 TINY: Final = 16
@@ -37,28 +48,20 @@ _VOCABULARY_MULTIPLE: Final = 64  # EleutherAI, "The Case for Co-Designing Model
 _LITTLE: Final = 0.01  # share that a vocabulary may grow by for it, and that an image must save of its products
 
 
-@dataclass(frozen=True, slots=True)
-class Bad:
-    """One size that breaks the rule of 8.
+class Bad(Struct, frozen=True):
+    """One size that breaks the rule of 8."""
 
-    Attributes:
-        dimension: what and how large.
-        code: of the rule that tells of it.
-        dtype: the narrowest of its products' dtypes; None where unknown.
-        multiple: what it should be a multiple of.
-        linked: the change to the suggested size with all that comes with it; None where nothing is suggested.
-        saved: its part, in ns a step, of what all suggestions for the products that it touches save together; None
-            where unknown or nothing is suggested.
-        recorded_ns: the likely part of the time recorded on all GPUs, where every product was measured; else None,
-            and `saved` is predicted.
-    """
-
-    dimension: Dimension
-    code: str
-    dtype: str | None
-    multiple: int
+    dimension: Dimension  # what and how large
+    code: str  # of the rule that tells of it
+    dtype: str | None  # the narrowest of its products' dtypes; None where unknown
+    multiple: int  # what it should be a multiple of
+    # the change to the suggested size with all that comes with it; None where nothing is suggested
     linked: Linked | None = None
+    # its part, in ns a step, of what all suggestions for the products that it touches save together; None where unknown
+    # or nothing is suggested
     saved: Range | None = None
+    # the likely part of the time recorded on all GPUs, where every product was measured; else None, and `saved` is
+    # predicted
     recorded_ns: float | None = None
 
     @property
@@ -70,6 +73,11 @@ class Bad:
     def is_image(self) -> bool:
         """Whether these filters are an image, of which more may be computed and the first kept."""
         return is_image(self.dimension.name, self.dimension.size)
+
+    @property
+    def is_depthwise(self) -> bool:
+        """Whether a group has this one channel, so that memory bounds it whatever is changed."""
+        return self.dimension.size == 1
 
 
 def convolves(step: Step, dimension: Dimension) -> bool:
@@ -94,23 +102,20 @@ def _image_in_vain(step: Step, bad: Bad) -> bool:
     """
     if not bad.is_image or bad.saved is None or bad.recorded_ns is not None:
         return False
-    takes = math.fsum(cost.ns for index in bad.dimension.products if (cost := step.cost(index)) is not None)
+    takes = math.fsum(cost.ns for cost in step.known_costs(bad.dimension.products))
     return bad.saved.mid <= _LITTLE * takes
 
 
 def with_parts(step: Step, found: list[Bad]) -> list[Bad]:
     """Return sizes with what each saves of what all suggestions save together."""
     parts = shared_out(step, [bad.linked for bad in found if bad.linked])
-    saved = [parts.get(bad.linked) if bad.linked and _is_costed(step, bad) else None for bad in found]
-    return [
-        replace(bad, saved=part.ns if part else None, recorded_ns=part.recorded_ns if part else None)
-        for bad, part in zip(found, saved, strict=True)
-    ]
-
-
-def _is_costed(step: Step, bad: Bad) -> bool:
-    """Return whether every product of a size can be predicted: without one of them the saving would be too small."""
-    return all(step.cost(index) is not None for index in bad.dimension.products)
+    made = []
+    for bad in found:
+        # without one of its products the saving would be too small
+        costed = all(step.cost(index) is not None for index in bad.dimension.products)
+        part = parts.get(bad.linked) if bad.linked and costed else None
+        made.append(replace(bad, saved=part and part.ns, recorded_ns=part and part.recorded_ns))
+    return made
 
 
 def narrowest(step: Step, dimension: Dimension) -> str | None:
@@ -189,11 +194,11 @@ def _judged(step: Step, dimension: Dimension) -> Bad:
     if code == "TC105":
         roomy = next_size(dimension.size, _VOCABULARY_MULTIPLE)
         suggested = roomy if roomy - dimension.size <= _LITTLE * dimension.size else suggested
-    return Bad(dimension, code, dtype, multiple, step.link(dimension.layer, dimension.name, dimension.size, suggested))
+    return Bad(dimension, code, dtype, multiple, step.link(dimension.resized(suggested)))
 
 
 def _code(step: Step, dimension: Dimension) -> str:
-    if dimension.name in NAMES:
+    if dimension.name in HEADS:
         return "TC106"
     convolution = convolves(step, dimension)
     if convolution and step.sizes.groups(dimension.layer) > 1:
@@ -217,3 +222,60 @@ def _is_vocabulary(step: Step, dimension: Dimension) -> bool:
     return any(
         known.is_last or known.config.get("activation") == "softmax" or known.kind == "Softmax" for known in tail
     )
+
+
+class Saved(Struct, frozen=True):
+    """What one suggestion saves."""
+
+    ns: Range  # of a step
+    # the likely part of the time recorded on all GPUs, where every product was measured; else None, and `ns` is
+    # predicted
+    recorded_ns: float | None = None
+
+
+def shared_out(step: Step, links: list[Linked]) -> dict[Linked, Saved]:
+    """Share out what all changes together save among the suggestions that ask for them.
+
+    Two bad sizes of one product hide one another: mending one alone saves little. Each gets the mean of what it saves
+    alone and of what it saves as the last one, which for two is their Shapley value and sums up to the whole.
+    """
+    changes = step.links.settled(tuple(change for linked in links for change in linked.changes))
+    owners = grouped((change.key, linked) for linked in dict.fromkeys(links) for change in linked.changes)
+    touching = grouped((index, change) for change in changes for index in step.touched(change))
+    shares = grouped(
+        (owner, _Share(index, change, tuple(other for other in touching[index] if other != change), 1 / len(holders)))
+        for change in changes
+        for holders in (owners[change.key],)
+        for index in step.touched(change)
+        for owner in holders
+    )
+    return {linked: saved for linked, parts in shares.items() if (saved := _saved(step, parts)) is not None}
+
+
+class _Share(Struct, frozen=True):
+    """A change at one product, with the other changes there; `part` of it, as several suggestions may ask for it."""
+
+    index: int
+    change: LinkedChange
+    beside: tuple[LinkedChange, ...]
+    part: float
+
+    def of(self, gain: Gain) -> Range | None:
+        """Return the mean of a gain by the change alone and by it as the last one; None where it is unknown."""
+        alone = gain(self.index, (self.change,), ())
+        last = gain(self.index, (self.change,), self.beside) if self.beside else alone
+        return None if alone is None or last is None else added((alone, last)).scaled(self.part / 2)
+
+
+def _saved(step: Step, shares: Sequence[_Share]) -> Saved | None:
+    """Return what a suggestion saves: as predicted, or in shares of measured times where it has all of these."""
+    told = [(share, gain) for share in shares if (gain := share.of(step.gain)) is not None]
+    if not told:
+        return None
+    if not all(share.index in step.measured for share, _ in told):
+        # a product that may not execute may save nothing
+        sure = [(gain, step.model.products[share.index].sure) for share, gain in told]
+        return Saved(added(g if s else Range(min(0.0, g.low), g.mid, max(0.0, g.high)) for g, s in sure))
+    times = [(step.measured[share.index], part) for share, _ in told if (part := share.of(step.share)) is not None]
+    recorded = sum(part.mid * time.recorded_ns for time, part in times)
+    return Saved(added(part.scaled(time.ns) for time, part in times), recorded)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from dataclasses import dataclass
 from typing import Final
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from tcprobe.gemm.alignment import RULE_OF_EIGHT, next_size
-from tcprobe.rules.model.sizes import INPUTS, OUTPUTS, Dimension, LayerSizes
+from tcprobe.rules.model.sizes import INPUTS, OUTPUTS, Dimension, LayerSizes, LinkedChange
 from tcprobe.schema.finding_kinds import LinkReason
 from tcprobe.schema.statement import Statement, say
 
@@ -16,26 +18,11 @@ IMAGE_CHANNELS: Final = 4
 """An image has at most so many channels: they are what it is, not a size to choose."""
 
 
-@dataclass(frozen=True, slots=True)
-class LinkedChange:
-    """A dimension of a layer made another size."""
+class Linked(Struct, frozen=True):
+    """Changes that belong together, the asked one first."""
 
-    layer: str
-    dimension: str
-    old: int
-    new: int
-
-
-@dataclass(frozen=True, slots=True)
-class Linked:
-    """Changes that belong together, the asked one first.
-
-    Attributes:
-        changes: at least one.
-        reason: why the asked change stands alone though something follows that must fit; None where all is told.
-    """
-
-    changes: tuple[LinkedChange, ...]
+    changes: tuple[LinkedChange, ...]  # at least one
+    # why the asked change stands alone though something follows that must fit; None where all is told
     reason: Statement[LinkReason] | None = None
 
 
@@ -78,9 +65,8 @@ class Links:
         """
         found: dict[tuple[str, str, int], LinkedChange] = {}
         for change in changes:
-            key = (change.layer, change.dimension, change.old)
-            if key not in found or change.new > found[key].new:
-                found[key] = change
+            if change.new > found.setdefault(change.key, change).new:
+                found[change.key] = change
         return tuple(self._joined(change, found) for change in found.values())
 
     def _joined(self, change: LinkedChange, found: dict[tuple[str, str, int], LinkedChange]) -> LinkedChange:
@@ -91,7 +77,7 @@ class Links:
             return change
         now = [found.get((s.layer, s.name, s.size)) for s in sources]
         more = sum(made.new - made.old for made in now if made is not None)
-        return LinkedChange(change.layer, change.dimension, change.old, change.old + more) if more else change
+        return replace(change, new=change.old + more) if more else change
 
     def _follow(self, change: LinkedChange) -> tuple[LinkedChange, ...]:
         if change.dimension in INPUTS and len({s.size for s in self._outputs(change.layer)} - {change.old}) > 1:
@@ -114,9 +100,7 @@ class Links:
         for taker in self._takers(change.layer):
             count, rest = divmod(change.old, taker.size)
             if rest == 0 and count > 1 and change.new % count and taker.size > IMAGE_CHANNELS:
-                return LinkedChange(
-                    change.layer, change.dimension, change.old, count * next_size(taker.size, RULE_OF_EIGHT)
-                )
+                return replace(change, new=count * next_size(taker.size, RULE_OF_EIGHT))
         return change
 
     def _takers(self, layer: str) -> list[Dimension]:
@@ -136,14 +120,14 @@ class Links:
         self._refuse_groups(name)
         sources = self._outputs(name)
         if len(sources) == 1:
-            return [LinkedChange(name, taken.name, taken.size, _scaled(taken.size, change))]
+            return [taken.resized(_scaled(taken.size, change))]
         sizes = {source.size for source in sources}
         whole = sum(source.size for source in sources)
         if sizes == {taken.size}:  # added up: all that is summed has one size
-            sums = [LinkedChange(s.layer, s.name, s.size, change.new) for s in sources if s.layer != change.layer]
-            return [*sums, LinkedChange(name, taken.name, taken.size, change.new)]
+            sums = [s.resized(change.new) for s in sources if s.layer != change.layer]
+            return [*sums, taken.resized(change.new)]
         if taken.size == whole:
-            return [LinkedChange(name, taken.name, taken.size, taken.size + change.new - change.old)]
+            return [taken.resized(taken.size + change.new - change.old)]
         raise _Untold(say("join_unknown", layer=name))
 
     def _refuse_groups(self, name: str) -> None:
@@ -178,7 +162,7 @@ class Links:
             return []
         if len(sources) > 1 and {s.size for s in sources} != {change.old}:
             return []  # reached from the one among several that changed: the others stay
-        return [LinkedChange(s.layer, s.name, s.size, _scaled(s.size, change)) for s in sources]
+        return [s.resized(_scaled(s.size, change)) for s in sources]
 
 
 def _scaled(size: int, change: LinkedChange) -> int:

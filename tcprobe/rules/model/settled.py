@@ -1,20 +1,26 @@
-"""Suggested sizes that no rule would change again once they are made."""
+"""Suggested sizes that no rule would change again once they are made: sizes a little smaller may run faster."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from typing import Final, TypeAlias
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from tcprobe.rules.model.bad import Bad, bad_sizes, with_parts
-from tcprobe.rules.model.fewer import Smaller, fits, is_choice, matters, net_gain, smaller_sizes, worth
-from tcprobe.rules.model.links import Linked, LinkedChange
-from tcprobe.rules.model.recurrent import units_of
-from tcprobe.rules.model.sizes import INPUTS
-from tcprobe.rules.model.step import Step
+from tcprobe.rules.model.links import Linked
+from tcprobe.rules.model.sizes import INPUTS, Dimension, LinkedChange, units_of
+from tcprobe.rules.model.step import Step, idle, total_range
+from tcprobe.schema.finding import Range
 
 MOST_ROUNDS: Final = 3
+MOST_FEWER: Final = 0.03  # of a size: a larger change makes it another model
+LEAST_GAIN_PCT: Final = 1.0  # of the step, beyond what the smaller size saves by doing less work
+NOTICED_PCT: Final = 0.5  # of the step: a smaller product is not worth a finding
+SMALLEST_TILED: Final = 128  # a smaller size is less than one tile
+SIZE_STEPS: Final = (256, 128, 64, 32)
 Made: TypeAlias = Mapping[tuple[str, str, int], LinkedChange]
 
 
@@ -36,12 +42,12 @@ def settled_sizes(step: Step) -> tuple[Bad, ...]:
 
 
 def _once(step: Step, found: Sequence[Bad]) -> tuple[Bad, ...]:
-    open_ = [bad for bad in found if bad.code == "TC101" and (bad.suggested or 0) > 0 and _may_shrink(step, bad)]
+    open_ = [bad for bad in found if bad.code == "TC101" and bad.suggested and _may_shrink(step, bad)]
     if not any(smaller_sizes(bad.suggested or 0) for bad in open_):
         return tuple(found)
     chosen = [bad.linked for bad in found if bad.linked and bad.dimension.name not in INPUTS]  # not what the data sets
     changes = step.links.settled(tuple(c for linked in chosen for c in linked.changes))
-    made: Made = {(c.layer, c.dimension, c.old): c for c in changes}
+    made: Made = {change.key: change for change in changes}
     after = _after(step, changes)
     links = {id(bad): _smaller(step, after, made, bad) for bad in open_}
     if not any(links.values()):
@@ -73,7 +79,7 @@ def _smaller(step: Step, after: Step, made: Made, bad: Bad) -> Linked | None:
     links: dict[int, Linked] = {}
     found: list[Smaller] = []
     for size in smaller_sizes(suggested):
-        linked = step.link(dimension.layer, dimension.name, dimension.size, size)
+        linked = step.link(dimension.resized(size))
         if fits(linked, size):
             links[size] = linked
             found.append(Smaller(size, net_gain(after, _behind(linked.changes, made))))
@@ -83,5 +89,75 @@ def _smaller(step: Step, after: Step, made: Made, bad: Bad) -> Linked | None:
 
 def _behind(changes: Iterable[LinkedChange], made: Made) -> list[LinkedChange]:
     """Return changes as they are where others are made already."""
-    pairs = [(change, made.get((change.layer, change.dimension, change.old))) for change in changes]
+    pairs = [(change, made.get(change.key)) for change in changes]
     return [replace(change, old=known.new) for change, known in pairs if known is not None and known.new != change.new]
+
+
+class Smaller(Struct, frozen=True):
+    """A smaller size, and what it saves per step beyond its share of the work."""
+
+    size: int
+    net: Range
+
+
+def is_choice(step: Step, dimension: Dimension) -> bool:
+    """Return whether a size is what a layer puts out and no output of the model."""
+    layer = step.sizes.layers.get(dimension.layer)
+    if layer is None or layer.is_last or dimension.name not in ("units", "filters"):
+        return False
+    own = step.sizes.output(dimension.layer) == dimension
+    return own and idle(step.gpu, step.dtype_of(dimension.products[0])) is None
+
+
+def matters(step: Step, products: Iterable[int]) -> bool:
+    """Return whether products take enough of the step for one of their sizes to count."""
+    return sum(share_pct_of(step, index) for index in products) >= LEAST_GAIN_PCT
+
+
+def share_pct_of(step: Step, index: int) -> float:
+    """Return the share of the step, in percent, of one product."""
+    cost = step.costs[index]
+    spent = cost.timed_ns * step.model.products[index].calls if cost is not None else 0.0
+    return 100.0 * spent / step.ns.mid if step.ns and step.ns.mid > 0 else 0.0
+
+
+def smaller_sizes(size: int) -> list[int]:
+    """Return the whole multiples of tiles just below a size."""
+    if size <= SMALLEST_TILED:
+        return []
+    found = {size // step * step for step in SIZE_STEPS}
+    return sorted(new for new in found if 0 < size - new <= MOST_FEWER * size)
+
+
+def fits(linked: Linked, size: int) -> bool:
+    """Return whether a change to a size is possible, and leaves every size that changes with it a multiple of 8."""
+    return linked.reason is None and linked.changes[0].new == size and all(c.new % 8 == 0 for c in linked.changes)
+
+
+def net_gain(step: Step, changes: Iterable[LinkedChange]) -> Range:
+    """Return what changes save beyond what they save by doing less work, in ns a step."""
+    parts = []
+    for change in changes:
+        for index in step.touched(change):
+            if share_pct_of(step, index) < NOTICED_PCT:
+                continue
+            gained = step.gain(index, (change,))
+            if gained is not None:
+                parts.append(beyond(step, index, gained, 1 - change.new / change.old))
+    return total_range(parts) or Range(0.0, 0.0, 0.0)
+
+
+def beyond(step: Step, index: int, gained: Range, fewer: float) -> Range:
+    """Return a gain minus the product's time in proportion to the work that the change removes."""
+    cost = step.costs[index]
+    share = cost.ns * step.model.products[index].calls * fewer if cost is not None else 0.0
+    return Range(gained.low - share, gained.mid - share, gained.high - share)
+
+
+def worth(step: Step, found: Iterable[Smaller]) -> Smaller | None:
+    """Return the one that saves most, if even the low end of its saving is a gain and its likely saving is enough."""
+    best = max(found, key=lambda smaller: smaller.net.mid, default=None)
+    if best is None or best.net.low <= 0:
+        return None
+    share = step.share_pct(best.net)
+    return best if share is not None and share.mid >= LEAST_GAIN_PCT else None

@@ -3,40 +3,69 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
+from typing import Final, TypeVar
+
+from msgspec import Struct
 
 from tcprobe.gemm.conv import CONV_PASSES, convolution_of
 from tcprobe.gemm.dimensions import named_sizes
 from tcprobe.gemm.ops import family_of
+from tcprobe.gemm.resize import resized
 from tcprobe.keras.catalogue import LAYER_CLASSES, class_of
-from tcprobe.rules.model.recurrent import told, units_of
+from tcprobe.keras.settings import wrapped_layer
 from tcprobe.schema.model import Layer, Model, Product
 from tcprobe.schema.op import OpRecord
 
 OUTPUTS: Final = frozenset(row.output for row in LAYER_CLASSES if row.output)
 INPUTS: Final = ("inputs", "channels")
 FEATURES: Final = "features"
+HEADS: Final = tuple(dict.fromkeys(name for row in LAYER_CLASSES for name in row.inner))
+"""Names of the sizes of one head."""
+MOST_GATES: Final = max(row.gates for row in LAYER_CLASSES)
+_MOST_LEVELS: Final = 200  # of a name that are climbed
 _TRANSPOSED: Final = (("conv_dgrad", "forward"), ("conv", "dgrad"))
 
 
-@dataclass(frozen=True, slots=True)
-class Dimension:
-    """One contiguous dimension of a layer.
+K = TypeVar("K")
+V = TypeVar("V")
 
-    Attributes:
-        layer: name of the layer; the op's name where it belongs to none.
-        name: in the words of `tcprobe.gemm.dimensions` (units, inputs, filters, channels, features), or
-            ``output_dim`` of a layer that multiplies nothing itself (Embedding).
-        size: in elements.
-        products: indexes of the products that it touches.
-    """
+
+def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, tuple[V, ...]]:
+    """Return the values of each key, both in the order in which they come first."""
+    found: dict[K, list[V]] = {}
+    for key, value in pairs:
+        found.setdefault(key, []).append(value)
+    return {key: tuple(values) for key, values in found.items()}
+
+
+class LinkedChange(Struct, frozen=True):
+    """A dimension of a layer made another size."""
 
     layer: str
+    dimension: str
+    old: int
+    new: int
+
+    @property
+    def key(self) -> tuple[str, str, int]:
+        """What is changed."""
+        return self.layer, self.dimension, self.old
+
+
+class Dimension(Struct, frozen=True):
+    """One contiguous dimension of a layer."""
+
+    layer: str  # name of the layer; the op's name where it belongs to none
+    # in the words of `tcprobe.gemm.dimensions` (units, inputs, filters, channels, features), or ``output_dim`` of a
+    # layer that multiplies nothing itself (Embedding)
     name: str
-    size: int
-    products: tuple[int, ...]
+    size: int  # in elements
+    products: tuple[int, ...]  # indexes of the products that it touches
+
+    def resized(self, size: int) -> LinkedChange:
+        """Return it made another size."""
+        return LinkedChange(self.layer, self.name, self.size, size)
 
 
 def head_sizes(layer: Layer) -> dict[str, int]:
@@ -61,10 +90,7 @@ class LayerSizes:
     @cached_property
     def by_layer(self) -> dict[str, tuple[int, ...]]:
         """Indexes of the products of each layer, by its name; an op outside any layer stands under its own name."""
-        found: dict[str, list[int]] = {}
-        for index, product in enumerate(self.model.products):
-            found.setdefault(product.layer or product.op, []).append(index)
-        return {name: tuple(indexes) for name, indexes in found.items()}
+        return grouped((product.layer or product.op, index) for index, product in enumerate(self.model.products))
 
     @cached_property
     def layers(self) -> dict[str, Layer]:
@@ -83,12 +109,9 @@ class LayerSizes:
     @cached_property
     def dimensions(self) -> tuple[Dimension, ...]:
         """All dimensions, each name and size of a layer once, in the order of the products."""
-        found: dict[tuple[str, str, int], list[int]] = {}
-        for index, product in enumerate(self.model.products):
-            name = product.layer or product.op
-            for dimension, size in self.named(product):
-                found.setdefault((name, dimension, size), []).append(index)
-        return tuple(Dimension(*key, tuple(indexes)) for key, indexes in found.items())
+        products = enumerate(self.model.products)
+        sizes = (((p.layer or p.op, *size), index) for index, p in products for size in self.named(p))
+        return tuple(Dimension(*key, indexes) for key, indexes in grouped(sizes).items())
 
     def named(self, product: Product) -> list[tuple[str, int]]:
         """Return the contiguous dimensions of one product as (name, size).
@@ -100,7 +123,7 @@ class LayerSizes:
         found = named_sizes(product.record, name in self.transposed)
         layer = self.layers.get(name)
         if layer is not None and (units := units_of(layer)) is not None:
-            return told(layer, units, found)
+            return _recurrent(layer, units, found)
         names = self._forward_names.get(product.layer or "", {})
         if FEATURES not in (dimension for dimension, _ in found) or not names or self._heads_together(name):
             return found
@@ -132,11 +155,8 @@ class LayerSizes:
         return [d for d in self._of_layer.get(layer, ()) if d.name in wanted]
 
     @cached_property
-    def _of_layer(self) -> dict[str, list[Dimension]]:
-        found: dict[str, list[Dimension]] = {}
-        for dimension in self.dimensions:
-            found.setdefault(dimension.layer, []).append(dimension)
-        return found
+    def _of_layer(self) -> dict[str, tuple[Dimension, ...]]:
+        return grouped((dimension.layer, dimension) for dimension in self.dimensions)
 
     def groups(self, layer: str) -> int:
         """Return the groups of a layer's convolution; 1 where it has none or they are unknown."""
@@ -183,7 +203,7 @@ class LayerSizes:
         layer = self.layers.get(name)
         if layer is None:
             return frozenset()
-        return frozenset(count * size for size in head_sizes(layer).values() for count in head_counts(layer))
+        return frozenset(size for one in head_sizes(layer).values() for size in _together(layer, one))
 
     @cached_property
     def vocabularies(self) -> frozenset[int]:
@@ -238,17 +258,110 @@ class LayerSizes:
     @cached_property
     def takers(self) -> dict[str, tuple[Layer, ...]]:
         """Layers that take the output of each layer, whatever they do with it, by its name."""
-        found: dict[str, list[Layer]] = {}
-        for layer in self.model.layers:
-            for name in dict.fromkeys(layer.inputs_from):
-                found.setdefault(name, []).append(layer)
-        return {name: tuple(layers) for name, layers in found.items()}
+        return grouped((name, layer) for layer in self.model.layers for name in dict.fromkeys(layer.inputs_from))
 
     @cached_property
     def consumers(self) -> dict[str, tuple[str, ...]]:
         """Names of the layers that multiply the features of each layer, by its name."""
-        found: dict[str, dict[str, None]] = {}
-        for name, sources in self.feeds.items():
-            for source in sources:
-                found.setdefault(source, {})[name] = None
-        return {name: tuple(takers) for name, takers in found.items()}
+        return grouped((source, name) for name, sources in self.feeds.items() for source in sources)
+
+
+def attention_of(sizes: LayerSizes, name: str) -> Layer | None:
+    """Return the attention layer that a layer is, or is a part of; None where it is neither."""
+    for _ in range(min(_MOST_LEVELS, name.count("/") + 1)):
+        layer = sizes.layers.get(name)
+        if layer is not None and class_of(layer.kind).inner:
+            return layer
+        name = name.rpartition("/")[0]
+    return None
+
+
+def is_head_size(layer: Layer, size: int) -> bool:
+    """Return whether a size of an attention layer's products is that of one head or of all its heads."""
+    return any(size in (one, *_together(layer, one)) for one in head_sizes(layer).values())
+
+
+def head_dimensions(sizes: LayerSizes) -> list[Dimension]:
+    """Return the sizes of heads of every attention layer, with the products that have them."""
+    found = []
+    for layer in sizes.model.layers:
+        for name, one in head_sizes(layer).items():
+            wide = (one, *_together(layer, one))
+            held = [(i, named_sizes(sizes.model.products[i].record)) for i in products_within(sizes, layer.name)]
+            touched = tuple(i for i, names in held if any(size in wide for _, size in names))
+            found.append(Dimension(layer.name, name, one, touched))
+    return found
+
+
+def _together(layer: Layer, size: int) -> list[int]:
+    """Return how wide all heads of a size are together, of queries and of keys."""
+    return [count * size for count in head_counts(layer)]
+
+
+def products_within(sizes: LayerSizes, name: str) -> list[int]:
+    """Return the indexes of the products of a layer and of its parts."""
+    return [i for part, held in sizes.by_layer.items() if part == name or part.startswith(f"{name}/") for i in held]
+
+
+def with_heads(record: OpRecord, change: LinkedChange, layer: Layer) -> OpRecord:
+    """Return the record after a change of a head's size.
+
+    A projection whose units are all heads gets wider there, else where it takes them; where both are of that size,
+    as with equal model and head widths, changing either costs the same.
+    """
+    names = named_sizes(record)
+    for count in head_counts(layer):
+        wide = count * change.old
+        for name in ("units", "inputs", "features"):
+            if (name, wide) in names:
+                return resized(record, name, wide, count * change.new)
+    alone = ("features", change.old) in names
+    return resized(record, "features", change.old, change.new) if alone else record
+
+
+def units_of(layer: Layer | None) -> int | None:
+    """Return the units of a recurrent layer, or of the one that a Bidirectional runs both ways; else None."""
+    if layer is None:
+        return None
+    kind, config = layer.kind, layer.config
+    if kind == "Bidirectional" and (inner := wrapped_layer(config)) is not None:
+        kind, config = inner[0], inner[1]
+    row, units = class_of(kind), config.get("units")
+    gated = row.kind == "recurrent" and row.gates > 0  # Keras' own gates, not those of a cell of the user's
+    return units if gated and isinstance(units, int) and units > 0 else None
+
+
+def _recurrent(layer: Layer, units: int, names: list[tuple[str, int]]) -> list[tuple[str, int]]:
+    """Return the sizes of a recurrent layer's product in its user's words: inputs and units.
+
+    Args:
+        layer: the layer.
+        units: of the layer.
+        names: as `named_sizes` gives them: a traced product has all gates as its units, and the units as its inputs.
+    """
+    found: list[tuple[str, int]] = []
+    for name, size in names:
+        if name == "inputs" and (size == _inputs(layer) or size != units):
+            found.append((name, size))
+        if (name == "inputs" and size == units) or _gates(name, size, units):
+            found.append(("units", units))
+    return list(dict.fromkeys(found))
+
+
+def with_units(record: OpRecord, layer: Layer, old: int, new: int) -> OpRecord:
+    """Return a product of a recurrent layer after a change of its units."""
+    for name, size in named_sizes(record):
+        if _gates(name, size, old):
+            record = resized(record, name, size, size // old * new)
+        elif name == "inputs" and size == old and size != _inputs(layer):
+            record = resized(record, name, size, new)
+    return record
+
+
+def _gates(name: str, size: int, units: int) -> bool:
+    return name == "units" and size % units == 0 and size // units <= MOST_GATES
+
+
+def _inputs(layer: Layer) -> int | None:
+    shape = layer.input_shapes[0] if layer.input_shapes else None
+    return shape[-1] if shape else None

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from copy import copy
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 from operator import itemgetter
 from typing import Final, TypeAlias
 
+from msgspec import Struct, field
+from msgspec.structs import replace
+
 from tcprobe.cost.predict import Cost, Target, gains, op_cost, padding
 from tcprobe.gemm.resize import resized
-from tcprobe.rules.model.heads import NAMES, products_within, with_heads
-from tcprobe.rules.model.known_gpu import KnownGpu
-from tcprobe.rules.model.links import Linked, LinkedChange, Links
-from tcprobe.rules.model.recurrent import units_of, with_units
-from tcprobe.rules.model.sizes import LayerSizes
+from tcprobe.hardware import Capability
+from tcprobe.rules.model.links import Linked, Links
+from tcprobe.rules.model.sizes import HEADS, LayerSizes, LinkedChange, products_within, units_of, with_heads, with_units
 from tcprobe.schema.finding import Range
+from tcprobe.schema.finding_kinds import WhyKind
 from tcprobe.schema.kinds import Evidence
 from tcprobe.schema.model import Model
 from tcprobe.schema.op import OpRecord
 from tcprobe.schema.provenance import Provenance, merged
+from tcprobe.schema.statement import Statement, say
 
 Ends: TypeAlias = tuple[float, float, float]
 Changes: TypeAlias = tuple[LinkedChange, ...]
@@ -30,17 +32,48 @@ _FEW: Final = 8  # changes that are looked at one by one
 _ALIASES: Final = "aliases"  # an op's other names, which change no cost
 
 
-@dataclass(frozen=True, slots=True)
-class ProductTime:
-    """The measured time of one product.
+class KnownGpu(Struct, frozen=True):
+    """What is known of a GPU; a run may not say which one it had."""
 
-    Attributes:
-        ns: of a step, on each GPU.
-        recorded_ns: of all recorded steps, on all GPUs.
-    """
+    name: str | None  # of the GPU; None where unknown
+    tensor_cores: bool  # False where it is known to have none
+    compute_capability: Capability | None  # None where unknown
+    tf32: bool  # whether float32 runs as TF32 where the GPU can
+    # gives what predictions are for, asked only when something is predicted; None where nothing can be
+    target: Callable[[], Target] | None = None
 
-    ns: float
-    recorded_ns: float
+    @classmethod
+    def of(cls, target: Target) -> KnownGpu:
+        """Return the GPU of a target."""
+        gpu = target.gpu
+        return cls(gpu.name, gpu.tensor_cores, gpu.compute_capability, target.tf32, lambda: target)
+
+    @property
+    def runs_tf32(self) -> bool:
+        """Whether float32 may run as TF32: it is allowed, and the GPU is not known to be too old."""
+        return self.tf32 and (self.compute_capability is None or self.compute_capability >= (8, 0))
+
+
+def idle(gpu: KnownGpu, dtype: str | None) -> Statement[WhyKind] | None:
+    """Return why no size matters to a dtype on this GPU; None where sizes matter."""
+    if not gpu.tensor_cores:
+        return say("no_tensor_cores", gpu=gpu.name)
+    if dtype in ("bfloat16", "float8") and gpu.target:
+        model = gpu.target().gpu
+        if model.peak_flop_per_s(dtype) is None:
+            return say("no_tensor_cores_for", gpu=model.name, dtype=dtype)
+    if dtype in ("float32", "float") and not gpu.runs_tf32:
+        return say("plain_float32")
+    if dtype in ("float64", "double"):
+        return say("float64")
+    return None
+
+
+class ProductTime(Struct, frozen=True):
+    """The measured time of one product."""
+
+    ns: float  # of a step, on each GPU
+    recorded_ns: float  # of all recorded steps, on all GPUs
 
 
 class Step:
@@ -89,6 +122,10 @@ class Step:
         """Return the same of one product, and predict no other."""
         return self._cost(index, self._own[index])
 
+    def known_costs(self, indexes: Iterable[int]) -> list[Cost]:
+        """Return those of several products that can be predicted."""
+        return [cost for index in indexes if (cost := self.cost(index)) is not None]
+
     @cached_property
     def _own(self) -> tuple[int, ...]:
         """Number of the record of each product."""
@@ -123,18 +160,17 @@ class Step:
 
     def basis_of(self, indexes: Iterable[int]) -> str | None:
         """Return ``calibrated`` where all predicted costs of products are, else ``predicted``; None without any."""
-        found = {cost.basis for index in indexes if (cost := self.cost(index)) is not None}
+        found = {cost.basis for cost in self.known_costs(indexes)}
         return None if not found else "calibrated" if found == {"calibrated"} else "predicted"
 
     def constants_of(self, indexes: Iterable[int]) -> Provenance | None:
         """Return whose constants the predicted costs of products rest on: those of the costliest; None without any."""
-        costs = [cost for index in indexes if (cost := self.cost(index)) is not None]
-        return next(iter(rests_on(costs)), None)
+        return next(iter(rests_on(self.known_costs(indexes))), None)
 
     def evidence_of(self, indexes: Iterable[int]) -> Evidence | None:
         """Return what the predicted time rests on of the product that may take longest; None without any cost."""
-        costs = [cost for index in indexes if (cost := self.cost(index)) is not None]
-        return max(costs, key=lambda cost: cost.high_ns).evidence if costs else None
+        longest = max(self.known_costs(indexes), key=lambda cost: cost.high_ns, default=None)
+        return None if longest is None else longest.evidence
 
     def padding_pct(self, indexes: Iterable[int]) -> Range | None:
         """Return what padding products with zeros at run time saves of their predicted time, copies counted, in %.
@@ -184,17 +220,13 @@ class Step:
         """Which sizes must change together."""
         return Links(self.sizes)
 
-    def linked(self, layer: str, dimension: str, size: int, suggested: int) -> list[LinkedChange]:
+    def link(self, change: LinkedChange) -> Linked:
         """Return a change and every change that must come with it, the asked one first.
 
-        Its new size is larger than `suggested` where a reshape asks for a multiple (3087 = 49 x 63: 3136). The
-        change alone where what follows cannot be told; `link` says why.
+        Its new size is larger than asked where a reshape asks for a multiple (3087 = 49 x 63: 3136). The change
+        stands alone, with the reason, where what follows cannot be told.
         """
-        return list(self.link(layer, dimension, size, suggested).changes)
-
-    def link(self, layer: str, dimension: str, size: int, suggested: int) -> Linked:
-        """Return the same as `linked`, with the reason where the change stands alone."""
-        return self.links.follow(LinkedChange(layer, dimension, size, suggested))
+        return self.links.follow(change)
 
     def saving(self, changes: Iterable[LinkedChange]) -> Range | None:
         """Return what changes together are predicted to save a step, in ns; negative where they cost.
@@ -210,7 +242,7 @@ class Step:
     def touched(self, change: LinkedChange) -> list[int]:
         """Return the indexes of the products that a change may touch."""
         return (
-            products_within(self.sizes, change.layer) if change.dimension in NAMES else self.products_of(change.layer)
+            products_within(self.sizes, change.layer) if change.dimension in HEADS else self.products_of(change.layer)
         )
 
     def gain(self, index: int, changes: Changes, made: Changes = ()) -> Range | None:
@@ -274,7 +306,7 @@ class Step:
         product = self.model.products[index]
         name = product.layer or product.op
         for change in self._near(name, changes):
-            if name == change.layer or (change.dimension in NAMES and name.startswith(f"{change.layer}/")):
+            if name == change.layer or (change.dimension in HEADS and name.startswith(f"{change.layer}/")):
                 number = self._after(number, change)
         return number
 
@@ -289,7 +321,7 @@ class Step:
     def _after(self, number: int, change: LinkedChange) -> int:
         """Return the number of a record after a change; its own where it has no such size or is not understood."""
         layer = self.sizes.layers.get(change.layer)
-        own = layer is not None and (change.dimension in NAMES or units_of(layer) is not None)
+        own = layer is not None and (change.dimension in HEADS or units_of(layer) is not None)
         transposed = change.layer in self.sizes.transposed
         key = number, change.dimension, change.old, change.new, transposed, change.layer if own else None
         if key not in self._alike.after:
@@ -300,7 +332,7 @@ class Step:
     def _with(self, record: OpRecord, change: LinkedChange, transposed: bool) -> OpRecord:
         layer = self.sizes.layers.get(change.layer)
         try:
-            if layer is not None and change.dimension in NAMES:
+            if layer is not None and change.dimension in HEADS:
                 return with_heads(record, change, layer)
             if layer is not None and change.dimension == "units" and change.old == units_of(layer):
                 return with_units(record, layer, change.old, change.new)
@@ -310,8 +342,7 @@ class Step:
             return record
 
 
-@dataclass(frozen=True, slots=True)
-class _Divided:
+class _Divided(Struct, frozen=True):
     """Changes by the layer that they name, each with all of heads, which touch parts of a layer too."""
 
     changes: Changes
@@ -320,10 +351,10 @@ class _Divided:
 
     @classmethod
     def of(cls, changes: Changes) -> _Divided:
-        heads = [(at, change) for at, change in enumerate(changes) if change.dimension in NAMES]
+        heads = [(at, change) for at, change in enumerate(changes) if change.dimension in HEADS]
         own: dict[str, list[tuple[int, LinkedChange]]] = {}
         for at, change in enumerate(changes):
-            if change.dimension not in NAMES:
+            if change.dimension not in HEADS:
                 own.setdefault(change.layer, []).append((at, change))
         return cls(changes, {name: _in_order([*found, *heads]) for name, found in own.items()}, _in_order(heads))
 
@@ -332,8 +363,7 @@ def _in_order(numbered: list[tuple[int, LinkedChange]]) -> Changes:
     return tuple(change for _, change in sorted(numbered, key=itemgetter(0)))
 
 
-@dataclass(slots=True)
-class _Alike:
+class _Alike(Struct):
     """Records by number, equal ones once, with what was found of each."""
 
     records: list[OpRecord] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""What a rule on a run reads and returns: `RunSubject`, `RunRule`, and how much of a step something concerns.
+"""What a rule on a run reads and returns: `Run`, and how much of a step something concerns.
 
 Bounds are those of docs/figures.md, section Advice: no item can save more of a step than the GPU is busy in it, or
 than it waits in it.
@@ -8,46 +8,126 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
+from collections import Counter
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Final, Literal
 
-from tcprobe.rules.base import RuleDoc, Says
-from tcprobe.rules.run.facts import Facts
+from msgspec import Struct
+
 from tcprobe.schema.advice import Advice, AdviceKind, Bound, Concern, ShareOf, Where
-from tcprobe.schema.changes.whatif import WhatIf
 from tcprobe.schema.finding import Range
-from tcprobe.schema.kinds import LEAVE, Blocker, BlockerKind
+from tcprobe.schema.kinds import LEAVE, Blocker, BlockerKind, CauseKind
 from tcprobe.schema.statement import FieldValue, say
-from tcprobe.schema.waits import Tuning, Waiting
+from tcprobe.schema.waits import MOST_GAPS
 
 if TYPE_CHECKING:
     from tcprobe.hardware import Gpu
-    from tcprobe.rules.run.words import Framework
+    from tcprobe.rules.words import Framework
     from tcprobe.schema.columns import Row, Value
+    from tcprobe.schema.profile import Profile
 
 SHAPES: Final[tuple[BlockerKind, ...]] = ("shape", "shape_required")
 CHOSEN: Final[tuple[BlockerKind, ...]] = (*SHAPES, "library")
 VECTOR: Final = re.compile(r"gemv", re.IGNORECASE)  # a matrix times a vector is bound by memory: no size changes that
-SizeRow: TypeAlias = "Row"
-"""A row of `bad_sizes`."""
-GapRow: TypeAlias = "Row"
-"""A row of `gaps`."""
+HLO_TYPES: Final = frozenset({"dot", "convolution", "ragged-dot", "scaled-dot", "__cublas", "__cudnn"})
+TINY_NS: Final = 10_000
+"""A kernel shorter than this is tiny: a launch takes the host a few microseconds, so that it hardly keeps ahead of such
+kernels. Source: NVIDIA, Getting Started with CUDA Graphs (a kernel of 2.9 us costs 3.8 us or more to launch)."""
+Tf32Off = Literal["environment", "asked"]
+"""Why TF32 was off: a variable that the run inherited, or the precision that was asked of ``tcprobe profile``."""
 
 
-@dataclass(frozen=True, slots=True)
-class OffOp:
-    """One op off the Tensor Cores.
+class TinyKernels(Struct, frozen=True):
+    """The launches of the window, of all GPUs."""
 
-    Attributes:
-        row: its row of `ops`, else of `gemms`.
-        blocker: what keeps it off.
-        weight: ns of kernel time in the window, else FLOPs of a step.
-    """
+    launches: float  # how many
+    # how many of them took less than `TINY_NS`; in a source with sums alone, those of kernels whose mean did
+    tiny: float
+    tiny_ns: float  # time of these
+    graphs: bool = False  # whether most of them were launched by CUDA graphs
 
-    row: Row
-    blocker: Blocker
-    weight: float
+
+class LayoutWork(Struct, frozen=True):
+    """Kernels of the window that change layout or type, with the costliest op that launched one."""
+
+    ns: float  # their time
+    casts_ns: float  # what of it changes the type alone
+    where: Where  # that op
+    op_type: str | None  # its type; None if unknown
+    op_ns: float  # its part of `ns`
+    convolutions: bool = True  # whether the run holds a convolution, whose layout there is to choose
+
+
+class LossScaling(Struct, frozen=True):
+    """What dynamic loss scaling adds to the window."""
+
+    ops: int  # how many ops look whether gradients are finite
+    ns: float  # kernel time of these
+    waiting_ns: float  # time that GPUs wait after the copy of their answer to the host, summed over GPUs
+
+
+class WarmUp(Struct, frozen=True):
+    """What speaks for warm-up among the counted steps."""
+
+    steps: int | None  # how many count; None where no step is marked
+    slow: int = 0  # how many of the first ones are slower than the rest
+    slowest_ns: float | None = None  # length of the slowest of these
+    usual_ns: float | None = None  # median length of the others
+
+
+class TopKernel(Struct, frozen=True):
+    """The kernel that takes most of the kernel time."""
+
+    name: str  # its name
+    ns: float  # its time in the window
+    share_pct: float  # that over all kernel time, 0-100
+    cause: CauseKind | None  # why that time is spent as it is, of most of it; None if unknown
+    uses_tc: str  # yes, no or unknown
+    where: Where  # the costliest op that launched it
+    op_type: str | None = None  # type of that op; None if unknown
+    communicates: bool = False  # whether it moves data between GPUs
+    unnamed_pct: float = 0.0  # share of its time for which the source names no op, 0-100
+
+
+class MemoryUse(Struct, frozen=True):
+    """Memory of the only GPU that ran kernels."""
+
+    peak_bytes: float  # most that the workload held, as its allocator counts; what a framework reserves does not count
+    total_bytes: float  # that of the GPU
+
+    @property
+    def used_pct(self) -> float:
+        """Return the peak over all memory, 0-100."""
+        return 100.0 * self.peak_bytes / self.total_bytes
+
+
+class Facts(Struct, frozen=True):
+    """All of these; None where the profile does not tell."""
+
+    tiny: TinyKernels | None = None  # its launches
+    layout: LayoutWork | None = None  # what changes layout or type
+    scaling: LossScaling | None = None  # dynamic loss scaling in float16
+    warm_up: WarmUp | None = None  # warm-up among the counted steps
+    top: TopKernel | None = None  # the costliest kernel
+    memory: MemoryUse | None = None  # memory of its GPU
+    small_ns: float = 0.0  # kernel time of products too small to fill the GPU
+    epoch_steps: int | None = None  # how often most ops ran in what a key node counts as one step
+    tf32_off: Tf32Off | None = None  # why TF32 was off
+    gpu: Gpu | None = None  # the GPU that ran; None if it is unknown or if several models ran
+    framework: Framework | None = None  # what the user's code is written with
+    # kernel time of the window off the Tensor Cores whose ops the source does not name, without kernels whose names
+    # tell that no product has them (a framework's element-wise ones, communication)
+    unnamed_ns: float = 0.0
+    unnamed_kernel: str | None = None  # the costliest of these whose name tells that it multiplies, if there is one
+
+
+class OffOp(Struct, frozen=True):
+    """One op off the Tensor Cores."""
+
+    row: Row  # its row of `ops`, else of `gemms`
+    blocker: Blocker  # what keeps it off
+    weight: float  # ns of kernel time in the window, else FLOPs of a step
 
     @property
     def place(self) -> str:
@@ -71,60 +151,87 @@ def names_of(ops: Sequence[OffOp]) -> frozenset[str]:
     return frozenset(name for op in ops for name in (str(op.row["op"]), op.place))
 
 
-@dataclass(frozen=True, slots=True)
-class RunSubject:
-    """What a rule on a run may read.
+class Run:
+    """An analysed profile as the rules on runs read it; what none of them asks for is not worked out."""
 
-    Attributes:
-        off: the ops off the Tensor Cores, costliest first.
-        total: what their weights are shares of; 0 if that is unknown.
-        measured: True if weights are kernel time, False if they are FLOPs.
-        bounded: True if these are only what is known of a step.
-        unnamed_ns: kernel time of the window off the Tensor Cores whose ops the source does not name, without kernels
-            whose names tell that no product has them (a framework's element-wise ones, communication).
-        unnamed_kernel: the costliest of these whose name tells that it multiplies, if there is one.
-        kernel_ns: kernel time of the window.
-        sizes: the rows of `bad_sizes`, costliest first.
-        waiting: how long a step takes and the GPU waits in it; None if no clock tells.
-        gaps: the rows of `gaps`, longest first.
-        idle_ns: time of the window without a kernel, summed over GPUs; None if no clock tells.
-        short_ns: what of it passes in stretches shorter than those of `gaps`; 0 if unknown.
-        copy_ns: what of it passes while copies or sets run, in `gaps` or not; 0 if unknown.
-        tuning: the autotuning that the window holds.
-        gpu: the GPU that ran; None if it is unknown or if several models ran.
-        gpus: number of GPUs that are known to have run kernels, at least 1.
-        busiest: share of the kernel time on the GPU that ran most of it, 1 / `gpus` to 1.
-        steps: steps in the window, or 1 if the whole capture stands for a step; None if unknown.
-        step_ns: length of a step by any clock; None if unknown.
-        framework: what the user's code is written with, if known.
-        compiled: whether XLA compiled the step.
-        what_ifs: changes and the steps predicted with them.
-        facts: what else is known of its kernels, steps, memory and loss scaling.
-    """
+    def __init__(self, profile: Profile, facts: Facts) -> None:
+        self.profile, self.facts = profile, facts
+        self.waiting, self.tuning, self.what_ifs = profile.waiting, profile.tuning, profile.what_ifs
+        # What the weights of `off` are shares of, 0 if that is unknown; whether they are kernel time, else FLOPs; and
+        # whether they are only what is known of a step
+        self.total, self.measured, self.bounded = 0.0, False, False
+        if (off := profile.off) is not None:
+            self.total, self.measured, self.bounded = off.total, off.measured, off.bounded
+        # How many GPUs ran kernels, the share of kernel time on the busiest one, and the steps that these times are of
+        self.gpus, self.busiest = profile.busiest_gpu
+        self.steps = profile.kernel_steps
 
-    off: tuple[OffOp, ...] = ()
-    total: float = 0.0
-    measured: bool = False
-    bounded: bool = False
-    unnamed_ns: float = 0.0
-    unnamed_kernel: str | None = None
-    kernel_ns: float = 0.0
-    sizes: tuple[SizeRow, ...] = ()
-    waiting: Waiting | None = None
-    gaps: tuple[GapRow, ...] = ()
-    idle_ns: float | None = None
-    short_ns: float = 0.0
-    copy_ns: float = 0.0
-    tuning: Tuning | None = None
-    gpu: Gpu | None = None
-    gpus: int = 1
-    busiest: float = 1.0
-    steps: float | None = None
-    step_ns: float | None = None
-    framework: Framework | None = None
-    compiled: bool = False
-    what_ifs: tuple[WhatIf, ...] = ()
-    facts: Facts = field(default_factory=Facts)
+    @cached_property
+    def off(self) -> Sequence[OffOp]:
+        """The ops off the Tensor Cores, costliest first."""
+        cost = self.profile.off
+        rows = zip(cost.table.rows(), cost.weight.tolist(), strict=True) if cost else ()
+        return [OffOp(row, blocker, weight) for row, weight in rows if (blocker := Blocker.of(row)) is not None]
+
+    @cached_property
+    def sizes(self) -> Sequence[Row]:
+        """The rows of `bad_sizes`, costliest first."""
+        from tcprobe.schema.sizes import worst_first  # which loads numpy
+
+        return list(worst_first(self.profile.require("bad_sizes")).rows())
+
+    @cached_property
+    def gaps(self) -> Sequence[Row]:
+        """The rows of `gaps`, longest first."""
+        return list(self.profile.require("gaps").rows())
+
+    @cached_property
+    def kernel_ns(self) -> float:
+        """Kernel time of the window; 0 if unknown."""
+        return self.profile.value("kernel_time_ns") or 0.0
+
+    @cached_property
+    def step_ns(self) -> float | None:
+        """Length of a step by any clock; None if unknown."""
+        return self.waiting.step_ns if self.waiting else self.profile.value("step_time_ns")
+
+    @cached_property
+    def compiled(self) -> bool:
+        """Whether XLA compiled the step: the run says so, or ops of its graph are HLO instructions."""
+        types = {name.split("$")[0] for name in self.profile.require("graph_ops").names("op_type").names}
+        return self.profile.metadata.xla is True or not HLO_TYPES.isdisjoint(types)
+
+    @cached_property
+    def idle_ns(self) -> float | None:
+        """Time of the window without a kernel, summed over the GPUs that ran some; None if no clock tells.
+
+        Where the profiler reports longer steps than it recorded, of those: `gaps` then tells of a part of that alone.
+        """
+        recorded, gpus = self.profile.metadata.window.length_ns, self.profile.active_gpus
+        if recorded is None or not gpus or any(gpu["union_ns"] is None for gpu in gpus):
+            return None
+        return sum(max(0.0, max(recorded, float(gpu["window_ns"] or 0)) - float(gpu["union_ns"] or 0)) for gpu in gpus)
+
+    @cached_property
+    def short_ns(self) -> float:
+        """What of the recorded window passes without a kernel in stretches too short for `gaps`.
+
+        0 where that is unknown, and where `gaps` leaves out longer stretches too.
+        """
+        recorded = self.profile.metadata.window.length_ns
+        listed = Counter(gap["device"] for gap in self.gaps)
+        if self.idle_ns is None or recorded is None or "gaps" not in self.profile.tables:
+            return 0.0
+        if max(listed.values(), default=0) >= MOST_GAPS:
+            return 0.0
+        idle = sum(max(0.0, recorded - float(gpu["union_ns"] or 0)) for gpu in self.profile.active_gpus)
+        return max(0.0, idle - sum(float(gap["duration_ns"] or 0) for gap in self.gaps))
+
+    @cached_property
+    def copy_ns(self) -> float:
+        """What of the idle time passes while copies or sets run, in `gaps` or not; 0 if unknown."""
+        causes = self.profile.require("causes").rows()
+        return sum(float(row["split_ns"] or 0) for row in causes if row["cause"] == "copy")
 
     def blocked(self, *kinds: BlockerKind) -> list[OffOp]:
         """Return the ops that one of these keeps off, without those that an item on sizes covers; costliest first."""
@@ -139,7 +246,7 @@ class RunSubject:
             and not (op.place in settled and op.blocker.kind in SHAPES)
         ]
 
-    def few_filters(self) -> list[SizeRow]:
+    def few_filters(self) -> list[Row]:
         """Return the rows of convolutions of few filters: computing more and slicing them off may be faster."""
         return [row for row in self.sizes if row["advice_kind"] == "slice"]
 
@@ -215,7 +322,8 @@ class RunSubject:
 
         1 if the rates are unknown. TF32 counts as float16, to which its advice leads.
         """
-        slow, fast = (self.gpu and self.gpu.peak_flop_per_s(dtype) for dtype in ("float32", "float16"))
+        gpu = self.facts.gpu
+        slow, fast = (gpu and gpu.peak_flop_per_s(dtype) for dtype in ("float32", "float16"))
         return 1.0 - slow / fast if slow and fast and slow < fast else 1.0
 
     def _left_alone(self) -> set[Value]:
@@ -224,23 +332,7 @@ class RunSubject:
         return {row["layer"] for row in sizes} - {row["layer"] for row in sizes if row["advice_kind"] not in LEAVE}
 
 
-class RunRule(Protocol):
-    """One rule on a run.
-
-    Attributes:
-        DOC: its documentation.
-        SAYS: for each kind that it yields, what to do and why; the report adds what every item has.
-    """
-
-    DOC: RuleDoc
-    SAYS: Says
-
-    def check(self, subject: RunSubject) -> Iterator[Advice]:
-        """Yield what to do, in any order."""
-        ...
-
-
-def to_change(row: SizeRow) -> bool:
+def to_change(row: Row) -> bool:
     """Return whether to change this size: it costs something, and is not set by another layer."""
     return row["advice_kind"] in (None, "change")
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from tcprobe.rules.model.step import added
-from tcprobe.rules.run.base import OffOp, RunSubject, SizeRow, text
+from tcprobe.rules.run.base import OffOp, Run, text
 from tcprobe.schema.advice import Saving, ShareOf, SizeChange
 from tcprobe.schema.changes.whatif import WhatIf
 from tcprobe.schema.finding import Range
 from tcprobe.schema.kinds import ChangeKind, SizeAdvice
+
+if TYPE_CHECKING:
+    from tcprobe.schema.columns import Row
 
 SMALLEST_PCT: Final = 1.0
 MEASURED: Final = ("measured x predicted", "measured x calibrated")
@@ -19,7 +22,7 @@ STEP: Final[ShareOf] = "step"
 KERNELS: Final[ShareOf] = "kernel_time"
 
 
-def may_pay(rows: list[SizeRow]) -> bool:
+def may_pay(rows: Sequence[Row]) -> bool:
     """Return whether changing these sizes likely saves, and may save 1 %; True where that is unknown."""
     saved = _together(rows)
     if saved is None:
@@ -27,16 +30,7 @@ def may_pay(rows: list[SizeRow]) -> bool:
     return saved.mid > 0 and _pct(rows) * saved.high / saved.mid >= SMALLEST_PCT
 
 
-def saving_of_rows(subject: RunSubject, rows: list[SizeRow]) -> Saving | None:
-    """Return what changing sizes of a layer saves, never more than a step has; None where it is unknown."""
-    saved = _together(rows)
-    if saved is None:
-        return None
-    calibrated = all(row["saving_basis"] in CALIBRATED for row in rows)
-    return Saving(subject.within_step(saved), _pct(rows), share_of(rows), calibrated)
-
-
-def predicted(subject: RunSubject, changes: Sequence[WhatIf]) -> Saving | None:
+def predicted(run: Run, changes: Sequence[WhatIf]) -> Saving | None:
     """Return what these changes of one layer, or one change of the run, save together; None without any.
 
     Several changes of a layer concern the same products: together they save no less than the one that saves most, and
@@ -47,47 +41,52 @@ def predicted(subject: RunSubject, changes: Sequence[WhatIf]) -> Saving | None:
     most = max(change.spent_ns for change in changes)
     mid = min(most, sum(change.gain_ns.mid for change in changes))
     high = min(most, sum(change.gain_ns.high for change in changes))
-    saved = subject.within_step(Range(min(mid, max(change.gain_ns.low for change in changes)), mid, high))
-    step = subject.step_ns or next((change.step_ns for change in changes if change.step_ns), None)
-    each = subject.kernel_ns / subject.steps if subject.steps else 0.0
+    saved = run.within_step(Range(min(mid, max(change.gain_ns.low for change in changes)), mid, high))
+    step = run.step_ns or next((change.step_ns for change in changes if change.step_ns), None)
+    each = run.kernel_ns / run.steps if run.steps else 0.0
     whole, of = (step, STEP) if step else (each, KERNELS)
     calibrated = all(change.basis in CALIBRATED for change in changes)
     pct = 100.0 * saved.mid / whole if whole else 0.0
     return Saving(saved, min(100.0, pct), of, calibrated, any(change.may_cost for change in changes))
 
 
-def of_run(subject: RunSubject, kind: ChangeKind, ops: Sequence[OffOp]) -> Saving | None:
+def of_run(run: Run, kind: ChangeKind, ops: Sequence[OffOp]) -> Saving | None:
     """Return what a change of the whole run saves; None where none is predicted that concerns one of these ops."""
     names = {(str(op.row["op"]), text(op.row["op_type"])) for op in ops}
-    for change in subject.what_ifs:
+    for change in run.what_ifs:
         if change.change == kind and change.layer is None and (not change.op_names or change.op_names & names):
-            return predicted(subject, (change,))
+            return predicted(run, (change,))
     return None
 
 
-def of_layer(subject: RunSubject, kind: ChangeKind, rows: Sequence[SizeRow]) -> Saving | None:
-    """Return what changing these sizes of a layer saves; None where that is not predicted of each."""
+def of_sizes(run: Run, kind: ChangeKind, rows: Sequence[Row]) -> Saving | None:
+    """Return what changing sizes of a layer saves, never more than a step has: by their what-ifs, else by their rows.
+
+    None where it is unknown.
+    """
     wanted = {(text(row["layer"]), text(row["dimension"]), row["size"]) for row in rows}
-    found = [
-        change
-        for change in subject.what_ifs
-        if change.change == kind and (change.layer, change.dimension, change.size) in wanted
-    ]
-    return predicted(subject, found) if len(found) == len(wanted) else None
+    made = [change for change in run.what_ifs if change.change == kind]
+    made = [change for change in made if (change.layer, change.dimension, change.size) in wanted]
+    if len(made) == len(wanted):
+        return predicted(run, made)
+    if (saved := _together(rows)) is None:
+        return None
+    calibrated = all(row["saving_basis"] in CALIBRATED for row in rows)
+    return Saving(run.within_step(saved), _pct(rows), share_of(rows), calibrated)
 
 
-def share_of(rows: list[SizeRow]) -> ShareOf:
+def share_of(rows: Sequence[Row]) -> ShareOf:
     """Return what the savings of these rows are shares of."""
     return "kernel_time" if any(row["saving_basis"] in MEASURED for row in rows) else "products"
 
 
-def sized(rows: list[SizeRow]) -> tuple[tuple[SizeChange, ...], SizeAdvice | None]:
+def sized(rows: Sequence[Row]) -> tuple[tuple[SizeChange, ...], SizeAdvice | None]:
     """Return the changes, and what the first of these sizes costs."""
     changes = (SizeChange(str(r["dimension"]), int(r["size"] or 0), int(r["next_size"] or 0)) for r in rows)
     return tuple(changes), SizeAdvice.of(rows[0])
 
 
-def _together(rows: list[SizeRow]) -> Range | None:
+def _together(rows: Sequence[Row]) -> Range | None:
     """Return what the rows save together, in ns a step; None where one of them is unknown."""
     from tcprobe.schema.sizes import saving_of  # which loads numpy
 
@@ -98,5 +97,5 @@ def _together(rows: list[SizeRow]) -> Range | None:
     return added(known)
 
 
-def _pct(rows: list[SizeRow]) -> float:
+def _pct(rows: Sequence[Row]) -> float:
     return sum(float(row["saving_pct"] or 0) for row in rows)

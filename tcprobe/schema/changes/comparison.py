@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Final, Literal
+
+from msgspec import Struct, field
 
 from tcprobe.schema.profile import Note, Profile
 
@@ -36,50 +37,37 @@ WHYS: Final = {
 StepsCompared = Literal["outside the profiler", "under the profiler"]
 
 
-@dataclass(frozen=True, slots=True)
-class Interval:
+class Interval(Struct, frozen=True):
     """A change with its 95 % confidence interval, in percent of the first run's figure.
 
     It tells whether the steps of these two runs differ, not whether two other runs would.
-
-    Attributes:
-        low_pct, likely_pct, high_pct: the change of the median of `samples`.
-        samples: how many steps (of throughput: logged figures) of the first run and of the other one.
-        steps: where these steps stand: outside the profiler, or under it on both sides.
-        likeness: how alike successive samples are, 0-1 (lag-1 correlation of their ranks); it widens the interval.
     """
 
+    # low_pct, likely_pct, high_pct: the change of the median of `samples`.
     low_pct: float
     likely_pct: float
     high_pct: float
+    # how many steps (of throughput: logged figures) of the first run and of the other one
     samples: tuple[int, int] = (0, 0)
+    # where these steps stand: outside the profiler, or under it on both sides
     steps: StepsCompared = "outside the profiler"
+    # how alike successive samples are, 0-1 (lag-1 correlation of their ranks); it widens the interval
     likeness: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
-    """How a figure of one run differs from that of the first.
+class Change(Struct, frozen=True):
+    """How a figure of one run differs from that of the first."""
 
-    Attributes:
-        difference: one of `DIFFERENCES`.
-        delta: in the figure's unit; None where unknown.
-        pct: of the first run's figure; None where that is 0 or unknown.
-        interval: of the median step, by bootstrap; None of other figures.
-        why: what keeps the difference from being told.
-        steps: where that is ``few steps``: of how many steps of the first run and of this one the length is known.
-    """
-
-    difference: DifferenceKind
-    delta: float | None = None
-    pct: float | None = None
-    interval: Interval | None = None
-    why: Why | None = None
+    difference: DifferenceKind  # one of `DIFFERENCES`
+    delta: float | None = None  # in the figure's unit; None where unknown
+    pct: float | None = None  # of the first run's figure; None where that is 0 or unknown
+    interval: Interval | None = None  # of the median step, by bootstrap; None of other figures
+    why: Why | None = None  # what keeps the difference from being told
+    # where that is ``few steps``: of how many steps of the first run and of this one the length is known
     steps: tuple[int, int] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Side:
+class Side(Struct, frozen=True):
     """A figure of one run: value, and range where it is one; `reason` says why it is missing."""
 
     value: float | None
@@ -88,117 +76,79 @@ class Side:
     reason: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ComparedFigure:
-    """One figure of all runs.
+class ComparedFigure(Struct, frozen=True):
+    """One figure of all runs."""
 
-    Attributes:
-        metric: as in `summary` (``step_time_ns``), or ``wall_ns``, ``peak_memory_bytes``, ``copies``,
-            ``cause_GROUP_ns`` for each group of `CAUSE_GROUPS` (the mean over GPUs).
-            Sums over the window (``kernel_time_ns``, ``tc_time_ns``, ``memory_time_ns``, ``kernels``, ``copies``,
-            ``communication_kernel_time_ns``, causes) are of one step, unless `Comparison.per_step` is False.
-        unit: ns, pct, bytes, count, tflop_per_s, or the unit that the workload logged.
-        sides: of each run.
-        changes: of each run but the first.
-        less_is_better: True of times, False of throughput and shares of Tensor Cores; None where neither.
-    """
-
+    # as in `summary` (``step_time_ns``), or ``wall_ns``, ``peak_memory_bytes``, ``copies``, ``cause_GROUP_ns`` for each
+    # group of `CAUSE_GROUPS` (the mean over GPUs). Sums over the window (``kernel_time_ns``, ``tc_time_ns``,
+    # ``memory_time_ns``, ``kernels``, ``copies``, ``communication_kernel_time_ns``, causes) are of one step, unless
+    # `Comparison.per_step` is False.
     metric: str
-    unit: str
-    sides: tuple[Side, ...]
-    changes: tuple[Change, ...]
+    unit: str  # ns, pct, bytes, count, tflop_per_s, or the unit that the workload logged
+    sides: tuple[Side, ...]  # of each run
+    changes: tuple[Change, ...]  # of each run but the first
+    # True of times, False of throughput and shares of Tensor Cores; None where neither
     less_is_better: bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ComparedRow:
-    """One layer, op or kernel of all runs: its time in a step of each.
+class ComparedRow(Struct, frozen=True):
+    """One layer, op or kernel of all runs: its time in a step of each."""
 
-    Attributes:
-        name: path of the layer or op, or name of the kernel.
-        sides: time in a step, ns, summed over GPUs; 0 where the run has it not, None where it is not known.
-        launches: kernels in a step of each run; None where unknown.
-        changes: of each run but the first, in ns of a step.
-        uses_tc: of each run: yes, no, unknown; None where it has it not. Of a layer: share on Tensor Cores is `tc_ns`.
-        tc_ns: time in a step on Tensor Cores; None where unknown.
-        layer, pass_, source: where it stands, where the runs agree.
-        op_type: of an op; None of layers and kernels.
-    """
-
-    name: str
+    name: str  # path of the layer or op, or name of the kernel
+    # time in a step, ns, summed over GPUs; 0 where the run has it not, None where it is not known
     sides: tuple[float | None, ...]
-    changes: tuple[float | None, ...]
-    launches: tuple[float | None, ...] = ()
+    changes: tuple[float | None, ...]  # of each run but the first, in ns of a step
+    launches: tuple[float | None, ...] = ()  # kernels in a step of each run; None where unknown
+    # of each run: yes, no, unknown; None where it has it not. Of a layer: share on Tensor Cores is `tc_ns`.
     uses_tc: tuple[str | None, ...] = ()
-    tc_ns: tuple[float | None, ...] = ()
+    tc_ns: tuple[float | None, ...] = ()  # time in a step on Tensor Cores; None where unknown
+    # layer, pass_, source: where it stands, where the runs agree.
     layer: str | None = None
     pass_: str | None = None
     source: str | None = None
-    op_type: str | None = None
+    op_type: str | None = None  # of an op; None of layers and kernels
 
 
-@dataclass(frozen=True, slots=True)
-class Renamed:
-    """An op that other kernels run now: the kernels that left and that came, all GPUs together.
+class Renamed(Struct, frozen=True):
+    """An op that other kernels run now: the kernels that left and that came, all GPUs together."""
 
-    Attributes:
-        op: path of the op, or the layer where ops have no names; None of the run as a whole.
-        before, after: names of kernels, costliest first.
-        before_ns, after_ns: their time in a step, summed over GPUs.
-        run: number of the run, from 1; the kernels that left are of run 0.
-    """
-
-    op: str | None
+    op: str | None  # path of the op, or the layer where ops have no names; None of the run as a whole
+    # before, after: names of kernels, costliest first.
     before: tuple[str, ...]
     after: tuple[str, ...]
+    # before_ns, after_ns: their time in a step, summed over GPUs.
     before_ns: float
     after_ns: float
-    run: int = 1
+    run: int = 1  # number of the run, from 1; the kernels that left are of run 0
 
 
-@dataclass(frozen=True, slots=True)
-class Loss:
-    """A figure that the workloads logged (a loss), side by side.
+class Loss(Struct, frozen=True):
+    """A figure that the workloads logged (a loss), side by side."""
 
-    Attributes:
-        name: as logged.
-        steps: numbers of the steps that at least two runs logged it in, ascending.
-        values: of each run, one for each of these steps; None where that run did not log it.
-        last: the last value of each run, whatever its step; None where it logged none.
-    """
-
-    name: str
-    steps: tuple[int, ...]
+    name: str  # as logged
+    steps: tuple[int, ...]  # numbers of the steps that at least two runs logged it in, ascending
+    # of each run, one for each of these steps; None where that run did not log it
     values: tuple[tuple[float | None, ...], ...]
-    last: tuple[float | None, ...]
+    last: tuple[float | None, ...]  # the last value of each run, whatever its step; None where it logged none
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """Runs side by side.
+class Comparison(Struct, frozen=True):
+    """Runs side by side."""
 
-    Attributes:
-        names: what to call each run: its path as given, short where that stays clear.
-        profiles: analysed, in the order given.
-        figures: headline figures, most important first.
-        layers, ops, kernels: times in a step, largest change first; empty where no run has them.
-        renamed: ops whose kernels changed name.
-        losses: figures that the workloads logged, losses first.
-        per_step: whether the times of `layers`, `ops` and `kernels` are of a step; False: of the whole capture, as
-            one of the runs marks no steps.
-        settings: (what, value of each run) of what differs between the runs: GPU, precision, profiler, versions,
-            command; values are text, None where unknown. Of the environment ``environment.NAME``.
-        notes: what limits the comparison: other GPUs, other profilers, other work in a step.
-    """
-
-    names: tuple[str, ...]
-    profiles: tuple[Profile, ...]
-    figures: tuple[ComparedFigure, ...]
+    names: tuple[str, ...]  # what to call each run: its path as given, short where that stays clear
+    profiles: tuple[Profile, ...]  # analysed, in the order given
+    figures: tuple[ComparedFigure, ...]  # headline figures, most important first
+    # layers, ops, kernels: times in a step, largest change first; empty where no run has them.
     layers: tuple[ComparedRow, ...] = ()
     ops: tuple[ComparedRow, ...] = ()
     kernels: tuple[ComparedRow, ...] = ()
-    renamed: tuple[Renamed, ...] = ()
-    losses: tuple[Loss, ...] = ()
+    renamed: tuple[Renamed, ...] = ()  # ops whose kernels changed name
+    losses: tuple[Loss, ...] = ()  # figures that the workloads logged, losses first
+    # whether the times of `layers`, `ops` and `kernels` are of a step; False: of the whole capture, as one of the runs
+    # marks no steps
     per_step: bool = True
+    # (what, value of each run) of what differs between the runs: GPU, precision, profiler, versions, command; values
+    # are text, None where unknown. Of the environment ``environment.NAME``.
     settings: tuple[tuple[str, tuple[str | None, ...]], ...] = ()
+    # what limits the comparison: other GPUs, other profilers, other work in a step
     notes: tuple[Note, ...] = field(default_factory=tuple)

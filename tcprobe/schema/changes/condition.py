@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final, Literal
+
+from msgspec import Struct
 
 from tcprobe.schema.kinds import CAUSE_GROUPS
 
@@ -57,48 +58,30 @@ SPREADS: Final = frozenset({"step_time_ns", "mean_step_time_ns", "epoch_end_ns",
 """Figures whose `low` and `high` are how far single steps lie from the middle one, not what is unknown of it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Condition:
-    """One condition under which a command fails: ``step_time>+5%``, ``tc_kernel_time_pct<30``.
+class Condition(Struct, frozen=True):
+    """One condition under which a command fails: ``step_time>+5%``, ``tc_kernel_time_pct<30``."""
 
-    Attributes:
-        text: as typed.
-        metric: name of a figure of `summary`, unit suffix and all; what was typed may leave the suffix out.
-        relation: between the figure, or its change, and the limit.
-        limit: in the unit of the figure; of a change in percent of the first run's figure, or in the figure's unit.
-        change: whether it asks of the change from the first run rather than of the figure itself.
-        percent: whether `limit` is a percentage of the first run's figure; only of a change.
-    """
-
-    text: str
-    metric: str
-    relation: Relation
+    text: str  # as typed
+    metric: str  # name of a figure of `summary`, unit suffix and all; what was typed may leave the suffix out
+    relation: Relation  # between the figure, or its change, and the limit
+    # in the unit of the figure; of a change in percent of the first run's figure, or in the figure's unit
     limit: float
-    change: bool = False
-    percent: bool = False
+    change: bool = False  # whether it asks of the change from the first run rather than of the figure itself
+    percent: bool = False  # whether `limit` is a percentage of the first run's figure; only of a change
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What became of a condition.
+class Verdict(Struct, frozen=True):
+    """What became of a condition."""
 
-    Attributes:
-        condition: the condition.
-        outcome: `met` makes the command end with exit code 1, `cannot tell` with 2.
-        run: number of the run that it was held against, from 0; 1 and later are held against run 0 where it asks of
-            a change.
-        value: the figure, or the change in the unit of the limit; None where unknown.
-        low, high: range of the figure where kernels of unknown class, or the spread of steps, make it one.
-        why: why it cannot be told: the reason of the missing figure, one of `comparison.WHYS`, or ``of zero``: there is
-            no percentage of 0. Of what is not met ``within noise``: but for the noise of steps it would be.
-        unit: of `value`, `low` and `high`; ``pct`` of a change in percent, too.
-    """
-
-    condition: Condition
-    outcome: Outcome
+    condition: Condition  # the condition
+    outcome: Outcome  # `met` makes the command end with exit code 1, `cannot tell` with 2
+    # number of the run that it was held against, from 0; 1 and later are held against run 0 where it asks of a change
     run: int
-    value: float | None = None
+    value: float | None = None  # the figure, or the change in the unit of the limit; None where unknown
+    # low, high: range of the figure where kernels of unknown class, or the spread of steps, make it one.
     low: float | None = None
     high: float | None = None
+    # why it cannot be told: the reason of the missing figure, one of `comparison.WHYS`, or ``of zero``: there is no
+    # percentage of 0. Of what is not met ``within noise``: but for the noise of steps it would be.
     why: str | None = None
-    unit: MetricUnit = "count"
+    unit: MetricUnit = "count"  # of `value`, `low` and `high`; ``pct`` of a change in percent, too

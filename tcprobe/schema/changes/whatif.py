@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
+
+from msgspec import Struct, field
 
 from tcprobe.schema.finding import Range
 from tcprobe.schema.kinds import ChangeKind, Evidence
@@ -16,8 +17,7 @@ if TYPE_CHECKING:
 WhatIfBasis = Literal["measured x predicted", "measured x calibrated"]
 
 
-@dataclass(frozen=True, slots=True)
-class Throughput:
+class Throughput(Struct, frozen=True):
     """What the workload logs of its speed, as it is and as predicted; `unit` is as logged."""
 
     now: float
@@ -25,45 +25,29 @@ class Throughput:
     unit: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class WhatIf:
-    """One change, and what is predicted of it: measured time times a predicted ratio of times.
+class WhatIf(Struct, frozen=True):
+    """One change, and what is predicted of it: measured time times a predicted ratio of times."""
 
-    Attributes:
-        change: what would change; its meaning is in `tcprobe.schema.kinds.CHANGES`.
-        gain_ns: how much shorter a step gets: 0 or more, at most `spent_ns`.
-        spent_ns: time in a step of the ops concerned, at most the step.
-        ops: how many ops would take another time.
-        op_names: their paths and types, for what asks whether two changes concern the same ops.
-        unpredicted: how many ops it concerns of which nothing is predicted; they count as unchanged.
-        basis: what the ratio rests on.
-        evidence: the weakest evidence among its predictions.
-        may_cost: whether the range of the prediction holds longer steps too.
-        step_ns: length of a step as it is; None where none is known.
-        throughput: None where the workload logs none, or no step is known.
-        layer, dimension, size, next_size, source: of a change of one layer.
-        constants: whose constants it rests on.
-        holds: of all changes together each one, as what would change and the layer; a layer of None: all that compute
-            so.
-    """
-
-    change: ChangeKind
-    gain_ns: Range
-    spent_ns: float
-    ops: int
-    basis: WhatIfBasis
+    change: ChangeKind  # what would change; its meaning is in `tcprobe.schema.kinds.CHANGES`
+    gain_ns: Range  # how much shorter a step gets: 0 or more, at most `spent_ns`
+    spent_ns: float  # time in a step of the ops concerned, at most the step
+    ops: int  # how many ops would take another time
+    basis: WhatIfBasis  # what the ratio rests on
+    # their paths and types, for what asks whether two changes concern the same ops
     op_names: frozenset[tuple[str, str | None]] = field(default_factory=frozenset)
-    unpredicted: int = 0
-    evidence: Evidence | None = None
-    may_cost: bool = False
-    step_ns: float | None = None
-    throughput: Throughput | None = None
+    unpredicted: int = 0  # how many ops it concerns of which nothing is predicted; they count as unchanged
+    evidence: Evidence | None = None  # the weakest evidence among its predictions
+    may_cost: bool = False  # whether the range of the prediction holds longer steps too
+    step_ns: float | None = None  # length of a step as it is; None where none is known
+    throughput: Throughput | None = None  # None where the workload logs none, or no step is known
+    # layer, dimension, size, next_size, source: of a change of one layer.
     layer: str | None = None
     dimension: str | None = None
     size: int | None = None
     next_size: int | None = None
     source: str | None = None
-    constants: Provenance | None = None
+    constants: Provenance | None = None  # whose constants it rests on
+    # of all changes together each one, as what would change and the layer; a layer of None: all that compute so
     holds: tuple[tuple[ChangeKind, str | None], ...] = ()
 
     @property

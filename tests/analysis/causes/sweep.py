@@ -1,4 +1,4 @@
-"""Divide a window in plain Python, moment after moment: what `analysis.causes.split` must agree with."""
+"""Divide a window in plain Python, moment after moment: what `analysis.causes.bar` must agree with."""
 
 from __future__ import annotations
 

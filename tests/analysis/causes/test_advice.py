@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from tcprobe.analysis.causes.advice import advise, related
-from tcprobe.analysis.causes.off import off_tensor_cores
+from tcprobe.analysis.causes.advice import advise, off_tensor_cores, related
 from tcprobe.report.run.advice import advice_sentence
-from tcprobe.rules.run.facts import Facts, TinyKernels
+from tcprobe.rules.run.base import Facts, TinyKernels
 from tcprobe.schema.advice import LAUNCHES, WAITING, Advice, Concern
 from tcprobe.schema.columns import Value
 from tcprobe.schema.kinds import Blocker

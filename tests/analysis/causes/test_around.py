@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tcprobe.analysis.causes.around import around_ns
+from tcprobe.analysis.causes.bar import around_ns
+from tcprobe.analysis.causes.kernels import by_op, kernels_of
 from tcprobe.schema.columns import Row, Table
 from tcprobe.schema.tables import KERNELS
 from tests.analysis import builders as b
@@ -34,7 +35,10 @@ def found(*ops: tuple[Any, ...], reverse: bool = False) -> dict[str, int]:
                             "evidence": "its name", "cause": cause})  # fmt: skip
     if reverse:
         kernels, rows = kernels[::-1], dict(reversed(rows.items()))
-    return {name: ns for (name, _), ns in around_ns(Table.from_rows(KERNELS, kernels), rows).items()}
+    told = kernels_of(Table.from_rows(KERNELS, kernels), rows)
+    for kernel, row in zip(told, kernels, strict=True):
+        kernel.cause = row["cause"]
+    return {name: ns for (name, _), ns in around_ns(by_op(told), rows).items()}
 
 
 CONV = ("m/c/Conv2D", "Conv2D", "yes", "m/c", "forward", (b.TC, "none", 900), (LAYOUT, "layout", 30))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
-from tcprobe.analysis.causes.advice import advise
-from tcprobe.analysis.causes.off import off_tensor_cores
+from msgspec.structs import replace
+
+from tcprobe.analysis.causes.advice import advise, off_tensor_cores
 from tcprobe.analysis.flow import analyse
 from tcprobe.readers.open import open_profile
 from tcprobe.schema.changes.whatif import WhatIf

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tcprobe.analysis import analyse
-from tcprobe.analysis.subject.build import subject_of
+from tcprobe.analysis.causes.facts import unnamed
 from tcprobe.readers.open import open_profile
 from tcprobe.schema.profile import Profile
 from tests.analysis.causes.runs import bar
@@ -127,9 +127,8 @@ def test_a_source_without_ops_tells_what_names_tell() -> None:
 
 def test_without_ops_what_may_be_of_products_bounds_what_tensor_cores_save() -> None:
     """By SQL: 464.0 ms of kernels, 15.8 on Tensor Cores, 28 in PyTorch's own (batch_norm, elementwise, pooling...)."""
-    subject = subject_of(sample("nsys/titanrtx_fp16_inference_nsys2022.sqlite"))
-    assert subject.unnamed_ns / 1e6 == pytest.approx(420, abs=2)
-    assert str(subject.unnamed_kernel).startswith("void explicit_convolve_sgemm<__half")
+    ns, kernel = unnamed(sample("nsys/titanrtx_fp16_inference_nsys2022.sqlite"))
+    assert ns / 1e6 == pytest.approx(420, abs=2)
+    assert str(kernel).startswith("void explicit_convolve_sgemm<__half")
     # sums of kernels of a video transformer: all that is off the Tensor Cores is PyTorch's own or NCCL's
-    subject = subject_of(sample("nsys_stats/h100x2_mfu_before_cuda_gpu_kern_sum.csv"))
-    assert (subject.unnamed_ns, subject.unnamed_kernel) == (0.0, None)
+    assert unnamed(sample("nsys_stats/h100x2_mfu_before_cuda_gpu_kern_sum.csv")) == (0.0, None)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tcprobe.analysis import analyse
-from tcprobe.analysis.causes.split import DividedTime, divide, whole_ns
+from tcprobe.analysis.causes.bar import DividedTime, divide, whole_ns
 from tcprobe.flows.report import make_report
 from tcprobe.schema.columns import Table
 from tcprobe.schema.profile import Profile

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from tcprobe.analysis import Options, analyse
-from tcprobe.analysis.kernels.classes import classify_launches
 from tcprobe.analysis.kernels.launches import NO, UNKNOWN, YES, Launched
+from tcprobe.analysis.kernels.table import classify_launches
 from tcprobe.schema.columns import Table
 from tcprobe.schema.tables import KERNELS
 from tests.analysis import builders as b

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tcprobe.analysis import analyse
-from tcprobe.analysis.ops.calls import calls_per_step
+from tcprobe.analysis.ops.counts import calls_per_step
 from tcprobe.schema.profile import Profile
 from tcprobe.schema.tables import LAUNCHES, OP_DETAILS, RANGES
 from tests.analysis import builders as b

@@ -1,4 +1,4 @@
-"""tcprobe/analysis/ops/stacks.py: the modules in name stacks of JAX, as public HLO texts hold them."""
+"""tcprobe/analysis/ops/paths.py: the modules in name stacks of JAX, as public HLO texts hold them."""
 
 from __future__ import annotations
 

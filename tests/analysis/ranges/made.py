@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tcprobe.analysis.options import Options
-from tcprobe.analysis.ranges.flow import with_ranges
+from tcprobe.analysis.ranges.ops import with_ranges
 from tcprobe.schema.columns import Table
 from tcprobe.schema.profile import Metadata, Profile
 from tcprobe.schema.tables import LAUNCHES, RANGES

@@ -47,7 +47,7 @@ def test_the_innermost_op_and_the_path_of_the_layers_around_it() -> None:
 
 def test_ranges_count_to_a_depth(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of each range the paths hold all around it: as many as ranges times levels."""
-    monkeypatch.setattr("tcprobe.analysis.ranges.around.MOST_LEVELS", 2)
+    monkeypatch.setattr("tcprobe.analysis.ranges.nesting.MOST_LEVELS", 2)
     marked = ranges(("layer", "a", 0, 100), ("op", "b", 10, 90), ("op", "c", 20, 80), ("op", "d", 30, 70))
     found = told(profile(called(5, 15, 25, 35), marked))
     assert [row[0] for row in ops(found)] == ["a", "a/b", "a/b", "a/b"]

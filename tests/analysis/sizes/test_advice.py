@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tcprobe.analysis import Options, analyse
 from tcprobe.cost.predict import Target
 from tcprobe.hardware import find_gpu
 from tcprobe.rules.base import Subject
 from tcprobe.rules.model.step import Step
-from tcprobe.rules.sizes import tc101, tc103, tc104, tc105, tc106
 from tcprobe.schema.finding import Finding
 from tcprobe.schema.kinds import GAINLESS, LEAVE
 from tcprobe.schema.model import Model, Product
 from tests.analysis import builders as b
-from tests.rules.builders import Network
+from tests.rules.builders import Network, tc101, tc103, tc104, tc105, tc106
 
 RULES = (tc101, tc103, tc104, tc105, tc106)
 DTYPES = ("float16", "bfloat16", "float32", "float64", "int8")

@@ -16,10 +16,10 @@ from tcprobe.report.audit.words import message
 from tcprobe.rules.base import Subject
 from tcprobe.rules.model import step
 from tcprobe.rules.model.step import Step
-from tcprobe.rules.sizes import tc101
 from tcprobe.schema.model import Layer, Model, Product
 from tcprobe.schema.op import OpRecord
 from tests.analysis import builders as b
+from tests.rules.builders import tc101
 
 COLUMNS_OF_CONSTANTS = ("constants_gpu", "constants_stack", "constants_borrowed")
 COLUMNS = ("saving_low_ns", "saving_ns", "saving_high_ns", "saving_pct", "saving_basis")

@@ -50,7 +50,7 @@ def test_no_kernel_time_is_a_failed_measurement() -> None:
     from tcprobe.errors import MeasurementFailed
 
     with pytest.raises(MeasurementFailed):
-        analyse(b.profile(summary(0.0, 1, 0.0, 0.0), format="dlprof_csv"), Options())
+        analyse(b.profile(summary(0.0, 1, 0.0, 0.0), gpu_used=True), Options())
 
 
 def test_names_compare_without_case_and_section() -> None:
@@ -59,7 +59,7 @@ def test_names_compare_without_case_and_section() -> None:
 
 
 def test_all_real_simple_mode_percentages_are_recomputed_exactly() -> None:
-    from tcprobe.readers.dlprof import json as dlprof_json
+    from tcprobe.readers.dlprof.reader import JSON as dlprof_json
 
     folder = shared("samples/dlprof/simple_0.16_json")
     files = sorted(folder.glob("*.json"))
@@ -73,7 +73,7 @@ def test_all_real_simple_mode_percentages_are_recomputed_exactly() -> None:
 
 
 def test_the_real_1_7_summary() -> None:
-    from tcprobe.readers.dlprof import csv as dlprof_csv
+    from tcprobe.readers.dlprof.reader import CSV as dlprof_csv
 
     path = shared("samples/dlprof/a100x4_pytorch_1.7_summary.csv")
     found = b.summary(analyse(dlprof_csv.read(dlprof_csv.finds(path)), Options()))

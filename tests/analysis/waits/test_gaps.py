@@ -9,10 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tcprobe.analysis import analyse
-from tcprobe.analysis.waits.gaps import LEAST_NS, MOST_ROWS
+from tcprobe.analysis.waits.gaps import LEAST_NS
 from tcprobe.schema.columns import Table
 from tcprobe.schema.profile import Profile
 from tcprobe.schema.tables import HOST_EVENTS, MEMORY_OPS, THREADS
+from tcprobe.schema.waits import MOST_GAPS
 from tests.analysis import builders as b
 
 MS = 1_000_000
@@ -106,7 +107,7 @@ def test_short_gaps_have_no_row_and_few_long_ones_have_one() -> None:
     close = b.launches(*((b.TC, -1, None, i * LEAST_NS, 1) for i in range(9)))
     assert gaps(close) == []
     rows = gaps(b.launches(*((b.TC, -1, None, start, MS + i) for i, start in enumerate(starts))))
-    assert [r["duration_ns"] for r in rows] == [9 * MS - i for i in range(MOST_ROWS)]
+    assert [r["duration_ns"] for r in rows] == [9 * MS - i for i in range(MOST_GAPS)]
 
 
 def test_short_gaps_that_are_most_of_the_waiting_are_its_cause() -> None:
@@ -121,11 +122,11 @@ def test_short_gaps_that_are_most_of_the_waiting_are_its_cause() -> None:
 
 
 def test_short_gaps_tell_nothing_where_longer_ones_are_cut_off() -> None:
-    made = b.launches(*((b.TC, -1, None, i * MS, MS // 2) for i in range(3 * MOST_ROWS)))
+    made = b.launches(*((b.TC, -1, None, i * MS, MS // 2) for i in range(3 * MOST_GAPS)))
     found = analyse(b.profile(b.devices({}), made, events(("copy", "MemcpyH2D", 0, 100 * MS))))
     (item,) = (advice for advice in found.advice if advice.code == "TC301")
     assert (item.says.get("work"), item.says.get("in_short")) == ("copy", False)
-    assert item.says.get("work_pct") == pytest.approx(100 * MOST_ROWS / (3 * MOST_ROWS - 1))
+    assert item.says.get("work_pct") == pytest.approx(100 * MOST_GAPS / (3 * MOST_GAPS - 1))
 
 
 def test_the_share_of_a_capture_with_warm_up_is_none_of_a_step() -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tcprobe.analysis import analyse
-from tcprobe.analysis.waits.gaps import idle_of, short_of
 from tcprobe.readers.open import open_profile
+from tcprobe.rules.run.base import Facts, Run
 from tcprobe.schema.profile import Profile
 from tests.support import shared
 
@@ -74,8 +74,8 @@ def test_only_one_xspace_holds_autotuning() -> None:
 def test_of_steps_that_the_profiler_hardly_recorded_nothing_tells_the_waiting() -> None:
     # dlprof_summary.csv: a step of 2864.09 ms; dlprof_iteration.csv: its kernels lie within its last 6 ms
     profile = analyse(open_profile(shared("samples/dlprof/pytorch_1.8")))
-    assert idle_of(profile) == pytest.approx(2_864_091_540 - 297e3, abs=1e3)
-    assert short_of(profile) < 10e6
+    assert Run(profile, Facts()).idle_ns == pytest.approx(2_864_091_540 - 297e3, abs=1e3)
+    assert Run(profile, Facts()).short_ns < 10e6
     (item,) = (item for item in profile.advice if item.code == "TC301")
     assert dict(item.says.fields)["work"] == "unknown"
 

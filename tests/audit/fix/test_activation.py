@@ -9,7 +9,7 @@ import pytest
 from tcprobe.flows.audit.fix import fixed, fixes_of
 from tcprobe.flows.audit.flow import AuditOutcome, audit
 from tcprobe.flows.audit.options import AuditOptions
-from tcprobe.rules.precision.tc201 import DOC
+from tcprobe.rules.docs.precision import TC201
 
 HEAD = "import keras\nfrom keras import layers\n"
 SET = 'keras.mixed_precision.set_global_policy("mixed_float16")\n'
@@ -50,7 +50,7 @@ def only(path: Path, text: str) -> AuditOutcome:
             '(16), Activation("softmax", dtype="float32")',
         ),
         (
-            "import keras\n" + DOC.bad,
+            "import keras\n" + TC201.bad,
             'Dense(10, activation="softmax")',
             'Dense(10), keras.layers.Activation("softmax", dtype="float32")',
         ),

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
-from tcprobe.audit.fix.fixes import with_fixes
-from tcprobe.audit.fix.proof import check
+from tcprobe.audit.fix.fixes import check, with_fixes
 from tcprobe.audit.fix.wants import NotCertain, Want
 from tcprobe.audit.source.read import parse_source, read_model
 from tcprobe.errors import UnreadableInput

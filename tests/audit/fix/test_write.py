@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tcprobe.audit.fix.source.write import write
+from tcprobe.audit.fix.write import write
 from tcprobe.audit.source.read import read_source
 from tcprobe.errors import InputError, MissingInput, OutputError, UnreadableInput, WrongFormat
 from tcprobe.schema.finding import Edit, Fix

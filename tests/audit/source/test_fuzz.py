@@ -34,7 +34,7 @@ def read_all(text: str) -> None:
     assert {call.node for call in source.calls()} <= {*ast.walk(source.tree)}
     for call in (source.call_of(node) for node in ast.walk(source.tree) if isinstance(node, ast.Call)):
         for argument in call.arguments.values():
-            assert argument.known is None or source.why_open(argument.node) is None
+            assert argument.known is None or argument.known.value in [k.value for k in source.seen(argument.node)]
     read_model(source)
 
 

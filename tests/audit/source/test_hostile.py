@@ -9,9 +9,9 @@ import pytest
 from tcprobe.audit.source import state
 from tcprobe.audit.source.read import parse_source, read_model
 from tcprobe.errors import InputError
-from tcprobe.flows.audit import flow, limit, models
+from tcprobe.flows.audit import flow, models
 from tcprobe.flows.audit.options import AuditOptions
-from tcprobe.source.reexports import LONGEST_SOURCE
+from tcprobe.source.imports import LONGEST_SOURCE
 from tcprobe.source.source import LONGEST_NOTEBOOK
 
 HEAD = "import math\nfrom tensorflow import keras\nfrom tensorflow.keras import layers\n"
@@ -145,9 +145,9 @@ def test_a_file_that_takes_too_long_costs_itself(tmp_path: Path, monkeypatch: py
 
 
 def test_time_that_is_left_is_not_taken_from_what_follows() -> None:
-    with limit.at_most(0.01):
+    with models.at_most(0.01):
         pass
     assert sum(range(3_000_000)) > 0
-    with pytest.raises(limit.OutOfTimeError), limit.at_most(0.01):
+    with pytest.raises(models.OutOfTimeError), models.at_most(0.01):
         while True:
             pass

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tcprobe.audit.source.outside.not_judged import foreign_to_tensorflow
+from tcprobe.audit.source.model import foreign_to_tensorflow
 from tcprobe.audit.source.read import parse_source, read_model
 from tcprobe.schema.model import Model
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tcprobe.audit.source.outside.layers import snake
-from tcprobe.audit.source.outside.options import AT_DEFAULTS
+from tcprobe.audit.source.layers import snake
+from tcprobe.audit.source.operators import AT_DEFAULTS
 from tcprobe.audit.source.read import parse_source, read_model, read_source, with_arguments
 from tcprobe.schema.model import Layer, Model, Product
 from tcprobe.schema.place import Place

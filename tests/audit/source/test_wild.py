@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tcprobe.audit.source.outside.options import AT_DEFAULTS
+from tcprobe.audit.source.operators import AT_DEFAULTS
 from tcprobe.audit.source.read import parse_source, read_model
 from tcprobe.schema.model import Model
 

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from tcprobe.audit.source.read import read_model, read_source, with_arguments
-from tcprobe.audit.trace.start import audited
-from tcprobe.audit.trace.traced import TraceRequest, trace
+from tcprobe.audit.trace.traced import TraceRequest, audited, trace
 from tcprobe.errors import InputError, TcprobeError, UsageError
 from tcprobe.rules.model.sizes import LayerSizes
 from tcprobe.schema.model import InputShape, Layer, Model, Product

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from tcprobe.audit.trace.model import read_models
-from tcprobe.audit.trace.start import audited
-from tcprobe.audit.trace.traced import TraceRequest, trace, why_untraceable
+from tcprobe.audit.trace.traced import TraceRequest, audited, trace, why_untraceable
 from tcprobe.errors import InputError, MissingInput, TcprobeError, ToolError, UnreadableInput
 from tcprobe.schema.op import OpRecord
 from tcprobe.schema.place import Place

@@ -15,12 +15,11 @@ from pathlib import Path
 
 import pytest
 
-from tcprobe.capture import CAPTURES, environment
+from tcprobe.capture import CAPTURES, dlprof, environment
 from tcprobe.capture.base import CaptureRequest, Collected, DlprofOptions, Invocation, Launch
-from tcprobe.capture.dlprof import capture as dlprof
-from tcprobe.capture.dlprof.build import parse_help
+from tcprobe.capture.program import parse_help
 from tcprobe.errors import ToolError, UsageError
-from tcprobe.readers.dlprof import csv as dlprof_csv
+from tcprobe.readers.dlprof.reader import CSV as dlprof_csv
 from tcprobe.schema.profile import Profile
 from tests.support import ROOT
 
@@ -44,7 +43,7 @@ def request_(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CaptureRequest:
 
 
 def changed(request: CaptureRequest, **fields: object) -> CaptureRequest:
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     return replace(request, **fields)  # type: ignore[arg-type]
 
@@ -328,8 +327,7 @@ def test_post_processing_shows_life(request_: CaptureRequest, monkeypatch: pytes
 
 
 def test_progress_counts_the_minutes(tmp_path: Path) -> None:
-    from tcprobe.capture.dlprof.left import stage
-
+    stage = dlprof.stage
     (tmp_path / "nsys.qdrep").write_bytes(b"x")
     os.utime(tmp_path / "nsys.qdrep", (1000, 1000))
     assert stage(tmp_path, now=1059) == "DLProf has recorded the run and is exporting it"
@@ -340,8 +338,7 @@ def test_progress_counts_the_minutes(tmp_path: Path) -> None:
 
 
 def test_the_database_is_the_newest(tmp_path: Path) -> None:
-    from tcprobe.capture.dlprof.left import database
-
+    database = dlprof._database
     for number, name in enumerate(("dlprof_dldb.sqlite", "dlprof_dldb_1.sqlite", "dlprof_dldb_7.sqlite")):
         (tmp_path / name).write_bytes(b"x")
         os.utime(tmp_path / name, (number, number))
@@ -353,7 +350,7 @@ def test_a_help_text_in_one_block_is_understood() -> None:
         "  -m, --mode=  Specify mode. Possible values are\n      simple, pytorch. Default is 'pytorch'.\n"
         '  --nsys_opts=  replaces "-t cuda,nvtx -s none"\n  --formats=   csv, json\n  --key_node=  global_step\n'
     )
-    build = parse_help(text, None)
-    assert build.modes == ("simple", "pytorch")
-    assert build.formats == ("csv", "json")
-    assert build.key_flag() == "--key_node"
+    build = parse_help(dlprof.DLPROF, text)
+    assert build.values("--mode", *dlprof.MODES) == ("simple", "pytorch")
+    assert build.values("--formats", "json", "csv") == ("json", "csv")
+    assert [flag for flag in dlprof.KEY_FLAGS if flag in build.flags] == ["--key_node"]

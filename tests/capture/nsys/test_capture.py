@@ -7,14 +7,13 @@ import os
 import stat
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
-from tcprobe.capture import CAPTURES, environment
+from tcprobe.capture import CAPTURES, environment, nsys
 from tcprobe.capture.base import CaptureRequest, Collected, Invocation, NsysOptions
-from tcprobe.capture.nsys import capture as nsys
 from tcprobe.errors import ToolError, UsageError
 from tests.support import ROOT
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import io
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from tcprobe.errors import InputError, MissingInput, UnsupportedVersion, WrongFormat
 from tcprobe.flows.audit.baseline import Baseline, KnownFindings, counted, read_baseline, write_entries

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from tcprobe.errors import EmptyInput, MissingInput, UnreadableInput, UsageError
-from tcprobe.flows.audit.exclude import Exclusion
-from tcprobe.flows.audit.files import find_targets, first_named, repository, standard_input
+from tcprobe.flows.audit.files import Exclusion, find_targets, first_named, repository, standard_input
 
 
 @pytest.fixture

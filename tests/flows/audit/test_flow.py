@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from tcprobe.errors import TcprobeError, UsageError
 from tcprobe.flows.audit.fix import diff_of, fixes_of

@@ -60,8 +60,8 @@ def test_known_findings_are_those_of_one_process(folder: Path, monkeypatch: pyte
     monkeypatch.setattr(flow, "MANY_FILES", 2)
     options = AuditOptions((str(folder),), mode="source", baseline=str(folder / "known.json"), write_baseline=True)
     first = flow.audit(options, lambda _: None)
-    assert first.choice.baseline is not None
-    assert flow.write_baseline(first, first.choice.baseline) == 39
+    assert first.choice.known is not None
+    assert flow.write_baseline(first, first.choice.known) == 39
     (folder / "m03.py").write_text(MODEL.format(inputs=1024).replace("4090", "4096"))
     second = flow.audit(options, lambda _: None)
     assert second.report.findings() == []

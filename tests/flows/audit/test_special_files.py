@@ -13,7 +13,7 @@ import pytest
 from tcprobe.audit.settings import find_settings
 from tcprobe.audit.source.read import read_source
 from tcprobe.audit.trace.traced import TraceRequest, trace
-from tcprobe.calibration.raw import read_raw
+from tcprobe.calibration.files import read_raw
 from tcprobe.cost.constants import load_constants
 from tcprobe.errors import WrongFormat
 from tcprobe.flows.audit.baseline import read_baseline
@@ -23,8 +23,8 @@ from tcprobe.flows.audit.options import AuditOptions
 from tcprobe.hardware import find_gpu
 from tcprobe.report import renderers
 from tcprobe.report.audit.document import AuditDocument
-from tcprobe.report.audit.spec import AuditSpec
 from tcprobe.report.base import RenderSpec
+from tcprobe.report.document import ReportSpec
 
 MODEL = """import tensorflow as tf
 m = tf.keras.Sequential([tf.keras.Input((4096,)), tf.keras.layers.Dense(4001), tf.keras.layers.Dense(4096)])
@@ -123,7 +123,7 @@ def test_fixes_do_not_follow_an_imported_link_out(tmp_path: Path) -> None:
 def test_names_that_are_not_utf_8_reach_every_format(tmp_path: Path) -> None:
     for name in (b"b\xff\xfe.py", b"new\nline.py", b"n" * 252 + b".py"):
         Path(tmp_path, os.fsdecode(name)).write_text(MODEL)
-    document = AuditDocument(audit(options(tmp_path), silent).report, AuditSpec(str(tmp_path)))
+    document = AuditDocument(audit(options(tmp_path), silent).report, ReportSpec(cwd=str(tmp_path)))
     for renderer in renderers("audit"):
         out = io.StringIO()
         renderer.render(document, RenderSpec(), out)

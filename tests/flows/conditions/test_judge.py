@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from tcprobe.flows.conditions.judge import exit_code, judge_comparison, judge_run
-from tcprobe.flows.conditions.parse import parse_conditions
+from tcprobe.flows.conditions import exit_code, judge_comparison, judge_run, parse_conditions
 from tcprobe.schema.changes.comparison import Change, ComparedFigure, Comparison, DifferenceKind, Interval, Side
 from tcprobe.schema.changes.condition import COMPARED, Verdict
 from tcprobe.schema.profile import Metadata, Profile

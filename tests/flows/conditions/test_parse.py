@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tcprobe.errors import UsageError
 from tcprobe.flows.compare import make_comparison
-from tcprobe.flows.conditions.parse import PRECISION, UNITS, parse_conditions
+from tcprobe.flows.conditions import PRECISION, UNITS, parse_conditions
 from tcprobe.flows.report import make_report
 from tcprobe.schema.changes.condition import COMPARED, OF_ONE_RUN, RELATIONS, Condition
 from tests.report.builders import PROFILES

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tcprobe.errors import OutputError, UsageError
-from tcprobe.flows.write.destination import destination
+from tcprobe.flows.write import destination
 from tcprobe.report import FORMATS, DocumentKind
 
 

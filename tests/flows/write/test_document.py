@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from tcprobe.errors import OutputError
-from tcprobe.flows.write.destination import destination
-from tcprobe.flows.write.document import write_document
+from tcprobe.flows.write import destination, write_document
 from tcprobe.report.base import RenderSpec
 from tests.report.audit.builders import document as audit_document
 from tests.report.audit.builders import report

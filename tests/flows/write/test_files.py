@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tcprobe.errors import OutputError, UsageError
-from tcprobe.flows.write.files import write_files
+from tcprobe.flows.write import write_files
 
 
 def test_a_failure_leaves_nothing_behind(tmp_path: Path) -> None:

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from tcprobe.errors import WrongFormat
 from tcprobe.readers.dlprof import blocks
-from tcprobe.readers.dlprof import csv as dlprof_csv
 from tcprobe.readers.dlprof.blocks import IrregularError, read_blocks
+from tcprobe.readers.dlprof.reader import CSV as dlprof_csv
 from tests.fixtures.dlprof import make
 
 FILE = Path(make.__file__).parent / "pytorch_1.7/dlprof_iteration.csv"

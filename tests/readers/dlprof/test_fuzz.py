@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tcprobe.errors import InputError
-from tcprobe.readers.dlprof import csv as dlprof_csv
-from tcprobe.readers.dlprof import json as dlprof_json
+from tcprobe.readers.dlprof.reader import CSV as dlprof_csv
+from tcprobe.readers.dlprof.reader import JSON as dlprof_json
 from tcprobe.readers.dlprof.report import LARGEST, parse_number
 from tcprobe.readers.dlprof.shapes import first_shape, shapes_of
 from tcprobe.readers.dlprof.summary import from_lines

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tcprobe.readers.dlprof import csv as dlprof_csv
-from tcprobe.readers.dlprof import json as dlprof_json
+from tcprobe.readers.dlprof.reader import CSV as dlprof_csv
+from tcprobe.readers.dlprof.reader import JSON as dlprof_json
 from tcprobe.schema.profile import Profile
 from tests.support import SHARED, shared
 

@@ -6,6 +6,7 @@ import csv
 import io
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -14,11 +15,42 @@ from hypothesis import strategies as st
 
 from tcprobe.errors import EmptyInput, InputError, WrongFormat
 from tcprobe.readers.ncu import lines
-from tcprobe.readers.ncu.launches import CountedLaunch, read_launches
+from tcprobe.readers.ncu.sheet import read_sheet
 from tcprobe.readers.ncu.units import base_unit
 from tests.fixtures.ncu import make
 from tests.fixtures.ncu.make import FIXTURES, GEMM, HMMA, LAUNCHES, MINE, OPS, RELU, SPENT, Launch
 from tests.support import examples, shared
+
+
+@dataclass(frozen=True)
+class CountedLaunch:
+    """One launch of a sheet; `metrics` by name, those that are no number left out."""
+
+    kernel: str
+    grid: str
+    block: str
+    device: int | None
+    capability: str | None
+    metrics: dict[str, tuple[float, str]]
+
+
+def read_launches(path: Path) -> list[CountedLaunch]:
+    """Return the launches of a file, row by row."""
+    sheet = read_sheet(path)
+    found: list[dict[str, tuple[float, str]]] = [{} for _ in range(sheet.rows)]
+    for name, metric in sheet.metrics.items():
+        for row, value in zip(found, metric.values.tolist(), strict=True):
+            if not math.isnan(value):
+                row[name] = (value, metric.unit)
+    texts = [column.tolist() for column in (sheet.texts("Kernel Name"), sheet.sizes("grid"), sheet.sizes("block"))]
+    devices = [None if math.isnan(device) else int(device) for device in sheet.devices().tolist()]
+    return [
+        CountedLaunch(kernel or "", grid or "", block or "", device, able, values)
+        for kernel, grid, block, device, able, values in zip(
+            *texts, devices, sheet.capabilities().tolist(), found, strict=True
+        )
+    ]
+
 
 Read = Callable[[str | bytes], list[CountedLaunch]]
 
@@ -78,18 +110,11 @@ def test_page_raw_in_all_dialects(read: Read, name: str) -> None:
         ("1024,1,1", "256,1,1"),
         ("1,2,3", "64,2,1"),
     ]
-    assert {(x.device, x.capability) for x in found} == {(0, (8, 0))}
+    assert {(x.device, x.capability) for x in found} == {(0, "8.0")}
     assert [x.metrics[SPENT] for x in found[:2]] == [(13056.0, "ns"), (12928.0, "ns")]
     assert found[0].metrics[OPS] == (8589934592.0, "") and found[3].metrics[OPS] == (0.0, "")
     assert found[0].metrics["launch__shared_mem_per_block_dynamic"] == (29696.0, "byte/block")
     assert "device__attribute_display_name" not in found[0].metrics
-
-
-def test_ranges_are_outermost_first_and_may_hold_colons(read: Read) -> None:
-    found = read(FIXTURES["live.csv"])
-    assert found[0].ranges == (("tcprobe", "measure"), ("tcprobe", "gemm:nn, a"))
-    assert found[2].ranges == (("tcprobe", "measure"),) and found[3].ranges == ()
-    assert read(FIXTURES["raw.csv"])[0].ranges == ()
 
 
 def test_page_details_with_rules_thousands_and_labels(read: Read) -> None:
@@ -127,7 +152,7 @@ def test_headers_before_2023_have_neither_grid_nor_gpu(read: Read) -> None:
     }
     able = {f"device__attribute_compute_capability_{part}": (n, "") for part, n in (("major", "7"), ("minor", "5"))}
     found = read(make.raw([one({**shape, **able})], old=True))[0]
-    assert (found.grid, found.block, found.capability) == ("4,4,4", "32,32,32", (7, 5))
+    assert (found.grid, found.block, found.capability) == ("4,4,4", "32,32,32", "7.5")
 
 
 def test_what_is_no_number_is_left_out(read: Read) -> None:

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from tcprobe.errors import EmptyInput, InputError, UnreadableInput, UnsupportedVersion, WrongFormat
-from tcprobe.readers.nsys import export
-from tcprobe.readers.nsys.export import REPORT, STREAM, looks_like_report, to_sqlite
+from tcprobe.readers.nsys import database
+from tcprobe.readers.nsys.database import REPORT, STREAM, looks_like_report, to_sqlite
 from tcprobe.readers.open import open_profile
 from tests.readers.nsys.made import small
 from tests.support import ROOT
@@ -151,7 +151,7 @@ def test_a_full_disk_is_told_though_nsys_ends_with_status_0(report: Path, nsys: 
 
 
 def test_an_export_without_end_is_ended(report: Path, nsys: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(export, "LEAST_S", 0.05)
+    monkeypatch.setattr(database, "LEAST_S", 0.05)
     plays(nsys, "sleep 60")
     assert "did not export it within" in refused(report).message
     assert not leftovers(nsys)
@@ -167,7 +167,8 @@ def test_ctrl_c_ends_nsys_and_leaves_nothing(report: Path, nsys: Path) -> None:
     begun = nsys.with_name("begun")
     plays(nsys, f'echo $$ > {begun}; echo half > "$out"; sleep 60')
     code = (
-        f"from pathlib import Path; from tcprobe.readers.nsys.export import *\nwith to_sqlite(Path({str(report)!r})): 1"
+        "from pathlib import Path; from tcprobe.readers.nsys.database import *\n"
+        f"with to_sqlite(Path({str(report)!r})): 1"
     )
     with subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL) as process:
         while not (begun.exists() and begun.read_text().endswith("\n")):

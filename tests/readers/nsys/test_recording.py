@@ -8,7 +8,7 @@ import pytest
 
 from tcprobe.errors import EmptyInput, UsageError
 from tcprobe.readers.nsys import database
-from tcprobe.readers.nsys.export import REPORT
+from tcprobe.readers.nsys.database import REPORT
 from tcprobe.schema.columns import Value
 from tcprobe.schema.profile import Profile
 from tests.readers.nsys.made import OTHER_PID, PID, PRODUCTS, Made, small

@@ -9,7 +9,7 @@ import pytest
 from tcprobe.analysis.flow import analyse
 from tcprobe.errors import EmptyInput, InputError, MeasurementFailed, UsageError, WrongFormat
 from tcprobe.readers.nsys_stats import csv as nsys_stats
-from tcprobe.readers.nsys_stats.files import named
+from tcprobe.readers.nsys_stats.layout import named
 from tcprobe.readers.open import open_profile
 from tcprobe.schema.columns import Row
 from tcprobe.schema.profile import Profile

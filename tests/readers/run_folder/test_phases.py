@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tcprobe.readers.run_folder.graph import read_graph
-from tcprobe.readers.run_folder.phases import read_phases
+from tcprobe.readers.run_folder.graph import read_graph, read_phases
 from tcprobe.schema.op import Part
 from tests.readers.run_folder.test_folder import OP, codes, make_run, read
 

@@ -10,7 +10,7 @@ import pytest
 
 from tcprobe.readers.host_work import KINDS, LEAST_NS, SHORTEST_GAP_NS, Stretches, host_work, stretches
 from tcprobe.readers.xspace.gpu import NONE, DeviceEvents
-from tcprobe.readers.xspace.host_work import HostEvents
+from tcprobe.readers.xspace.host import HostEvents
 from tcprobe.readers.xspace.xplane import read
 from tcprobe.schema.waits import HostWork
 from tests.fixtures.gpu_run.make import PROFILE, load

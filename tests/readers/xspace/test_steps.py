@@ -6,7 +6,7 @@ import numpy as np
 
 from tcprobe.readers.xspace.gpu import NONE, DeviceEvents
 from tcprobe.readers.xspace.host import Host, Mark
-from tcprobe.readers.xspace.steps import choose_steps, iterations, launch_times
+from tcprobe.readers.xspace.tables import choose_steps, iterations, launch_times
 
 
 def mark(name: str, step: int | None, start: int, *, root: bool = True, group: int | None = None) -> Mark:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from tcprobe.report.audit.document import AuditDocument
-from tcprobe.report.audit.spec import AuditSpec
-from tcprobe.rules.base import RuleDoc
+from tcprobe.report.document import ReportSpec
 from tcprobe.schema.finding import Audited, AuditReport, Edit, Finding, Fix, Range, UnjudgedFile
 from tcprobe.schema.finding_kinds import EffectKind, FindingKind
 from tcprobe.schema.model import NotJudged, Unseen
@@ -14,19 +13,8 @@ from tcprobe.schema.statement import About, Statement, say
 
 ROOT = "/home/me/project"
 FILE = f"{ROOT}/models/gan.py"
-SPEC = AuditSpec(cwd=ROOT)
+SPEC = ReportSpec(cwd=ROOT)
 
-RULE = RuleDoc(
-    code="TC101",
-    name="unaligned-dimension",
-    summary="A contiguous dimension is no multiple of 16 bytes.",
-    explanation="The kernels for unaligned operands are slower.",
-    severity="From the predicted cost.",
-    bad="Dense(63)\n",
-    good="Dense(64)\n",
-    sources=("cuBLAS 12 documentation, Tensor Core Usage",),
-    fixable=True,
-)
 FIX = Fix(
     say(
         "change_sizes",
@@ -119,7 +107,7 @@ UNSEEN = (
 )
 
 
-def document(of: AuditReport, spec: AuditSpec = SPEC) -> AuditDocument:
+def document(of: AuditReport, spec: ReportSpec = SPEC) -> AuditDocument:
     return AuditDocument(of, spec)
 
 

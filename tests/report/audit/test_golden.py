@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from tcprobe.report import FORMATS
-from tcprobe.report.audit.spec import AuditSpec
-from tests.report.audit.builders import REPORTS, RULE, SPEC, document
+from tcprobe.report.document import ReportSpec
+from tests.report.audit.builders import REPORTS, SPEC, document
 from tests.report.builders import rendered as rendered_document
 from tests.report.seeds import differing
 
@@ -17,8 +17,8 @@ Compare = Callable[[str, str], None]
 ENDINGS = {"text": "txt", "json": "json", "csv": "csv", "markdown": "md", "sarif": "sarif", "github": "github"}
 
 
-def rendered(format_: str, name: str, spec: AuditSpec = SPEC, width: int | None = None, color: bool = False) -> str:
-    of = document(REPORTS[name](), replace(spec, rules=(RULE,)))
+def rendered(format_: str, name: str, spec: ReportSpec = SPEC, width: int | None = None, color: bool = False) -> str:
+    of = document(REPORTS[name](), spec)
     return rendered_document(format_, of, width, color).replace("\r\n", "\n")
 
 

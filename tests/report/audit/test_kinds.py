@@ -8,20 +8,19 @@ import json
 import re
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from typing import Any, get_args
 
 import pytest
+from msgspec.structs import replace
 
 from tcprobe.flows.audit.flow import audit
 from tcprobe.flows.audit.options import AuditOptions
 from tcprobe.report.audit import fold, words
-from tcprobe.report.audit.next import next_step
-from tcprobe.report.audit.phrases import statements
-from tcprobe.report.audit.spec import AuditSpec
+from tcprobe.report.audit.document import next_step
+from tcprobe.report.document import ReportSpec
 from tcprobe.schema import finding_kinds
 from tcprobe.schema.finding import AuditReport, Finding
-from tcprobe.schema.statement import Statement, say
+from tcprobe.schema.statement import Both, Statement, say
 from tests.report.audit.builders import COSTLY, MILD, ROOT, SPEC, audited, document, report, slower
 from tests.report.audit.test_fold import layers, notes
 from tests.report.builders import rendered
@@ -36,17 +35,17 @@ WORDS = {"message", "why", "text", "fix"}
 def scrambled(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """Return what makes every sentence from then on a token that no other one has, not even of the same statement."""
 
-    def token(fields: Any) -> tuple[str, str]:
-        return f"{uuid.uuid4()} saves", f"(estimated) {uuid.uuid4()}"
+    def token(**_: object) -> Both:
+        return Both(f"{uuid.uuid4()} saves", f"(estimated) {uuid.uuid4()}")
 
     def scramble() -> None:
-        for kind in statements.SAYS:
-            monkeypatch.setitem(statements.SAYS, kind, token)  # type: ignore[arg-type]
+        for kind in words.SAYS:
+            monkeypatch.setitem(words.SAYS, kind, token)  # type: ignore[arg-type]
 
     return scramble
 
 
-def told(report_: AuditReport, spec: AuditSpec) -> list[object]:
+def told(report_: AuditReport, spec: ReportSpec) -> list[object]:
     """Return all that reports decide of an audit, without a word of it."""
     found = fold.folded(words.rows(report_))
     groups = fold.by_reason([f for f in found if fold.is_note(f)])
@@ -67,7 +66,7 @@ def unworded(finding: Finding) -> object:
     return said.kind, said.fields, finding.why, replace(finding, fix=None), finding.fix and finding.fix.edits
 
 
-def shown(report_: AuditReport, spec: AuditSpec) -> Iterator[object]:
+def shown(report_: AuditReport, spec: ReportSpec) -> Iterator[object]:
     """Yield what each format shows, its sentences left out."""
     plain = [rendered(format_, document(report_, spec)) for format_ in ("csv", "json", "sarif")]
     yield [{k: v for k, v in row.items() if k not in WORDS} for row in csv.DictReader(io.StringIO(plain[0]))]
@@ -130,4 +129,4 @@ def test_every_kind_has_one_sentence() -> None:
     lists = [getattr(finding_kinds, name) for name in vars(finding_kinds) if name.endswith(("Kind", "Reason"))]
     kinds = [kind for listed in lists for kind in get_args(listed)]
     assert len(kinds) == len(set(kinds))
-    assert set(kinds) == set(statements.SAYS)
+    assert set(kinds) == set(words.SAYS)

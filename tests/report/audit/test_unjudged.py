@@ -62,7 +62,7 @@ def test_no_layer_is_said_only_where_there_is_none(audited: Audited, said: str) 
 def test_a_failing_file_says_what_it_holds_once() -> None:
     report = AuditReport((Audited("m", FILE, "source", not_judged=(LINEAR,)),), unjudged=(UnjudgedFile(FILE, True),))
     ((file, why),) = unjudged.failing(report)
-    assert (file, unjudged.line(report), unjudged.passing(report)) == (FILE, None, None)
+    assert (file, unjudged.line(report), unjudged.passing(report)) == (FILE, [], [])
     assert why.startswith("8 layers of PyTorch (Linear 8): ") and why.endswith("--allow-unjudged accepts that")
 
 
@@ -77,5 +77,5 @@ def test_the_reasons_of_a_failing_file_are_not_told_again() -> None:
 def test_a_file_of_a_folder_is_a_note() -> None:
     report = AuditReport((Audited("m", FILE, "source", not_judged=(LINEAR,)),), unjudged=(UnjudgedFile(FILE, False),))
     assert unjudged.failing(report) == []
-    assert unjudged.passing(report) == "1 file holds layers of which none could be judged."
-    assert (unjudged.line(report) or "").startswith("Not judged: 8 layers of PyTorch (Linear 8): ")
+    assert unjudged.passing(report) == ["1 file holds layers of which none could be judged."]
+    assert unjudged.line(report)[0].startswith("Not judged: 8 layers of PyTorch (Linear 8): ")

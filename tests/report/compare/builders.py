@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
+from msgspec.structs import replace
+
 from tcprobe.report.compare.document import CompareDocument
-from tcprobe.report.compare.spec import CompareSpec
+from tcprobe.report.document import ReportSpec
 from tcprobe.schema.changes.comparison import (
     Change,
     ComparedFigure,
@@ -82,4 +83,4 @@ def with_step(comparison: Comparison, change: Change, other: float | None = 62 *
 def document(
     comparison: Comparison, top: int | None = None, by: tuple[str, ...] = (), verdicts: tuple[Verdict, ...] = ()
 ) -> CompareDocument:
-    return CompareDocument(comparison, CompareSpec(top, by), verdicts)
+    return CompareDocument(comparison, ReportSpec(top, by), verdicts)

@@ -9,10 +9,9 @@ from collections.abc import Callable
 import pytest
 
 from tcprobe.flows.compare import make_comparison
-from tcprobe.flows.conditions.judge import judge_comparison
-from tcprobe.flows.conditions.parse import parse_conditions
+from tcprobe.flows.conditions import judge_comparison, parse_conditions
 from tcprobe.report.compare.document import CompareDocument
-from tcprobe.report.compare.spec import CompareSpec
+from tcprobe.report.document import ReportSpec
 from tests.report.builders import rendered
 from tests.report.compare.builders import document, faster
 from tests.support import ROOT, shared
@@ -86,7 +85,7 @@ def test_top_limits_rows_and_says_so() -> None:
     text = rendered("text", document(faster(), top=1))
     assert "Kernels that changed most (1 of 2; " in text
     assert "(1 more; --top 0 shows all)" in text
-    assert CompareSpec(0).rows_for_people is None
+    assert ReportSpec(0).rows_for_people is None
 
 
 def test_means_over_gpus_are_told_beside_sums() -> None:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from tcprobe.flows.conditions.judge import judge_comparison
-from tcprobe.flows.conditions.parse import parse_conditions
-from tcprobe.report.compare.amounts import change_text, signed, signed_percent, span, time_change
+from tcprobe.flows.conditions import judge_comparison, parse_conditions
 from tcprobe.report.compare.document import against
-from tcprobe.report.compare.spec import letters
-from tcprobe.report.compare.words import answer, outcome
+from tcprobe.report.compare.words import (
+    answer,
+    change_text,
+    letters,
+    outcome,
+    signed,
+    signed_percent,
+    span,
+    time_change,
+)
 from tcprobe.schema.changes.comparison import Change, Comparison, Interval
 from tcprobe.visible import visible
 from tests.report.builders import rendered

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from tcprobe.analysis.capability import tc_blocker
 from tcprobe.analysis.flow import with_advice
 from tcprobe.hardware import find_gpu
 from tcprobe.report.run import advice
-from tcprobe.rules.run.base import OffOp, RunSubject
-from tcprobe.rules.run.rules import RUN_RULES
+from tcprobe.rules.run.base import OffOp
 from tcprobe.schema.advice import AdviceKind
 from tcprobe.schema.columns import Table
 from tcprobe.schema.kinds import Blocker, BlockerKind, SizeAdviceKind
 from tcprobe.schema.profile import Profile, Window
 from tests.report.builders import MS, cpu_profile, gpu_profile, summary_only, table
+from tests.rules.run import builders as built
 
 
 def steps_of(profile: Profile, *tables: Table) -> list[str]:
@@ -96,8 +95,8 @@ def test_every_blocker_that_has_a_cure_gets_it(
     }  # fmt: skip
     blocker = tc_blocker("MatMul", dtype, find_gpu(gpu), **{**known, **more})  # type: ignore[arg-type]
     row = {"op": "a", "op_type": "MatMul", "layer": None, "pass": None, "source": None}
-    subject = RunSubject(off=(OffOp(row, blocker, 1.0),), total=1.0)
-    found = [item for rule in RUN_RULES for item in rule.check(subject)]
+    run = built.subject(OffOp(row, blocker, 1.0), total=1.0)
+    found = built.found(run)
     assert [item.kind for item in found] == ([kind] if kind else [])
     if said:
         assert advice.advice_sentence(found[0]).startswith(said)

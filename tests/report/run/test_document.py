@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tcprobe.report.blocks import Cell
-from tcprobe.report.document import sections
+from tcprobe.report.blocks import Cell, sections
 from tcprobe.report.formatting import NA
 from tests.report.builders import PROFILES, run
 

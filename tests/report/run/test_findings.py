@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tcprobe.analysis.causes.off import off_tensor_cores
+from tcprobe.analysis.causes.advice import off_tensor_cores
 from tcprobe.report.run import findings
 from tcprobe.schema.kinds import Blocker, SizeAdviceKind
 from tcprobe.schema.profile import Profile
@@ -41,12 +41,12 @@ def test_blockers_are_summed_and_stand_by_cost() -> None:
     )
     assert cost is not None
     # Off the Tensor Cores: shape 50 - 10 = 40 of 200 ms, float32 10 + 20 = 30 of 200 ms.
-    assert texts(findings.causes(summary_only(), cost, 5)) == (
+    assert texts(findings.blockers(summary_only(), cost, 5)) == (
         (RAN, "40.0 ms", "20.0 %", "1", "b", "-"),
         ("float32 cannot use a T4's Tensor Cores", "30.0 ms", "15.0 %", "2", "c", "-"),
     )
-    assert [row[0] for row in texts(findings.first(summary_only(), cost, 2))] == ["b", "c"]
-    assert findings.first(summary_only(), cost, 2).notes == ("(1 more; --top 0 shows all)",)
+    assert [row[0] for row in texts(findings.costliest(summary_only(), cost, 2))] == ["b", "c"]
+    assert findings.costliest(summary_only(), cost, 2).notes == ("(1 more; --top 0 shows all)",)
 
 
 def test_of_a_foreign_gpu_nothing_is_off_the_tensor_cores() -> None:
@@ -60,14 +60,14 @@ def test_time_of_unknown_class_is_no_cost() -> None:
 def test_equal_costs_keep_the_order_of_the_table() -> None:
     cost = off_tensor_cores(profile_of(*(op(name, SHAPE, 7) for name in "abcdef")))
     assert cost is not None
-    assert [row[0] for row in texts(findings.first(summary_only(), cost, None))] == list("abcdef")
+    assert [row[0] for row in texts(findings.costliest(summary_only(), cost, None))] == list("abcdef")
 
 
 def test_without_kernel_time_flops_are_weighed() -> None:
     cost = off_tensor_cores(cpu_profile())
     assert cost is not None
     assert not cost.measured
-    assert [row[:4] for row in texts(findings.causes(summary_only(), cost, 5))] == [
+    assert [row[:4] for row in texts(findings.blockers(summary_only(), cost, 5))] == [
         ("TF32 off", "41.9 MFLOP", "21.0 %", "1")
     ]
 
@@ -93,9 +93,9 @@ def test_what_may_run_more_often_is_a_lower_bound_and_leaves_no_share(changed: d
     cost = off_tensor_cores(profile)
     assert cost is not None
     assert cost.bounded
-    (cause,) = texts(findings.causes(profile, cost, 5))
+    (cause,) = texts(findings.blockers(profile, cost, 5))
     assert cause[1:3] == ("at least 10 FLOP" if changed.get("at_least") else "at least 0 FLOP", "-")
-    (first,) = texts(findings.first(profile, cost, 5))
+    (first,) = texts(findings.costliest(profile, cost, 5))
     assert (first[2], first[3]) == cause[1:3]
 
 
@@ -109,7 +109,7 @@ def test_flops_are_of_a_step_only_where_one_is_known() -> None:
     assert cost is not None
     none = table("summary", figure("flops_per_step", reason="no step is marked", reason_kind="no_step"))
     for profile, head in ((cpu_profile(), "FLOP/step"), (cpu_profile().with_tables(none), "FLOP/execution")):
-        for section in (findings.causes(profile, cost, 5), findings.first(profile, cost, 5)):
+        for section in (findings.blockers(profile, cost, 5), findings.costliest(profile, cost, 5)):
             assert head in [h.text for h in section.headings]
 
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tcprobe.analysis import Options, analyse
 from tcprobe.report.run import headline
-from tcprobe.report.run.window import summed
+from tcprobe.report.run.words import summed
 from tcprobe.schema.profile import Metadata, Note, Profile, Window
 from tcprobe.schema.waits import StepLength, Tuning, Waiting
 from tests.report.builders import (

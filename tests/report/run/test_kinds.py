@@ -7,29 +7,31 @@ import json
 import re
 import secrets
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
 import pytest
+from msgspec.structs import replace
 
 import tcprobe.flows.report
 from tcprobe.__main__ import main
 from tcprobe.analysis.flow import with_advice
 from tcprobe.report.run import advice, words
-from tcprobe.report.run.texts import with_texts
-from tcprobe.rules.base import Template
-from tcprobe.rules.run.base import OffOp, RunSubject
-from tcprobe.rules.run.rules import RUN_RULES, RUN_SAYS
+from tcprobe.report.run import advice as advice_words
+from tcprobe.report.run.advice import with_texts
+from tcprobe.report.sentences import render
+from tcprobe.rules.run.base import OffOp
 from tcprobe.schema import advice as advice_kinds
 from tcprobe.schema import kinds
 from tcprobe.schema.columns import Table
 from tcprobe.schema.kinds import Blocker, SizeAdvice
 from tcprobe.schema.profile import Note, Profile
+from tcprobe.schema.statement import Both, Sentence
 from tests.fixtures.gpu_run import variants
 from tests.fixtures.gpu_run.make import RUN, load
 from tests.report.builders import MS, PROFILES, table
+from tests.rules.run import builders as built
 from tests.support import ROOT
 
 FIXTURES = ROOT / "tests" / "fixtures"
@@ -41,7 +43,7 @@ LISTS = {
 }  # fmt: skip
 WORDED = (
     (words.BLOCKER_WORDS, kinds.BLOCKERS), (words.SIZE_WORDS, kinds.SIZE_ADVICE),
-    (RUN_SAYS, advice_kinds.REMEDIES),
+    (advice_words.SAYS, advice_kinds.REMEDIES),
 )  # fmt: skip
 SENTENCE = re.compile("«.*?»", re.DOTALL)
 TEXT_COLUMNS = {"summary": "reason", "kernels": "evidence"}
@@ -79,20 +81,20 @@ def replace_words(patch: pytest.MonkeyPatch, told: Told) -> None:
     for worded in (words.BLOCKER_WORDS, words.SIZE_WORDS):
         for kind, say in list(worded.items()):
             patch.setitem(worded, kind, _replaced(say, told))  # type: ignore[arg-type]
-    for name, said in list(RUN_SAYS.items()):
-        patch.setitem(RUN_SAYS, name, _retold_rule(said, told))  # type: ignore[arg-type]
+    for name, said in list(advice_words.SAYS.items()):
+        patch.setitem(advice_words.SAYS, name, _retold_rule(said, told))  # type: ignore[arg-type]
 
 
 def _replaced(say: Callable[..., str], told: Told) -> Callable[..., str]:
     return lambda *given: told(say(*given))
 
 
-def _retold_rule(said: Template | Callable[..., Template], told: Told) -> Callable[..., Template]:
-    def template(fields: Mapping[str, Any]) -> Template:
-        found = said(fields) if callable(said) else said
-        return told(found) if isinstance(found, str) else (told(found[0]), told(found[1]))
+def _retold_rule(said: Sentence | Both | Callable[..., Sentence | Both], told: Told) -> Callable[..., Sentence | Both]:
+    def retold(**fields: Any) -> Sentence | Both:
+        made = said(**fields) if callable(said) else said
+        return Both(*(told(render(half)) for half in made)) if isinstance(made, Both) else told(render(made))
 
-    return template
+    return retold
 
 
 def replace_texts(profile: Profile, told: Told) -> Profile:
@@ -221,10 +223,7 @@ def test_what_to_do_first_is_chosen_without_a_word(
 def test_which_blockers_have_a_remedy() -> None:
     row = {"op": "a", "layer": None, "pass": None, "source": None, "op_type": "MatMul"}
     off = {kind: OffOp(row, Blocker(kind, dtype="float32"), 1.0) for kind in kinds.BLOCKERS}  # type: ignore[arg-type]
-    cures = {
-        kind: [item.kind for rule in RUN_RULES for item in rule.check(RunSubject(off=(op,), total=1.0))]
-        for kind, op in off.items()
-    }
+    cures = {kind: [item.kind for item in built.found(built.subject(op, total=1.0))] for kind, op in off.items()}
     assert {kind: found[0] for kind, found in cures.items() if found} == {
         "dtype": "mixed_precision", "tf32": "allow_tf32", "tf32_unknown": "check_tf32", "gpu": "use_gpu",
         "shape": "align_sizes", "shape_required": "align_sizes", "library": "library",

@@ -9,7 +9,7 @@ import pytest
 from tcprobe.errors import UsageError
 from tcprobe.flows.patterns import checked
 from tcprobe.report.run import views
-from tcprobe.report.run.sections import section
+from tcprobe.report.run.tables import view_section
 from tests.report.builders import gpu_profile, rendered, run, table, texts
 
 ZEROS = {"launches": 1, "union_ns": 1, "tc_ns": 0, "unknown_ns": 0}
@@ -24,7 +24,7 @@ LOST: list[dict[str, Any]] = [
 
 def test_what_is_in_no_range_is_always_shown() -> None:
     profile = gpu_profile().with_tables(table("range_kernels", *ROWS, *LOST))
-    found = section(profile, views.RANGE_VIEW, 10)
+    found = view_section(profile, views.RANGE_VIEW, 10)
     assert found is not None
     names = [row[0] for row in texts(found)]
     assert names == [

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from tcprobe.report import formatting
-from tcprobe.report.run import sections, views
-from tcprobe.report.run.tables import TABLE_OF
+from tcprobe.report.run import tables, views
 from tcprobe.schema.profile import Metadata, Profile, Window
 from tcprobe.schema.waits import StepLength, Waiting
 from tests.report.builders import MS, cpu_profile, gpu_profile, summary_only, table
 
 
 def shown(by: str, top: int | None = 10) -> list[dict[str, str]]:
-    found = sections.section(gpu_profile(), views.BY[by], top)
+    found = tables.view_section(gpu_profile(), views.BY[by], top)
     assert found is not None
     headings = [h.text for h in found.headings]
     return [dict(zip(headings, map(str, row), strict=True)) for row in found.cells]
@@ -56,7 +54,7 @@ def test_bars_are_to_the_scale_of_the_longest_counted_step() -> None:
 def test_of_many_iterations_those_around_the_start_of_the_window_are_shown() -> None:
     steps = [{"iteration": i, "in_window": i >= 15, "steps": 1, "sum_ns": MS} for i in range(57)]
     profile = gpu_profile().with_tables(table("iterations", *steps))
-    found = sections.section(profile, views.ITERATION_VIEW, 5)
+    found = tables.view_section(profile, views.ITERATION_VIEW, 5)
     assert found is not None
     assert [str(row[0]) for row in found.cells] == ["13", "14", "15", "16", "17"]
     assert found.title == "Iterations (5 of 57)"
@@ -64,13 +62,13 @@ def test_of_many_iterations_those_around_the_start_of_the_window_are_shown() -> 
 
 def test_rows_of_unknown_time_stand_last() -> None:
     rows = [{"kernel": k, "uses_tc": "no", "evidence": "", "sum_ns": ns} for k, ns in (("a", None), ("b", 1), ("c", 2))]
-    found = sections.section(gpu_profile().with_tables(table("kernels", *rows)), views.KERNEL_VIEW, 10)
+    found = tables.view_section(gpu_profile().with_tables(table("kernels", *rows)), views.KERNEL_VIEW, 10)
     assert found is not None
     assert [str(row[0]) for row in found.cells] == ["c", "b", "a"]
 
 
 def test_pruned_ops_are_not_shown() -> None:
-    found = sections.section(cpu_profile(), views.GEMM_VIEW, 10)
+    found = tables.view_section(cpu_profile(), views.GEMM_VIEW, 10)
     assert found is not None
     assert "dead/MatMul" not in {str(cell) for row in found.cells for cell in row}
     assert found.title == "Matrix multiplications of a step (2)"
@@ -78,11 +76,11 @@ def test_pruned_ops_are_not_shown() -> None:
 
 def test_only_pruned_ops_are_no_section() -> None:
     dead = {"op": "dead", "executes": "no", "flops": 1}
-    assert sections.section(cpu_profile().with_tables(table("gemms", dead)), views.GEMM_VIEW, 10) is None
+    assert tables.view_section(cpu_profile().with_tables(table("gemms", dead)), views.GEMM_VIEW, 10) is None
 
 
 def test_what_is_left_out_is_counted() -> None:
-    found = sections.section(gpu_profile(), views.KERNEL_VIEW, 1)
+    found = tables.view_section(gpu_profile(), views.KERNEL_VIEW, 1)
     assert found is not None
     assert found.title == "Kernels (top 1 of 4; kernel time: sum of 2 steps)"
     assert found.notes == ("(3 more; --top 0 shows all)",)
@@ -92,18 +90,14 @@ def test_what_is_left_out_is_counted() -> None:
 def test_titles_say_over_how_many_steps_times_are_sums(window: Window, said: str) -> None:
     steps = [{"iteration": n, "in_window": n == 2, "steps": 1} for n in (1, 2)]
     profile = gpu_profile(window=window).with_tables(table("iterations", *steps))
-    found = sections.section(profile, views.KERNEL_VIEW, 10)
+    found = tables.view_section(profile, views.KERNEL_VIEW, 10)
     assert found is not None
     assert found.title == f"Kernels (4{said})"
 
 
 @pytest.mark.parametrize("by", views.BY)
 def test_a_table_that_is_not_there_is_no_section(by: str) -> None:
-    assert sections.section(summary_only(), views.BY[by], 10) is None
-
-
-def test_the_verb_and_the_files_know_the_same_tables() -> None:
-    assert {by: view.table for by, view in views.BY.items()} == TABLE_OF
+    assert tables.view_section(summary_only(), views.BY[by], 10) is None
 
 
 def test_many_kernels_are_sorted_without_making_rows_of_them() -> None:
@@ -116,7 +110,7 @@ def test_many_kernels_are_sorted_without_making_rows_of_them() -> None:
     many = Table(
         KERNELS, {"kernel": names, "uses_tc": ["no"] * 50_000, "evidence": ["x"] * 50_000, "sum_ns": times * MS}
     )
-    found = sections.section(gpu_profile().with_tables(many), views.KERNEL_VIEW, 3)
+    found = tables.view_section(gpu_profile().with_tables(many), views.KERNEL_VIEW, 3)
     assert found is not None
     assert str(found.cells[0][0]) == f"k{int(np.argmax(times))}"
 
@@ -137,12 +131,12 @@ def test_what_belongs_to_no_layer_shows_where_it_was_called(layer: str | None, s
 )
 def test_times_of_a_capture_are_of_no_step(length: StepLength, heading: str, share: str) -> None:
     rows = table("causes", {"device": 0, "group": "never", "cause": "type", "split_ns": 5, "step_ns": 5.0})
-    advice = table("advice", {"rank": 1, "code": "TC301", "name": "waiting-gpu", "step_pct": 20.0})
+    advice = table("advice", {"rank": 1, "code": "TC301", "name": "waiting-gpu", "step_pct": 20.0, "share_pct": 20.0})
     profile = replace(Profile(Metadata("nsys")), waiting=Waiting(10.0, length, 8.0, 2.0)).with_tables(rows, advice)
     for by, (either, other), expected in (
         ("cause", ("time", "a step"), heading),
         ("advice", ("of the time captured", "of the step"), share),
     ):
-        found = sections.section(profile, views.BY[by], None)
+        found = tables.view_section(profile, views.BY[by], None)
         assert found is not None
         assert {either, other} & {head.text for head in found.headings} == {expected}

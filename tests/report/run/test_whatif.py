@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from tcprobe.report.run.whatif.table import what_if_table
-from tcprobe.report.run.whatif.words import said
+from tcprobe.report.run.findings import change_of, what_if_table
 from tcprobe.schema.changes.whatif import Throughput, WhatIf
 from tcprobe.schema.finding import Range
 from tcprobe.schema.kinds import CHANGES, ChangeKind
@@ -92,7 +91,7 @@ NAMED: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("fields", "words"), NAMED)
 def test_every_change_has_a_name(fields: dict[str, Any], words: str) -> None:
-    assert said(what_if(fields["change"], 1, 2, 3, **{k: v for k, v in fields.items() if k != "change"})) == words
+    assert change_of(what_if(fields["change"], 1, 2, 3, **{k: v for k, v in fields.items() if k != "change"})) == words
 
 
 def test_no_change_is_left_without_one() -> None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from tcprobe.rules.model.bad import Bad, bad_sizes
-from tcprobe.rules.model.known_gpu import KnownGpu, idle
-from tcprobe.rules.model.step import ProductTime, Step
+from tcprobe.rules.model.sizes import LinkedChange
+from tcprobe.rules.model.step import KnownGpu, ProductTime, Step, idle
 from tcprobe.schema.finding import Range
 from tcprobe.schema.model import Layer, Model
 from tests.rules.builders import Network, dense, step_of
@@ -31,7 +30,7 @@ def timed(model: Model, **times: float) -> Step:
 
 def shares(step: Step) -> list[Range]:
     """Return what 4096 units save of the predicted time of each product."""
-    changes = tuple(step.linked("dense_0", "units", 4090, 4096))
+    changes = tuple(step.link(LinkedChange("dense_0", "units", 4090, 4096)).changes)
     return [share for index in range(len(step.model.products)) if (share := step.share(index, changes)) is not None]
 
 

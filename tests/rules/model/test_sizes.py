@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from tcprobe.hardware import find_gpu, load_gpus
 from tcprobe.report.audit.words import message, related
-from tcprobe.rules.sizes import tc101, tc104, tc105
-from tcprobe.rules.sizes.words import gpu_name, listed
-from tests.rules.builders import Network, check, dense, found, step_of
+from tcprobe.rules.words import listed, with_article
+from tests.rules.builders import Network, check, dense, found, step_of, tc101, tc104, tc105
 
 
 def test_layers_tell_who_feeds_whom_where_no_product_does() -> None:
@@ -80,11 +78,11 @@ def test_a_reversible_embedding_puts_out_its_width_and_projects_onto_its_words()
     ],
 )
 def test_a_gpu_has_its_article_and_no_form(gpu: str, name: str) -> None:
-    assert gpu_name(find_gpu(gpu)) == name
+    assert with_article(find_gpu(gpu).name) == name
 
 
 def test_every_gpu_has_a_short_name() -> None:
-    assert all(3 < len(gpu_name(gpu)) < 40 and "(" not in gpu_name(gpu) for gpu in load_gpus())
+    assert all(3 < len(with_article(gpu.name)) < 40 and "(" not in with_article(gpu.name) for gpu in load_gpus())
 
 
 def test_words_are_listed_with_an_and() -> None:

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tcprobe.cost.predict import Cost, op_cost
-from tcprobe.report.audit.phrases.statements import sentence_of
-from tcprobe.rules.model.links import LinkedChange
+from tcprobe.report.audit.words import sentence_of
+from tcprobe.rules.model.sizes import LinkedChange
 from tcprobe.schema.finding import Range
 from tcprobe.schema.model import Model
 from tcprobe.schema.op import OpRecord
@@ -59,7 +59,7 @@ def test_the_dtype_asked_for_replaces_the_models() -> None:
 def test_4090_units_saves_what_the_measured_rate_says() -> None:
     """float16 on an A100, even but not a multiple of 8: its products run at 136.9 TFLOP/s, one of five at 130."""
     bad, good = step_of(dense(4096, 4090, 4096)), step_of(dense(4096, 4096, 4096))
-    saved = bad.saving(bad.linked("dense_0", "units", 4090, 4096))
+    saved = bad.saving(bad.link(LinkedChange("dense_0", "units", 4090, 4096)).changes)
     assert saved is not None
     assert bad.ns is not None
     assert good.ns is not None
@@ -73,15 +73,15 @@ def test_4090_units_saves_what_the_measured_rate_says() -> None:
 
 def test_units_and_what_takes_them_are_one_number() -> None:
     step = step_of(dense(64, 100, 32))
-    assert changes(step.linked("dense_0", "units", 100, 104)) == {
+    assert changes(step.link(LinkedChange("dense_0", "units", 100, 104)).changes) == {
         ("dense_0", "units", 100, 104),
         ("dense_1", "inputs", 100, 104),
     }
-    assert changes(step.linked("dense_1", "inputs", 100, 104)) == {
+    assert changes(step.link(LinkedChange("dense_1", "inputs", 100, 104)).changes) == {
         ("dense_0", "units", 100, 104),
         ("dense_1", "inputs", 100, 104),
     }
-    assert changes(step.linked("dense_0", "inputs", 64, 72)) == {("dense_0", "inputs", 64, 72)}
+    assert changes(step.link(LinkedChange("dense_0", "inputs", 64, 72)).changes) == {("dense_0", "inputs", 64, 72)}
 
 
 def test_units_that_become_channels_change_by_a_multiple() -> None:
@@ -91,13 +91,15 @@ def test_units_that_become_channels_change_by_a_multiple() -> None:
     image = network.add("Reshape", {"target_shape": (7, 7, 63)}, units)
     network.add("Conv2D", {"filters": 64, "kernel_size": 5, "padding": "same"}, image, name="conv")
     step = step_of(network.model())
-    assert step.linked("dense", "units", 3087, 3088) == [
+    assert step.link(LinkedChange("dense", "units", 3087, 3088)).changes == (
         LinkedChange("dense", "units", 3087, 3136),
         LinkedChange("conv", "channels", 63, 64),
-    ]
-    assert step.linked("dense", "units", 3087, 3136)[0].new == 3136
-    assert step.link("conv", "channels", 63, 64).reason is None
-    assert changes(step.linked("conv", "channels", 63, 64)) == changes(step.linked("dense", "units", 3087, 3136))
+    )
+    assert step.link(LinkedChange("dense", "units", 3087, 3136)).changes[0].new == 3136
+    assert step.link(LinkedChange("conv", "channels", 63, 64)).reason is None
+    assert changes(step.link(LinkedChange("conv", "channels", 63, 64)).changes) == changes(
+        step.link(LinkedChange("dense", "units", 3087, 3136)).changes
+    )
 
 
 def test_units_that_become_an_image_stay() -> None:
@@ -109,7 +111,7 @@ def test_units_that_become_an_image_stay() -> None:
     network.add("Dense", {"units": 512}, network.add("Flatten", {}, image), name="judge")
     step = step_of(network.model())
     for new in (768, 792, 1568):
-        link = step.link("dense", "units", 784, new)
+        link = step.link(LinkedChange("dense", "units", 784, new))
         assert link.changes == (LinkedChange("dense", "units", 784, new),)
         assert link.reason is not None
         assert sentence_of(link.reason) == "'image' gives it the shape (28, 28, 1)"
@@ -122,7 +124,10 @@ def test_filters_that_are_flattened_change_what_follows_by_a_multiple() -> None:
     )
     network.add("Dense", {"units": 8}, network.add("Flatten", {}, image), name="head")
     step = step_of(network.model())
-    assert changes(step.linked("c", "filters", 63, 64)) == {("c", "filters", 63, 64), ("head", "inputs", 3087, 3136)}
+    assert changes(step.link(LinkedChange("c", "filters", 63, 64)).changes) == {
+        ("c", "filters", 63, 64),
+        ("head", "inputs", 3087, 3136),
+    }
 
 
 def test_what_is_added_changes_together() -> None:
@@ -138,8 +143,8 @@ def test_what_is_added_changes_together() -> None:
         ("two", "filters", 60, 64),
         ("three", "channels", 60, 64),
     }
-    assert changes(step.linked("one", "filters", 60, 64)) == together
-    assert changes(step.linked("two", "filters", 60, 64)) == together
+    assert changes(step.link(LinkedChange("one", "filters", 60, 64)).changes) == together
+    assert changes(step.link(LinkedChange("two", "filters", 60, 64)).changes) == together
 
 
 def test_what_is_concatenated_changes_the_sum_by_the_difference() -> None:
@@ -149,8 +154,16 @@ def test_what_is_concatenated_changes_the_sum_by_the_difference() -> None:
     joined = network.add("Concatenate", {"axis": -1}, *parts)
     network.add("Conv2D", {"filters": 64, "kernel_size": 1}, joined, name="c")
     step = step_of(network.model())
-    assert changes(step.linked("a", "filters", 20, 24)) == {("a", "filters", 20, 24), ("c", "channels", 64, 68)}
-    both = step.links.settled((*step.linked("a", "filters", 20, 24), *step.linked("b", "filters", 44, 48)))
+    assert changes(step.link(LinkedChange("a", "filters", 20, 24)).changes) == {
+        ("a", "filters", 20, 24),
+        ("c", "channels", 64, 68),
+    }
+    both = step.links.settled(
+        (
+            *step.link(LinkedChange("a", "filters", 20, 24)).changes,
+            *step.link(LinkedChange("b", "filters", 44, 48)).changes,
+        )
+    )
     assert ("c", "channels", 64, 72) in changes(list(both))
 
 
@@ -158,7 +171,7 @@ def test_a_link_that_cannot_be_told_leaves_the_change_alone_and_says_why() -> No
     network = Network()
     image = network.add("Conv2D", {"filters": 60, "kernel_size": 1}, network.input(8, 8, 16), name="a")
     network.add("Conv2D", {"filters": 60, "kernel_size": 1, "groups": 4}, image, name="grouped")
-    linked = step_of(network.model()).link("a", "filters", 60, 64)
+    linked = step_of(network.model()).link(LinkedChange("a", "filters", 60, 64))
     assert linked.changes == (LinkedChange("a", "filters", 60, 64),)
     assert linked.reason is not None
     assert sentence_of(linked.reason) == "'grouped' is a grouped convolution"
@@ -170,7 +183,9 @@ def test_an_images_filters_change_alone() -> None:
         "Conv2D", {"filters": 1, "kernel_size": 5, "padding": "same"}, network.input(28, 28, 8), name="g"
     )
     network.add("Conv2D", {"filters": 24, "kernel_size": 5}, image, name="d")
-    assert changes(step_of(network.model()).linked("g", "filters", 1, 8)) == {("g", "filters", 1, 8)}
+    assert changes(step_of(network.model()).link(LinkedChange("g", "filters", 1, 8)).changes) == {
+        ("g", "filters", 1, 8)
+    }
 
 
 def test_each_product_counts_once_with_all_its_changes() -> None:
@@ -190,7 +205,7 @@ def test_a_recurrent_layers_units_change_in_all_its_products() -> None:
     state = network.add("LSTM", {"units": 100, "return_sequences": True}, network.input(50, 64), name="lstm")
     network.add("Dense", {"units": 64}, state, name="head")
     step = step_of(network.model())
-    linked = step.linked("lstm", "units", 100, 104)
+    linked = step.link(LinkedChange("lstm", "units", 100, 104)).changes
     assert changes(linked) == {("lstm", "units", 100, 104), ("head", "inputs", 100, 104)}
     after = step.changed(0, linked)
     assert after.shape(1) == (1, 1024, 104)
@@ -203,7 +218,7 @@ def test_what_an_attention_layer_takes_is_told_apart_from_its_heads_of_the_same_
     attended = network.add("MultiHeadAttention", {"num_heads": 2, "key_dim": 250}, words, words, name="mha")
     network.add("Dense", {"units": 64}, network.add("Add", {}, words, attended), name="head")
     step = step_of(network.model())
-    linked = step.linked("words", "output_dim", 250, 256)
+    linked = step.link(LinkedChange("words", "output_dim", 250, 256)).changes
     assert changes(linked) == {
         ("words", "output_dim", 250, 256),
         ("mha", "inputs", 250, 256),
@@ -230,7 +245,7 @@ def test_a_change_to_the_same_size_saves_nothing(inputs: int, units: int) -> Non
 @given(st.integers(17, 3000).filter(lambda n: n % 8))
 def test_mending_a_wide_layer_never_costs(units: int) -> None:
     step = step_of(dense(4096, units, 4096))
-    saved = step.saving(step.linked("dense_0", "units", units, -(-units // 8) * 8))
+    saved = step.saving(step.link(LinkedChange("dense_0", "units", units, -(-units // 8) * 8)).changes)
     assert saved is not None
     assert saved.mid >= 0
 

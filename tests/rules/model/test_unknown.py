@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from tcprobe.analysis.sizes.advice import advice_on
+from tcprobe.analysis.sizes.table import advice_on
 from tcprobe.audit.severity import grade_all
 from tcprobe.audit.source.read import parse_source, read_model
 from tcprobe.hardware import load_gpus
@@ -17,8 +17,8 @@ from tcprobe.report.audit.words import message
 from tcprobe.rules.base import Subject
 from tcprobe.rules.model.bad import TINY, Bad, bad_sizes
 from tcprobe.rules.model.step import Step
-from tcprobe.rules.model.unknown import why_unknown
 from tcprobe.rules.registry import RULES
+from tcprobe.rules.sizes.findings import why_unknown
 from tcprobe.schema.finding import Finding
 from tcprobe.schema.finding_kinds import COST_UNKNOWN, WhyKind
 from tcprobe.schema.model import Model

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
 from typing import Any
+
+from msgspec.structs import replace
 
 from tcprobe.audit.severity import grade
 from tcprobe.audit.source.read import parse_source, read_model
@@ -16,6 +15,7 @@ from tcprobe.hardware import find_gpu
 from tcprobe.report.audit.words import message
 from tcprobe.rules.base import Subject
 from tcprobe.rules.model.step import Step
+from tcprobe.rules.registry import Rule, rule_of
 from tcprobe.schema.finding import Finding
 from tcprobe.schema.model import Layer, Mode, Model, Product
 from tcprobe.schema.op import OpRecord
@@ -28,9 +28,9 @@ FLOAT16 = HEAD + 'mixed_precision.set_global_policy("mixed_float16")\n'
 BFLOAT16 = HEAD + 'mixed_precision.set_global_policy("mixed_bfloat16")\n'
 
 
-def rule(code: str) -> ModuleType:
-    """Return the module of a rule."""
-    return importlib.import_module(f"tcprobe.rules.precision.{code.lower()}")
+def rule(code: str) -> Rule:
+    """Return a rule."""
+    return rule_of(code.upper())
 
 
 def subject(

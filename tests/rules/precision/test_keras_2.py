@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tcprobe.rules.precision.policy import keeps_keras_2, keras_major
+from tcprobe.rules.precision.file import file_of
+from tcprobe.rules.precision.policy import keras_major
 from tests.rules.precision.builders import FILE, HEAD, found, message, said, subject
 
 ALONE = "import tensorflow as tf\nimport tf_keras as keras\nfrom tf_keras import mixed_precision\n"
@@ -38,8 +39,8 @@ optimizer.apply_gradients(zip(gradients, model.trainable_variables))
 )
 def test_which_files_take_keras_2(text: str, alone: bool) -> None:
     given = subject(text, keras="3.15.1")
-    assert keeps_keras_2(given.sources[FILE]) is alone
-    assert keras_major(given, given.sources[FILE]) == (2 if alone else 3)
+    assert file_of(given.sources[FILE]).keeps_keras_2 is alone
+    assert keras_major(given, file_of(given.sources[FILE])) == (2 if alone else 3)
 
 
 @pytest.mark.parametrize("keras", [None, "2.15.0", "3.15.1"])

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 from typing import Any
 
-from tcprobe.rules.run.base import OffOp, RunRule, RunSubject
-from tcprobe.rules.run.rules import RUN_RULES
+from msgspec.structs import replace
+
+from tcprobe.rules.registry import RUN_RULES, Rule
+from tcprobe.rules.run.base import Facts, OffOp, Run
 from tcprobe.schema.advice import Advice
 from tcprobe.schema.changes.whatif import WhatIf
 from tcprobe.schema.columns import Row
 from tcprobe.schema.finding import Range
 from tcprobe.schema.kinds import Blocker, BlockerKind, ChangeKind, SizeAdviceKind
+from tcprobe.schema.profile import Metadata, Profile
 from tcprobe.schema.tables import BAD_SIZES, GAPS
 from tcprobe.schema.waits import HostWork, StepLength, Waiting
 
 MS = 1_000_000
 
 
-def rule(code: str) -> RunRule:
+def rule(code: str) -> Rule:
     """Return the rule with a code."""
-    return next(rule for rule in RUN_RULES if rule.DOC.code == code)
+    return next(rule for rule in RUN_RULES if rule.code == code)
 
 
 def off(kind: BlockerKind, ms: float, layer: str = "conv", op_type: str = "Conv2D", **more: Any) -> OffOp:
@@ -62,12 +65,17 @@ def what_if(change: ChangeKind, low: float, likely: float, high: float, **more: 
     return WhatIf(change, Range(low * MS, likely * MS, high * MS), **{**known, **more})
 
 
-def subject(*ops: OffOp, **more: Any) -> RunSubject:
+def subject(*ops: OffOp, **more: Any) -> Run:
     """Return a run of one step of 100 ms on one GPU that is always busy."""
-    known = {"total": 100.0 * MS, "measured": True, "waiting": waits(100, 100), "steps": 1.0, "step_ns": 100.0 * MS}
-    return RunSubject(off=ops, **{**known, **more})
+    known = {"total": 100.0 * MS, "measured": True, "waiting": waits(100, 100), "steps": 1.0, "step_ns": 100.0 * MS,
+             "off": ops, **more}  # fmt: skip
+    recorded = {name: known.pop(name) for name in ("waiting", "tuning", "what_ifs") if name in known}
+    told = {name: known.pop(name) for name in Facts.__struct_fields__ if name in known}
+    run = Run(Profile(Metadata("xplane"), **recorded), replace(known.pop("facts", Facts()), **told))
+    vars(run).update(known)
+    return run
 
 
-def found(given: RunSubject) -> list[Advice]:
+def found(given: Run) -> list[Advice]:
     """Return what all rules say."""
     return [item for rule in RUN_RULES for item in rule.check(given)]

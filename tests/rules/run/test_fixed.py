@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from tcprobe.hardware import find_gpu
-from tcprobe.rules.run.base import RunSubject
-from tcprobe.rules.run.facts import Facts, LayoutWork, LossScaling, MemoryUse, TinyKernels, TopKernel, WarmUp
+from tcprobe.rules.run.base import Facts, LayoutWork, LossScaling, MemoryUse, Run, TinyKernels, TopKernel, WarmUp
 from tcprobe.schema.advice import AdviceKind, Where
 from tests.rules.run.builders import MS, found, gap, off, size, subject, waits, what_if
 
@@ -17,7 +15,7 @@ ALL = 100.0 * MS
 SLOW = TopKernel("wgrad2d", 42.0 * MS, 42.0, "channels", "no", Where("conv", "conv/Conv2D"))
 ROOM = MemoryUse(4e9, 40e9)
 
-CASES: dict[AdviceKind, tuple[RunSubject, RunSubject]] = {
+CASES: dict[AdviceKind, tuple[Run, Run]] = {
     # the input is ready when a step begins: the GPU waits 2 ms
     "feed_gpu": (subject(waiting=waits(100, 60), gaps=(gap(40),)), subject(waiting=waits(62, 60))),
     "allow_tf32": (subject(off("tf32", 40), gpu=A100, facts=Facts(tf32_off="environment")), subject(gpu=A100)),
@@ -70,7 +68,7 @@ def test_doing_what_an_item_says_removes_it_and_brings_no_other(kind: AdviceKind
 def test_a_larger_batch_is_no_advice_while_memory_is_short_or_unknown() -> None:
     small = subject(kernel_ns=ALL, facts=Facts(small_ns=30.0 * MS))
     assert found(small) == []
-    assert found(replace(small, facts=replace(small.facts, memory=MemoryUse(20e9, 40e9)))) == []
+    assert found(subject(kernel_ns=ALL, facts=replace(small.facts, memory=MemoryUse(20e9, 40e9)))) == []
 
 
 def test_launching_is_said_once() -> None:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from msgspec.structs import replace
 
 from tcprobe.hardware import find_gpu
 from tcprobe.report.run.advice import advice_sentence
-from tcprobe.rules.run.base import RunRule, RunSubject
-from tcprobe.rules.run.facts import Facts, LayoutWork, LossScaling, MemoryUse, TinyKernels, TopKernel, WarmUp
-from tcprobe.rules.run.rules import RUN_RULES
+from tcprobe.rules.registry import RUN_RULES, Rule
+from tcprobe.rules.run.base import Facts, LayoutWork, LossScaling, MemoryUse, Run, TinyKernels, TopKernel, WarmUp
 from tcprobe.schema.advice import REMEDIES, Where
 from tcprobe.schema.kinds import CauseKind
 from tcprobe.schema.waits import HOST_WORK, Tuning
@@ -36,7 +35,7 @@ CAUSES_SAID: Final[tuple[CauseKind, ...]] = (
 )
 ROOM = MemoryUse(6e9, 40e9)
 
-BAD: Final[dict[str, list[RunSubject]]] = {
+BAD: Final[dict[str, list[Run]]] = {
     "TC301": [
         subject(waiting=waits(62_200, 42), gaps=(gap(62_100),), framework="tensorflow"),
         subject(waiting=HALF_IDLE, gaps=(gap(30, "copy", "MemcpyH2D"), gap(20, "python", "$train.py:40 augment"))),
@@ -162,7 +161,7 @@ BAD: Final[dict[str, list[RunSubject]]] = {
         subject(what_ifs=(what_if("together", 0, 14, 20, holds=(*SLICED, ("change_size", "a"))),), **KERNELS),
     ],
 }
-GOOD: Final[dict[str, list[RunSubject]]] = {
+GOOD: Final[dict[str, list[Run]]] = {
     "TC301": [subject(waiting=waits(100, 96)), subject(waiting=None)],
     "TC302": [subject()],
     "TC303": [subject(off("tf32", 40)), subject(off("dtype", 40, dtype="int32"))],
@@ -233,9 +232,9 @@ GOOD: Final[dict[str, list[RunSubject]]] = {
 }
 
 
-@pytest.mark.parametrize("tested", RUN_RULES, ids=lambda rule: rule.DOC.code)
-def test_a_run_says_what_the_golden_file_holds(tested: RunRule, request: pytest.FixtureRequest) -> None:
-    code = tested.DOC.code
+@pytest.mark.parametrize("tested", RUN_RULES, ids=lambda rule: rule.code)
+def test_a_run_says_what_the_golden_file_holds(tested: Rule, request: pytest.FixtureRequest) -> None:
+    code = tested.code
     items = [list(tested.check(given)) for given in BAD[code]]
     assert all(items)
     assert {item.code for part in items for item in part} == {code}
@@ -252,8 +251,8 @@ def test_a_run_without_the_fault_is_not_spoken_of(code: str) -> None:
 
 
 def test_every_kind_is_said_by_one_rule_and_by_a_golden_run() -> None:
-    kinds = [kind for rule in RUN_RULES for kind in rule.SAYS]
+    kinds = [kind for module in {rule.module: rule.load() for rule in RUN_RULES}.values() for kind in module.SAYS]
     assert sorted(kinds) == sorted(REMEDIES)
-    assert list(BAD) == list(GOOD) == [rule.DOC.code for rule in RUN_RULES]
+    assert list(BAD) == list(GOOD) == [rule.code for rule in RUN_RULES]
     said = {item.kind for code, runs in BAD.items() for given in runs for item in rule(code).check(given)}
     assert said == set(REMEDIES)

@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tcprobe.hardware import find_gpu, load_gpus
-from tcprobe.rules.run.base import RunSubject
-from tcprobe.rules.run.facts import Facts, LayoutWork, LossScaling, MemoryUse, TinyKernels, TopKernel, WarmUp
+from tcprobe.rules.run.base import Facts, LayoutWork, LossScaling, MemoryUse, Run, TinyKernels, TopKernel, WarmUp
 from tcprobe.schema.advice import Where
 from tcprobe.schema.changes.whatif import WhatIf
 from tcprobe.schema.finding import Range
@@ -70,7 +69,7 @@ def what_ifs(draw: st.DrawFn) -> WhatIf:
 
 
 @st.composite
-def runs(draw: st.DrawFn) -> RunSubject:
+def runs(draw: st.DrawFn) -> Run:
     step = draw(st.floats(1, 1e6))
     busy = step * draw(st.floats(0, 1))
     gpus = draw(st.integers(1, 8))
@@ -99,7 +98,7 @@ def runs(draw: st.DrawFn) -> RunSubject:
 
 @settings(max_examples=examples(300))
 @given(runs())
-def test_no_item_promises_more_than_the_step(run: RunSubject) -> None:
+def test_no_item_promises_more_than_the_step(run: Run) -> None:
     waiting = run.waiting
     assert waiting is not None
     for item in found(run):
@@ -115,7 +114,7 @@ def test_no_item_promises_more_than_the_step(run: RunSubject) -> None:
         assert item.step_pct is None or item.step_pct <= 100 * (1 + 1e-9)
 
 
-def at_most(given: RunSubject, code: str = "TC305") -> float | None:
+def at_most(given: Run, code: str = "TC305") -> float | None:
     (item,) = rule(code).check(given)
     return item.concern.at_most_ns
 

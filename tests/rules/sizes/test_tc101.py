@@ -12,11 +12,11 @@ from tcprobe.audit.severity import grade_all
 from tcprobe.report.audit.words import message, related, why
 from tcprobe.rules.base import Subject
 from tcprobe.rules.model.bad import bad_sizes
+from tcprobe.rules.model.sizes import LinkedChange
 from tcprobe.rules.registry import RULES
-from tcprobe.rules.sizes import tc101, tc104
 from tcprobe.schema.finding import Finding, Range
 from tcprobe.schema.op import OpRecord
-from tests.rules.builders import Network, check, dense, found, raw, step_of
+from tests.rules.builders import Network, check, dense, found, raw, step_of, tc101, tc104
 
 FLAGS = {"transpose_a": False, "transpose_b": False}
 SAME = {"kernel_size": 5, "padding": "same"}
@@ -104,7 +104,9 @@ def test_bad_sizes_of_one_product_share_what_mending_them_all_saves() -> None:
     model = dense(4096, 4091, 4091, 4096)
     findings = check(tc101, model)
     step = step_of(model)
-    together = step.saving([c for f in findings for c in step.linked(f.layer, f.dimension, f.size, f.suggested)])  # type: ignore[arg-type]
+    together = step.saving(
+        [c for f in findings for c in step.link(LinkedChange(f.layer, f.dimension, f.size, f.suggested)).changes]
+    )  # type: ignore[arg-type]
     assert together is not None
     parts = [f.saving_ns.mid for f in findings if f.saving_ns]
     assert len(parts) == 2
@@ -205,7 +207,7 @@ def test_a_size_that_costs_nothing_saves_nothing() -> None:
 def test_every_finding_breaks_the_rule_and_no_dimension_is_told_of_twice(sizes: list[int], dtype: str) -> None:
     model = dense(*sizes, dtype=dtype)
     step = step_of(model)
-    findings = [f for rule in RULES if rule.DOC.code < "TC2" for f in rule.check(Subject(model, step, {}))]
+    findings = [f for rule in RULES if rule.code < "TC2" for f in rule.check(Subject(model, step, {}))]
     sized = [f for f in findings if f.dimension in ("units", "inputs") and f.code != "TC109"]
     assert all(f.size is not None and f.size % 8 for f in sized)
     assert len({(f.layer, f.dimension) for f in findings}) == len(findings)
@@ -213,7 +215,7 @@ def test_every_finding_breaks_the_rule_and_no_dimension_is_told_of_twice(sizes: 
     units = {(f"dense_{i}", "units") for i, size in enumerate(sizes[1:]) if size % 8}
     assert units <= told  # a dimension that breaks the rule is always listed
     assert {b.code for b in bad_sizes(step)} <= {"TC101", "TC104", "TC105"}
-    assert all(f.severity == "note" and why(f) for f in findings if f.code == tc104.DOC.code)
+    assert all(f.severity == "note" and why(f) for f in findings if f.code == tc104.code)
 
 
 def image(kind: str, filters: int, dtype: str = "float16", **config: Any) -> Finding:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from tcprobe.audit.source.read import parse_source
 from tcprobe.report.audit.words import message, why
 from tcprobe.rules.base import Subject
-from tcprobe.rules.sizes import tc101, tc102, tc103, tc104, tc105
 from tcprobe.schema.finding import Finding
-from tests.rules.builders import FILE, Network, check, dense, found, step_of
+from tests.rules.builders import FILE, Network, check, dense, found, step_of, tc101, tc102, tc103, tc104, tc105
 
 
 def one(findings: list[Finding]) -> Finding:

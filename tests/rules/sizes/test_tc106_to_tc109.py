@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tcprobe.report.audit.words import message, why
-from tcprobe.rules.model.batch import with_batch
-from tcprobe.rules.sizes import tc101, tc104, tc106, tc107, tc108, tc109
+from tcprobe.rules.model.sizes import LinkedChange
+from tcprobe.rules.sizes.tiles import with_batch
 from tcprobe.schema.finding import Finding
 from tcprobe.schema.model import Layer, Model
 from tcprobe.schema.op import OpRecord
 from tcprobe.schema.place import Place
-from tests.rules.builders import FILE, Network, check, dense, found, step_of
+from tests.rules.builders import FILE, Network, check, dense, found, step_of, tc101, tc104, tc106, tc107, tc108, tc109
 
 
 def one(findings: list[Finding]) -> Finding:
@@ -45,7 +45,7 @@ def test_heads_that_are_unaligned_though_all_together_are_not() -> None:
     finding = one(check(tc106, attention(256, num_heads=8, key_dim=12)))
     assert (finding.size, finding.suggested) == (12, 16)
     step = step_of(attention(256, num_heads=8, key_dim=12))
-    wide = step.linked("mha", "key_dim", 12, 16)
+    wide = step.link(LinkedChange("mha", "key_dim", 12, 16)).changes
     changed = [i for i in step.touched(wide[0]) if step.changed(i, wide) != step.model.products[i].record]
     shapes = [[step.changed(i, wide).output_shape, *step.changed(i, wide).input_shapes] for i in changed]
     assert len(changed) == len(step.model.products)  # all of them, no 12 and no 96 left

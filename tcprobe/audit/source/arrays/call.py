@@ -2,33 +2,23 @@
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 
-from tcprobe.audit.source.values.kinds import BATCH, Keywords, SourceValue, Tensor
-from tcprobe.audit.source.values.known import items_of, tensors_of
+from msgspec import Struct
+
+from tcprobe.audit.source.kinds import BATCH, Keywords, SourceValue, Tensor
+from tcprobe.audit.source.values import items_of, tensors_of
 from tcprobe.schema.op import Shape, Size
 from tcprobe.source.values import Known
 
 
-@dataclass(frozen=True, slots=True)
-class ArrayCall:
-    """A call, its arguments under one name whatever the library calls them.
+class ArrayCall(Struct, frozen=True):
+    """A call, its arguments under one name whatever the library calls them."""
 
-    Attributes:
-        library: ``np``, ``tf``, ``ops`` (of Keras) or ``K`` (its old backend).
-        last: the last part of the function's name.
-        values: the arguments by our names for them.
-        rest: what is passed by position beyond these.
-        node: the call.
-    """
-
-    library: str
-    last: str
-    values: Keywords
-    rest: list[SourceValue]
-    node: ast.Call
+    library: str  # ``np``, ``tf``, ``ops`` (of Keras) or ``K`` (its old backend)
+    last: str  # the last part of the function's name
+    values: Keywords  # the arguments by our names for them
+    rest: list[SourceValue]  # what is passed by position beyond these
 
     @property
     def x(self) -> Tensor | None:
@@ -121,3 +111,15 @@ def made_of(tensors: Sequence[Tensor], shape: Shape | None, samples: Size = None
     fresh = True if ages <= {True} else False if False in ages else None
     sources = tuple(dict.fromkeys(s for t in tensors for s in t.sources)) if whole else ()
     return Tensor(shape, None, sources, any(t.symbolic for t in tensors), fresh, samples)
+
+
+def of_shape(
+    rule: Callable[[ArrayCall, Tensor, Shape], SourceValue | None],
+) -> Callable[[ArrayCall], SourceValue | None]:
+    """Make a rule of one that needs the shape of what it works on: without it nothing is known of the result."""
+
+    def followed(call: ArrayCall) -> SourceValue | None:
+        x = call.x
+        return rule(call, x, x.shape) if x is not None and x.shape is not None else None
+
+    return followed

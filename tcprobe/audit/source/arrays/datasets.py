@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Final
 
+from msgspec.structs import replace
+
 from tcprobe.audit.source.arrays.indexing import indexed
-from tcprobe.audit.source.values.kinds import Arguments, DataSet, Entries, Items, SourceValue, Tensor, Unknown
-from tcprobe.audit.source.values.known import items_of
+from tcprobe.audit.source.kinds import Arguments, DataSet, Entries, Items, SourceValue, Tensor, Unknown
+from tcprobe.audit.source.values import items_of
 from tcprobe.schema.op import Shape
 
 _LOADED: Final = re.compile(r"keras\.datasets\.(\w+)\.load_data")

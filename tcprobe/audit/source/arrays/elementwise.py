@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
-from tcprobe.audit.source.arrays.call import ArrayCall, made_of
-from tcprobe.audit.source.values.kinds import SourceValue, Tensor
-from tcprobe.audit.source.values.known import either
+from tcprobe.audit.source.arrays.call import ArrayCall, made_of, of_shape
+from tcprobe.audit.source.kinds import SourceValue, Tensor
+from tcprobe.audit.source.values import either
 from tcprobe.schema.op import Shape, Size
 from tcprobe.source.values import Known
 
@@ -88,9 +88,7 @@ def _samples(a: Tensor, b: Tensor, rank: int) -> Size:
     return found.pop() if len(found) == 1 else None
 
 
-def converted(call: ArrayCall) -> SourceValue | None:
+@of_shape
+def converted(call: ArrayCall, x: Tensor, shape: Shape) -> SourceValue | None:
     """Return class numbers as rows of ones and zeros: one more dimension, of ``depth``, last."""
-    x, depth, axis = call.x, call.number("depth"), call.number("axis", -1)
-    if x is None or x.shape is None or axis != -1:
-        return None
-    return made_of([x], (*x.shape, depth), x.samples)
+    return made_of([x], (*shape, call.number("depth")), x.samples) if call.number("axis", -1) == -1 else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -20,7 +19,7 @@ from tcprobe.audit.source.arrays import (
     windows,
 )
 from tcprobe.audit.source.arrays.call import ArrayCall
-from tcprobe.audit.source.values.kinds import Arguments, SourceValue
+from tcprobe.audit.source.kinds import Arguments, SourceValue
 
 Rule: TypeAlias = Callable[[ArrayCall], SourceValue | None]
 
@@ -165,32 +164,31 @@ _LIBRARIES: Final = (
 )
 
 
-def array_function(name: str, given: Arguments, node: ast.Call) -> SourceValue | None:
+def array_function(name: str, given: Arguments) -> SourceValue | None:
     """Return the result of a function on arrays; None where it is none, or nothing is known of its result.
 
     Args:
         name: of the function, canonical.
         given: what it is passed.
-        node: the call.
     """
     for library, pattern in _LIBRARIES:
         found = pattern.fullmatch(name)
         row = _rules().get((library, found[1])) if found else None
         if found is not None and row is not None:
             rule, parameters = row
-            return rule(_bound(library, found[1], parameters, given, node))
+            return rule(_bound(library, found[1], parameters, given))
         if found is not None:
             return None
     return None
 
 
-def _bound(library: str, last: str, parameters: tuple[str, ...], given: Arguments, node: ast.Call) -> ArrayCall:
+def _bound(library: str, last: str, parameters: tuple[str, ...], given: Arguments) -> ArrayCall:
     """Return a call with its arguments under our names."""
     names = [name for name in parameters if name != "*"]
     values = dict(zip(names, given.args, strict=False))
     for keyword, value in given.keywords.items():
         values.setdefault(keyword if keyword in names else _ALIASES.get(keyword, keyword), value)
-    return ArrayCall(library, last.rpartition(".")[2], values, given.args[len(names) :], node)
+    return ArrayCall(library, last.rpartition(".")[2], values, given.args[len(names) :])
 
 
 @cache

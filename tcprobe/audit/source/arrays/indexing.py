@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-from tcprobe.audit.source.values.kinds import Named, SourceValue, Tensor
+from tcprobe.audit.source.kinds import Named, SourceValue, Tensor
 from tcprobe.source.values import Known
 
 IndexKind = Literal["all", "some", "one", "new", "rest"] | slice | None

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from tcprobe.audit.source.arrays.call import ArrayCall, axis_of, made_of, whole_number
+from tcprobe.audit.source.arrays.call import ArrayCall, axis_of, made_of, of_shape, whole_number
 from tcprobe.audit.source.arrays.indexing import IndexKind, indexed
-from tcprobe.audit.source.values.kinds import Items, SourceValue, Tensor
-from tcprobe.audit.source.values.known import items_of, sequence
-from tcprobe.schema.op import Size
+from tcprobe.audit.source.kinds import Items, SourceValue, Tensor
+from tcprobe.audit.source.values import items_of, sequence
+from tcprobe.schema.op import Shape, Size
 
 _MOST_PARTS = 64
 
@@ -20,7 +20,7 @@ def concatenate(call: ArrayCall) -> SourceValue | None:
         return None
     tensors = [value for value in given if isinstance(value, Tensor)]
     if not tensors:
-        return _joined_lists(given, call)
+        return _joined_lists(given)
     if len(tensors) < len(given) or any(t.shape is None for t in tensors):
         return made_of(call.tensors, None)
     default = 0 if call.library in ("np", "ops") else -1 if call.library == "K" else None
@@ -44,11 +44,11 @@ def concatenate(call: ArrayCall) -> SourceValue | None:
     return made_of(tensors, tuple(sizes), samples.pop() if len(samples) == 1 else None)
 
 
-def _joined_lists(given: list[SourceValue], call: ArrayCall) -> SourceValue | None:
+def _joined_lists(given: list[SourceValue]) -> SourceValue | None:
     rows = [items_of(value) for value in given]
     known = [row for row in rows if row is not None]
     flat = [item for row in known for item in row]
-    return sequence(flat, call.node) if len(known) == len(rows) else None
+    return sequence(flat) if len(known) == len(rows) else None
 
 
 def _agreed(sizes: set[Size]) -> Size:
@@ -64,7 +64,7 @@ def stack(call: ArrayCall) -> SourceValue | None:
     if not given or (not tensors and call.has("axis")):
         return None
     if not tensors:
-        return sequence(given, call.node)
+        return sequence(given)
     shapes = {t.shape for t in tensors if t.shape is not None}
     if len(tensors) < len(given) or len({len(s) for s in shapes}) != 1:
         return made_of(call.tensors, None)
@@ -77,19 +77,17 @@ def stack(call: ArrayCall) -> SourceValue | None:
     return made_of(tensors, (*sizes[:axis], len(given), *sizes[axis:]), whole)
 
 
-def split(call: ArrayCall) -> SourceValue | None:
+@of_shape
+def split(call: ArrayCall, x: Tensor, shape: Shape) -> SourceValue | None:
     """Return the parts of a tensor along ``axis``: so many equal ones, or one of each size."""
-    x = call.x
-    if x is None or x.shape is None:
-        return None
-    axis = axis_of(call.number("axis", 0), len(x.shape))
+    axis = axis_of(call.number("axis", 0), len(shape))
     if axis is None:
         return None
-    sizes = _parts(call, x.shape[axis])
+    sizes = _parts(call, shape[axis])
     if sizes is None or len(sizes) > _MOST_PARTS:
         return None
     samples = x.samples if axis else None
-    return Items([made_of([x], (*x.shape[:axis], size, *x.shape[axis + 1 :]), samples) for size in sizes])
+    return Items([made_of([x], (*shape[:axis], size, *shape[axis + 1 :]), samples) for size in sizes])
 
 
 def _parts(call: ArrayCall, whole: Size) -> list[Size] | None:
@@ -111,72 +109,70 @@ def _parts(call: ArrayCall, whole: Size) -> list[Size] | None:
     return [c if c is not None and c >= 0 else left for c in cuts]
 
 
-def unstack(call: ArrayCall) -> SourceValue | None:
+@of_shape
+def unstack(call: ArrayCall, x: Tensor, shape: Shape) -> SourceValue | None:
     """Return the parts of a tensor along ``axis``, without that dimension."""
-    x = call.x
-    axis = axis_of(call.number("axis", 0), len(x.shape)) if x is not None and x.shape is not None else None
-    if x is None or x.shape is None or axis is None:
+    axis = axis_of(call.number("axis", 0), len(shape))
+    if axis is None:
         return None
-    count = call.number("num", x.shape[axis]) if call.has("num") else x.shape[axis]
+    count = call.number("num") if call.has("num") else shape[axis]
     if count is None or count > _MOST_PARTS:
         return None
     before: list[IndexKind] = ["all"] * axis
     return Items([indexed(x, [*before, "one"])] * count)
 
 
-def tile(call: ArrayCall) -> SourceValue | None:
+@of_shape
+def tile(call: ArrayCall, x: Tensor, shape: Shape) -> SourceValue | None:
     """Return a tensor repeated so many times along each dimension."""
-    x, times = call.x, call.numbers("times")
-    if x is None or x.shape is None or not times:
+    times = call.numbers("times")
+    if not times:
         return None
-    rank = max(len(times), len(x.shape))
+    rank = max(len(times), len(shape))
     many: list[Size] = [*([1] * (rank - len(times))), *times]
-    shape = (1,) * (rank - len(x.shape)) + x.shape
-    sizes = [_times(size, n) for size, n in zip(shape, many, strict=True)]
-    first = rank == len(x.shape) and x.samples is not None and many[0] is not None and x.shape[0] is None
-    samples = x.samples * many[0] if first and x.samples is not None and many[0] is not None else None
-    if shape[0] == 1 and many[0] is None and call.batches("times"):
+    whole = (1,) * (rank - len(shape)) + shape
+    sizes = [_times(size, n) for size, n in zip(whole, many, strict=True)]
+    samples = _times(x.samples, many[0]) if rank == len(shape) and shape[0] is None else None
+    if whole[0] == 1 and many[0] is None and call.batches("times"):
         samples = 1
     return made_of([x], tuple(sizes), samples, many[-1] == 1)
 
 
-def repeat(call: ArrayCall) -> SourceValue | None:
+@of_shape
+def repeat(call: ArrayCall, x: Tensor, shape: Shape) -> SourceValue | None:
     """Return a tensor with each element repeated along ``axis``."""
-    x, times = call.x, call.number("times")
-    if x is None or x.shape is None:
-        return None
-    axis = axis_of(call.number("axis"), len(x.shape))
+    times, axis = call.number("times"), axis_of(call.number("axis"), len(shape))
     if axis is None:
         return None
-    sizes = list(x.shape)
+    sizes = list(shape)
     sizes[axis] = _times(sizes[axis], times)
     samples = x.samples if axis else _times(x.samples, times)
     return made_of([x], tuple(sizes), samples, axis < len(sizes) - 1)
 
 
-def repeat_rows(call: ArrayCall) -> SourceValue | None:
+@of_shape
+def repeat_rows(call: ArrayCall, x: Tensor, shape: Shape) -> SourceValue | None:
     """Return rows repeated along a new second dimension, as the backend's ``repeat`` has it."""
-    x = call.x
-    if x is None or x.shape is None or len(x.shape) != 2:
+    if len(shape) != 2:
         return None
-    return made_of([x], (x.shape[0], call.number("times"), x.shape[1]), x.samples, True)
+    return made_of([x], (shape[0], call.number("times"), shape[1]), x.samples, True)
 
 
 def _times(size: Size, times: Size) -> Size:
     return size * times if size is not None and times is not None else None
 
 
-def pad(call: ArrayCall) -> SourceValue | None:
+@of_shape
+def pad(call: ArrayCall, x: Tensor, shape: Shape) -> SourceValue | None:
     """Return a tensor with so much more before and behind each dimension."""
-    x = call.x
-    if x is None or not x.shape or "pads" not in call.values:
+    pads = call.values.get("pads")
+    if not shape or pads is None:
         return None
-    one = whole_number(call.values["pads"])
-    rows = items_of(call.values["pads"]) if one is None else [call.values["pads"]] * len(x.shape)
-    if rows is None or len(rows) != len(x.shape):
-        return made_of([x], (None,) * len(x.shape))
+    rows = items_of(pads) if whole_number(pads) is None else [pads] * len(shape)
+    if rows is None or len(rows) != len(shape):
+        return made_of([x], (None,) * len(shape))
     more = [_sides(row) for row in rows]
-    sizes = [None if s is None or m is None else s + m for s, m in zip(x.shape, more, strict=True)]
+    sizes = [None if s is None or m is None else s + m for s, m in zip(shape, more, strict=True)]
     return made_of([x], tuple(sizes), x.samples if more[0] == 0 else None, more[-1] == 0)
 
 
@@ -190,12 +186,13 @@ def _sides(row: SourceValue) -> Size:
     return sum(known) if len(known) == len(parts) == 2 else None
 
 
-def spread(call: ArrayCall) -> SourceValue | None:
+@of_shape
+def spread(call: ArrayCall, x: Tensor, shape: Shape) -> SourceValue | None:
     """Return a tensor broadcast to a ``shape``; what the shape leaves open is the tensor's own."""
-    x, sizes = call.x, call.numbers("shape")
-    if x is None or x.shape is None or not sizes or len(sizes) < len(x.shape):
+    sizes = call.numbers("shape")
+    if not sizes or len(sizes) < len(shape):
         return None
-    own = (None,) * (len(sizes) - len(x.shape)) + x.shape
-    shape = tuple(b if b is not None and b > 0 else a if a != 1 else None for a, b in zip(own, sizes, strict=True))
-    batched = call.batches("shape") or (len(sizes) == len(x.shape) and x.samples == 1 and x.shape[0] is None)
-    return made_of([x], shape, 1 if shape[0] is None and batched else None, own[-1] == shape[-1])
+    own = (None,) * (len(sizes) - len(shape)) + shape
+    wide = tuple(b if b is not None and b > 0 else a if a != 1 else None for a, b in zip(own, sizes, strict=True))
+    batched = call.batches("shape") or (len(sizes) == len(shape) and x.samples == 1 and shape[0] is None)
+    return made_of([x], wide, 1 if wide[0] is None and batched else None, own[-1] == wide[-1])

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
-from tcprobe.audit.source.arrays.call import ArrayCall, axis_of, made_of, whole_number
-from tcprobe.audit.source.values.kinds import BATCH, SourceValue, Tensor
-from tcprobe.audit.source.values.known import items_of
-from tcprobe.schema.op import Size, product
+from msgspec.structs import replace
+
+from tcprobe.audit.source.arrays.call import ArrayCall, axis_of, made_of, of_shape, whole_number
+from tcprobe.audit.source.kinds import BATCH, SourceValue, Tensor
+from tcprobe.audit.source.values import items_of
+from tcprobe.schema.op import Shape, Size, product
 from tcprobe.source.values import Known
 
 
@@ -70,26 +71,27 @@ def transposed(tensor: Tensor, order: list[Size] | None = None, given: bool = Fa
     return replace(made, batch=moved.index(tensor.batch)) if tensor.batch < rank else made
 
 
-def swapped(call: ArrayCall) -> SourceValue | None:
+@of_shape
+def swapped(call: ArrayCall, x: Tensor, shape: Shape) -> SourceValue | None:
     """Return a tensor with two of its dimensions exchanged."""
 
     def swap(order: list[Size], first: int, second: int) -> None:
         order[first], order[second] = order[second], order[first]
 
-    return _reordered(call, swap)
+    return _reordered(call, x, shape, swap)
 
 
-def moved(call: ArrayCall) -> SourceValue | None:
+@of_shape
+def moved(call: ArrayCall, x: Tensor, shape: Shape) -> SourceValue | None:
     """Return a tensor with one dimension moved to another place."""
-    return _reordered(call, lambda order, source, target: order.insert(target, order.pop(source)))
+    return _reordered(call, x, shape, lambda order, source, target: order.insert(target, order.pop(source)))
 
 
-def _reordered(call: ArrayCall, change: Callable[[list[Size], int, int], None]) -> SourceValue | None:
+def _reordered(
+    call: ArrayCall, x: Tensor, shape: Shape, change: Callable[[list[Size], int, int], None]
+) -> SourceValue | None:
     """Return a tensor with its dimensions in the order that `change` makes, given two of them."""
-    x = call.x
-    if x is None or x.shape is None:
-        return None
-    order: list[Size] = list(range(len(x.shape)))
+    order: list[Size] = list(range(len(shape)))
     first, second = (axis_of(call.number(name), len(order)) for name in ("axis1", "axis2"))
     if first is None or second is None:
         return transposed(x, None, given=True)
@@ -97,54 +99,49 @@ def _reordered(call: ArrayCall, change: Callable[[list[Size], int, int], None]) 
     return transposed(x, order)
 
 
-def expand(call: ArrayCall) -> SourceValue | None:
+@of_shape
+def expand(call: ArrayCall, x: Tensor, shape: Shape) -> SourceValue | None:
     """Return a tensor with one dimension of size 1 more, at ``axis`` of the result."""
-    x = call.x
-    if x is None or x.shape is None:
-        return None
-    rank = len(x.shape) + 1
+    rank = len(shape) + 1
     axis = axis_of(call.number("axis", -1 if call.library == "K" else None), rank)
     if axis is None:
         return None
-    return made_of([x], (*x.shape[:axis], 1, *x.shape[axis:]), x.samples if axis else None, axis < rank - 1)
+    return made_of([x], (*shape[:axis], 1, *shape[axis:]), x.samples if axis else None, axis < rank - 1)
 
 
-def squeeze(call: ArrayCall) -> SourceValue | None:
+@of_shape
+def squeeze(call: ArrayCall, x: Tensor, shape: Shape) -> SourceValue | None:
     """Return a tensor without the dimensions of size 1 that ``axis`` names, or any of which the size is known."""
-    x = call.x
-    if x is None or x.shape is None:
-        return None
-    rank = len(x.shape)
+    rank = len(shape)
     if call.has("axis"):
         axes = [axis_of(axis, rank) for axis in call.numbers("axis") or [None]]
         gone = {axis for axis in axes if axis is not None}
         if None in axes:
             return None
-    elif None in x.shape[1:]:
+    elif None in shape[1:]:
         return None  # a size that is not known may be 1
     else:
-        gone = {index for index, size in enumerate(x.shape) if size == 1}
+        gone = {index for index, size in enumerate(shape) if size == 1}
     kept = [index for index in range(rank) if index not in gone]
-    shape = tuple(x.shape[index] for index in kept)
-    return made_of([x], shape, x.samples if 0 in kept else None, bool(kept) and kept[-1] == rank - 1)
+    left = tuple(shape[index] for index in kept)
+    return made_of([x], left, x.samples if 0 in kept else None, bool(kept) and kept[-1] == rank - 1)
 
 
-def flatten(call: ArrayCall) -> SourceValue | None:
+@of_shape
+def flatten(call: ArrayCall, x: Tensor, shape: Shape) -> SourceValue | None:
     """Return a tensor in one dimension; of the backend's ``batch_flatten`` in two."""
-    x = call.x
-    if x is None or x.shape is None:
-        return None
     if call.last == "batch_flatten":
-        return made_of([x], (x.shape[0], product(x.shape[1:])), x.samples)
-    return made_of([x], (product(x.shape),), product((*x.shape[1:], x.samples)))
+        return made_of([x], (shape[0], product(shape[1:])), x.samples)
+    return made_of([x], (product(shape),), product((*shape[1:], x.samples)))
 
 
-def space_to_depth(call: ArrayCall) -> SourceValue | None:
+@of_shape
+def space_to_depth(call: ArrayCall, x: Tensor, shape: Shape) -> SourceValue | None:
     """Return an image with blocks of pixels as channels; the other way round where the name says so."""
-    x, block = call.x, call.number("block")
-    if x is None or x.shape is None or len(x.shape) != 4 or not block or call.has("data_format"):
+    block = call.number("block")
+    if len(shape) != 4 or not block or call.has("data_format"):
         return None
-    batch, *sides, channels = x.shape
+    batch, *sides, channels = shape
     if call.last == "space_to_depth":
         inner = (*(None if s is None else s // block for s in sides), product((channels, block, block)))
     else:

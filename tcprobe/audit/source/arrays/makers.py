@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from tcprobe.audit.source.arrays.call import ArrayCall, made_of, nested_shape
-from tcprobe.audit.source.values.kinds import Items, SourceValue, Tensor
-from tcprobe.audit.source.values.known import shape_from
+from tcprobe.audit.source.kinds import Items, SourceValue, Tensor
+from tcprobe.audit.source.values import shape_from
 from tcprobe.schema.op import Shape
 from tcprobe.source.values import Known
 

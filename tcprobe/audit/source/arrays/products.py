@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from tcprobe.audit.source.arrays.call import ArrayCall, made_of
 from tcprobe.audit.source.arrays.elementwise import broadcast
-from tcprobe.audit.source.values.kinds import SourceValue, Tensor
+from tcprobe.audit.source.kinds import SourceValue, Tensor
 from tcprobe.schema.op import Shape, Size
 from tcprobe.source.values import Known
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
-from tcprobe.audit.source.arrays.call import ArrayCall, axis_of, made_of
-from tcprobe.audit.source.values.kinds import Items, SourceValue, Tensor, known_constant
+from tcprobe.audit.source.arrays.call import ArrayCall, axis_of, made_of, of_shape
+from tcprobe.audit.source.kinds import Items, SourceValue, Tensor
+from tcprobe.schema.op import Shape
+from tcprobe.source.values import Known
 
 
 def reduced(call: ArrayCall) -> SourceValue | None:
@@ -24,7 +26,7 @@ def reduced(call: ArrayCall) -> SourceValue | None:
 def picked(call: ArrayCall) -> SourceValue | None:
     """Return where the largest stands along ``axis``; of TensorFlow and the backend along their own default."""
     if not call.has("axis") and call.library in ("tf", "K"):
-        axis = known_constant(0 if call.library == "tf" else -1)
+        axis = Known(0 if call.library == "tf" else -1)
         call = replace(call, values={**call.values, "axis": axis})
     return reduced(call)
 
@@ -35,12 +37,12 @@ def moments(call: ArrayCall) -> SourceValue | None:
     return Items([found, found]) if found is not None else None
 
 
-def largest(call: ArrayCall) -> SourceValue | None:
+@of_shape
+def largest(call: ArrayCall, x: Tensor, shape: Shape) -> SourceValue | None:
     """Return the ``k`` largest of the last dimension, and where they stand."""
-    x = call.x
-    if x is None or not x.shape:
+    if not shape:
         return None
-    found = made_of([x], (*x.shape[:-1], call.number("k", 1)), x.samples)
+    found = made_of([x], (*shape[:-1], call.number("k", 1)), x.samples)
     return Items([found, found])
 
 

@@ -2,45 +2,41 @@
 
 from __future__ import annotations
 
-from tcprobe.audit.source.arrays.call import ArrayCall, made_of
-from tcprobe.audit.source.values.kinds import SourceValue, Tensor
-from tcprobe.keras.shapes.spatial import window_axis
+from tcprobe.audit.source.arrays.call import ArrayCall, made_of, of_shape
+from tcprobe.audit.source.kinds import SourceValue, Tensor
+from tcprobe.keras.images import window_axis
 from tcprobe.schema.op import Shape, Size
 
 
-def pooled(call: ArrayCall) -> SourceValue | None:
+@of_shape
+def pooled(call: ArrayCall, x: Tensor, shape: Shape) -> SourceValue | None:
     """Return an image or sequence pooled by windows; Keras' step by a whole window where no stride is passed."""
-    x = _image(call)
-    if x is None or x.shape is None:
+    if not _is_image(call, shape):
         return None
-    axes = len(x.shape) - 2
+    axes = len(shape) - 2
     taps = _along(call, "ksize", axes)
     steps = taps if call.library == "ops" and not call.has("strides") else _along(call, "strides", axes)
-    sides = _slid(call, x.shape[1:-1], taps, steps, (1,) * axes)
-    return made_of([x], (x.shape[0], *sides, x.shape[-1]), x.samples, whole=True)
+    sides = _slid(call, shape[1:-1], taps, steps, (1,) * axes)
+    return made_of([x], (shape[0], *sides, shape[-1]), x.samples, whole=True)
 
 
-def convolved(call: ArrayCall) -> SourceValue | None:
+@of_shape
+def convolved(call: ArrayCall, x: Tensor, shape: Shape) -> SourceValue | None:
     """Return an image or sequence convolved with filters, which are a tensor of taps, channels and filters."""
-    x, filters = _image(call), call.values.get("filters")
-    if x is None or x.shape is None or not isinstance(filters, Tensor):
+    filters = call.values.get("filters")
+    kernel = filters.shape if isinstance(filters, Tensor) else None
+    if not _is_image(call, shape) or not isinstance(filters, Tensor) or kernel is None or len(kernel) != len(shape):
         return None
-    kernel = filters.shape
-    if kernel is None or len(kernel) != len(x.shape):
-        return None
-    axes = len(x.shape) - 2
+    axes = len(shape) - 2
     steps, spread = _along(call, "strides", axes), _along(call, "dilations", axes)
-    sides = _slid(call, x.shape[1:-1], kernel[:-2], steps, spread)
-    return made_of([x, filters], (x.shape[0], *sides, kernel[-1]), x.samples)
+    sides = _slid(call, shape[1:-1], kernel[:-2], steps, spread)
+    return made_of([x, filters], (shape[0], *sides, kernel[-1]), x.samples)
 
 
-def _image(call: ArrayCall) -> Tensor | None:
-    """Return what the window slides over, of a known rank and with its channels last; else None."""
-    x = call.x
-    if x is None or x.shape is None or len(x.shape) not in (3, 4, 5):
-        return None
-    layout = call.word("data_format", "channels_last") if call.has("data_format") else "channels_last"
-    return x if layout is not None and (layout == "channels_last" or layout.endswith("C")) else None
+def _is_image(call: ArrayCall, shape: Shape) -> bool:
+    """Return whether a window may slide over a tensor: one with its channels last."""
+    layout = call.word("data_format", "") if call.has("data_format") else "channels_last"
+    return len(shape) in (3, 4, 5) and layout is not None and (layout == "channels_last" or layout.endswith("C"))
 
 
 def _along(call: ArrayCall, name: str, axes: int) -> Shape:

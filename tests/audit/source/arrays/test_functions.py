@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from tcprobe.audit.source.answers import Answers
-from tcprobe.audit.source.read import parse_source
-from tcprobe.audit.source.values.kinds import SourceValue, Tensor
+from tcprobe.audit.source.kinds import SourceValue, Tensor
+from tcprobe.audit.source.read import Answers, parse_source
 from tcprobe.source.values import Known
 from tests.audit.source.arrays.expressions import BATCHED, HEAD, MADE, NUMBERS, SYMBOLIC, UNSURE, lines
 

@@ -8,9 +8,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tcprobe.audit.source.answers import Answers
-from tcprobe.audit.source.read import parse_source
-from tcprobe.audit.source.values.kinds import Tensor
+from tcprobe.audit.source.kinds import Tensor
+from tcprobe.audit.source.read import Answers, parse_source
 
 HEAD = "import numpy as np\n"
 SIZES = st.integers(1, 6)

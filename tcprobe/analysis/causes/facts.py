@@ -1,0 +1,350 @@
+"""What the rules on runs read beside the tables: kernels that stand out, layouts, loss scaling, warm-up, memory."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any, Final, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tcprobe.analysis.context import identified
+from tcprobe.analysis.iterations import counted
+from tcprobe.analysis.kernels.names import COMMUNICATES
+from tcprobe.analysis.kernels.rule import MULTIPLIES, NameParts
+from tcprobe.analysis.kernels.verdict import by_name
+from tcprobe.gemm.ops import conv_like
+from tcprobe.hardware import Gpu
+from tcprobe.rules.run.base import (
+    TINY_NS,
+    Facts,
+    LayoutWork,
+    LossScaling,
+    MemoryUse,
+    Tf32Off,
+    TinyKernels,
+    TopKernel,
+    WarmUp,
+)
+from tcprobe.rules.words import Framework, framework_of
+from tcprobe.schema.advice import Where
+from tcprobe.schema.columns import FloatArray, Row, Table, Value
+from tcprobe.schema.kinds import CauseKind
+from tcprobe.schema.profile import Profile
+
+K = TypeVar("K")
+CASTS: Final = ("Cast", "convert", "aten::to", "aten::_to_copy")
+"""Types of ops that change the type of numbers: of TensorFlow, XLA and PyTorch."""
+TRANSPOSES: Final = ("Transpose", "transpose", "aten::contiguous", "aten::transpose", "aten::permute")
+"""Likewise, of ops that change the order of dimensions."""
+COPIES: Final = "aten::copy_"
+"""PyTorch's casts and changes of layout (.to(), .contiguous()) all launch their kernels here; what keeps both is a copy
+of memory, and no kernel."""
+_CONVOLVES: Final = re.compile(r"(?i:conv(?!er)|nchw|nhwc|winograd)|(?<![A-Za-z])(?:fprop|[dw]grad)")
+"""Convolutions of cuDNN and CUTLASS, and what cuDNN runs around them, by a kernel's name; no conversion."""
+_COPIES: Final = re.compile(r"(?:direct|b?float\d+)_copy_kernel")
+_CASTS: Final = re.compile(r"b?float\d+_copy_kernel|LoadWithCast|StoreWithCast")  # aten/src/ATen/native/cuda/Copy.cu
+_OF_NO_PRODUCT: Final = frozenset({"framework-kernel", *COMMUNICATES})
+"""Rules about kernels that no library runs for a product: element-wise ones and copies of frameworks, NCCL."""
+_MULTIPLIES: Final = re.compile(MULTIPLIES, re.VERBOSE)
+# Keras 2 and 3 put an IsFinite and an All before each update of the weights, and the update into a branch of the graph
+# (cond/then/_12/...), whose condition the host reads: the GPU copies one byte to it and waits.
+_BRANCH: Final = re.compile(r"(?:^|/)cond(?:_\d+)?/(?:then|else)/_\d+/")
+_ANSWER: Final = "MemcpyD2H 1 B"  # the copy of a condition, as `gaps` names it
+_HALF: Final = re.compile(r"(?<![a-z])(?:float16|half)")
+SLOWER: Final = 1.5
+"""Times the median of the other steps: from here on a first step is slow. Steps of training hardly vary so much."""
+LEAST_USUAL: Final = 3
+"""Steps that must follow the slow ones, or there is no usual length."""
+_TYPES: Final[dict[Framework, re.Pattern[str]]] = {
+    "pytorch": re.compile(r"(?:aten|c10d)::\w+"),
+    "tensorflow": re.compile(
+        r"Resource(?:Sparse)?Apply\w+|(?:Assign\w*|Read)VariableOp|_Fused(?:Conv2D|MatMul)|FusedBatchNorm(?:Grad)?V\d"
+        r"|(?:Depthwise)?Conv[23]D(?:Native)?Backprop\w+|BiasAddGrad|_?XlaRun"
+    ),
+}
+"""Types of ops that no other framework has. ONNX has MatMul and Conv too: they tell nothing."""
+_JAX: Final = re.compile(r"(?:p?jit|pmap|xmap)\(")
+"""How JAX begins the names of what it compiles: ``jit(train_step)/jit(main)/dot_general``."""
+
+
+def facts_of(profile: Profile) -> Facts:
+    """Return what the rules read of an analysed profile beside its tables."""
+    steps = profile.counted_steps or profile.value("iterations_in_window")
+    unnamed_ns, unnamed_kernel = unnamed(profile)
+    return Facts(
+        tiny=tiny_kernels(profile),
+        layout=layout_work(profile),
+        scaling=loss_scaling(profile),
+        warm_up=warm_up(profile, None if steps is None else round(steps)),
+        top=top_kernel(profile),
+        memory=memory_use(profile),
+        small_ns=small_ns(profile),
+        epoch_steps=epoch_steps(profile, steps),
+        tf32_off=tf32_off(profile),
+        gpu=_gpu(profile),
+        framework=framework(profile),
+        unnamed_ns=unnamed_ns,
+        unnamed_kernel=unnamed_kernel,
+    )
+
+
+def sums_of(keys: Iterable[K], times: FloatArray) -> dict[K, float]:
+    """Return the sum of the times of each key."""
+    sums = dict[K, float]()
+    for key, ns in zip(keys, times.tolist(), strict=True):
+        sums[key] = sums.get(key, 0.0) + ns
+    return sums
+
+
+def costliest(sums: dict[K, float]) -> K:
+    """Return the key with the largest sum; of equal ones the first by name."""
+
+    def rank(key: K) -> tuple[float, list[Any]]:
+        names = key if isinstance(key, tuple) else (key,)
+        return -sums[key], [name or "" for name in names]
+
+    return min(sums, key=rank)
+
+
+def framework(profile: Profile) -> Framework | None:
+    """Return what the user's code is written with; None where neither the source nor the ops tell, or ops disagree."""
+    if (name := profile.metadata.framework) is not None:
+        return framework_of(name)
+    ops = profile.require("ops")
+    ran = ops.take(ops.numbers("sum_ns") > 0)  # of ops without kernels, a loader of data may have run some
+    types, names = ({str(name) for name in ran.names(column).tolist()} for column in ("op_type", "op"))
+    named = [name for name, pattern in _TYPES.items() if any(map(pattern.fullmatch, types))]
+    named += ["jax"] if any(map(_JAX.match, names)) else []
+    return named[0] if len(named) == 1 else None
+
+
+def tiny_kernels(profile: Profile) -> TinyKernels | None:
+    """Return the launches of the window; None where neither launches nor calls of kernels are known."""
+    launches = profile.require("launches")
+    if len(launches):
+        mine = counted(profile.metadata.window, launches.numbers("iteration"))
+        spent = launches.numbers("duration_ns")[mine]
+        short, graphs = spent < TINY_NS, ~np.isnan(launches.numbers("cuda_graph")[mine])
+        tiny = float(short.sum()), float(spent[short].sum())
+        return TinyKernels(len(spent), *tiny, bool(2 * graphs.sum() > len(spent))) if len(spent) else None
+    kernels = profile.require("kernels")
+    calls, sums = kernels.numbers("calls"), kernels.numbers("sum_ns")
+    if not len(kernels) or np.isnan(calls).any() or np.isnan(sums).any() or not calls.sum() > 0:
+        return None
+    short = sums < TINY_NS * calls
+    return TinyKernels(float(calls.sum()), float(calls[short].sum()), float(sums[short].sum()))
+
+
+class _Place(NamedTuple):
+    """Where kernels stand: the op, its type, its row of `ops` (None without one), and the time in it."""
+
+    where: Where
+    op_type: str | None
+    row: Row | None
+    ns: float
+
+
+def _costliest_op(profile: Profile, kernels: Table, spent: FloatArray) -> _Place:
+    """Return the op in which rows of `kernels` spend most of their times; of equal ones the first by name."""
+    pairs = zip(kernels.names("op").tolist(), kernels.names("op_type").tolist(), strict=True)
+    sums = sums_of(pairs, spent)
+    op, op_type = key = costliest(sums)
+    if op is None:
+        return _Place(Where(), op_type, None, sums[key])
+    ops = profile.require("ops")
+    for row in ops.take(ops.names("op").among(op)).rows():
+        if op_type is None or row["op_type"] == op_type:
+            line = row["source"] or row["called_from"]
+            where = Where(_text(row["layer"]), op, _text(row["pass"]), _text(line))
+            return _Place(where, op_type, row, sums[key])
+    return _Place(Where(op=op), op_type, None, sums[key])
+
+
+def _text(value: Value) -> str | None:
+    return None if value is None else str(value)
+
+
+def top_kernel(profile: Profile) -> TopKernel | None:
+    """Return the kernel, by its name alone, that takes most of the time of all.
+
+    None where no time is known, or where another vendor's GPU ran: nothing that tcprobe knows of kernels holds there.
+    """
+    if not {gpu["vendor"] for gpu in profile.active_gpus} <= {None, "Nvidia"}:
+        return None
+    kernels = profile.require("kernels")
+    names, times = kernels.names("kernel"), np.nan_to_num(kernels.numbers("sum_ns"))
+    total = float(times.sum())
+    if not total > 0:
+        return None
+    name = str(costliest(sums_of(names.tolist(), times)))
+    mine = names.among(name) & (times > 0)
+    table, spent = kernels.take(mine), times[mine]
+    ns = float(spent.sum())
+    cause, uses_tc = (_main(table, column, spent) for column in ("cause", "uses_tc"))
+    place = _costliest_op(profile, table, spent)
+    return TopKernel(
+        name=name,
+        ns=ns,
+        share_pct=100.0 * ns / total,
+        cause=cause or _cause_of_op(place, uses_tc),
+        uses_tc=uses_tc or "unknown",
+        where=place.where,
+        op_type=place.op_type,
+        communicates=by_name(name).rule in COMMUNICATES,
+        unnamed_pct=100.0 * float(spent[table.names("op").ids < 0].sum()) / ns,
+    )
+
+
+def _main(kernels: Table, column: str, spent: FloatArray) -> Any:
+    """Return the value with the largest time; None where that is of rows without a value."""
+    return costliest(sums_of(kernels.names(column).tolist(), spent))
+
+
+def _cause_of_op(place: _Place, uses_tc: Any) -> CauseKind | None:
+    """Return why its time is spent as it is, where no cause is recorded: by what keeps its op off the Tensor Cores."""
+    if uses_tc == "yes":
+        return "none"
+    if place.row is None:
+        return "op_unknown" if place.where.op is None else None
+    if place.row["tc_capable"] == "no":
+        return "type"
+    blocker: Any = "kernels_unknown" if uses_tc == "unknown" else place.row["tc_blocker_kind"]
+    return None if blocker == "none" else blocker
+
+
+def small_ns(profile: Profile) -> float:
+    """Return the kernel time of products that are too small to fill the GPU, as far as causes are known."""
+    kernels = profile.require("kernels")
+    return float(np.nansum(kernels.numbers("sum_ns")[kernels.names("cause").among("tc_small")]))
+
+
+def layout_work(profile: Profile) -> LayoutWork | None:
+    """Return the kernels whose cause is the layout, and those of ops that do nothing else; None without any."""
+    kernels = profile.require("kernels")
+    kernels = kernels.take(kernels.numbers("sum_ns") > 0)
+    types, spent = kernels.names("op_type"), kernels.numbers("sum_ns")
+    copies = types.among(COPIES)
+    casts = types.among(*CASTS) | (copies & _named(kernels, _CASTS))
+    moves = types.among(*TRANSPOSES) | (copies & _named(kernels, _COPIES))
+    mine = kernels.names("cause").among("layout") | casts | moves
+    if not mine.any():
+        return None
+    place = _costliest_op(profile, kernels.take(mine), spent[mine])
+    convolves = any(map(conv_like, set(types.tolist()))) or bool(_named(kernels, _CONVOLVES).any())
+    return LayoutWork(
+        float(spent[mine].sum()), float(spent[casts].sum()), place.where, place.op_type, place.ns, convolves
+    )
+
+
+def _named(kernels: Table, pattern: re.Pattern[str]) -> NDArray[np.bool_]:
+    """Return which kernels have a name in which the pattern is found."""
+    names = kernels.names("kernel")
+    return names.among(*filter(pattern.search, names.names))
+
+
+def loss_scaling(profile: Profile) -> LossScaling | None:
+    """Return what dynamic loss scaling adds to the window; None where nothing shows it, or no kernel time is known.
+
+    What looks for infinities for another reason (a check of gradients) has no branch around the update, and a run
+    without float16 has nothing to scale.
+    """
+    ops = profile.require("ops")
+    looks, joins = (ops.names("op_type").among(kind) for kind in ("IsFinite", "All"))
+    spent = np.nansum(ops.numbers("sum_ns")[looks | joins])
+    if not spent > 0 or not looks.any() or not joins.any() or not any(map(_BRANCH.search, ops.names("op").names)):
+        return None
+    gaps, precision = profile.require("gaps"), profile.metadata.precision
+    dtypes = (*ops.names("dtype").names, *profile.require("gemms").names("dtype").names)
+    if precision != "mixed_float16" and (precision is not None or not any(map(_HALF.search, dtypes))):
+        return None
+    waiting = np.nansum(gaps.numbers("duration_ns")[gaps.names("after").among(_ANSWER)])
+    return LossScaling(int(looks.sum()), float(spent), float(waiting))
+
+
+def warm_up(profile: Profile, steps: int | None) -> WarmUp | None:
+    """Return how many steps count, and how many of the first are slow; None without kernels or of counters alone.
+
+    Args:
+        profile: with its iterations.
+        steps: that count; None if no step is marked.
+    """
+    if "serialises_kernels" in profile.traits or not np.nansum(profile.require("kernels").numbers("sum_ns")) > 0:
+        return None
+    table = profile.require("iterations")
+    table = table.take(table.numbers("in_window") == 1)
+    order = np.argsort(table.numbers("iteration"), kind="stable")
+    lengths = (table.numbers("duration_ns") / table.numbers("steps"))[order]
+    lengths = lengths[~np.isnan(lengths)]
+    for slow in range(min(len(lengths) - LEAST_USUAL, len(lengths) // 2), 0, -1):
+        usual = float(np.median(lengths[slow:]))
+        if usual > 0 and (lengths[:slow] > SLOWER * usual).all():
+            return WarmUp(steps, slow, float(lengths[:slow].max()), usual)
+    return WarmUp(steps)
+
+
+def epoch_steps(profile: Profile, steps: float | None) -> int | None:
+    """Return how often most ops ran in what a key node of DLProf's counts as one step, where that is 2 or more.
+
+    Args:
+        profile: of any source; where the record of the run names the key node, its calls are the steps.
+        steps: that DLProf counted; None if unknown.
+    """
+    if "key_node" not in profile.traits:
+        return None
+    from tcprobe.analysis.key_node.series import find_steps, series_of
+
+    series = series_of(profile)
+    key = profile.metadata.run.get("key_node")
+    steps = next((float(one.fired.calls) for one in series if one.fired.name == key), steps)
+    usual = find_steps(profile, series)
+    if steps is None or steps < 2 or usual is None or usual.basis != "calls":
+        return None
+    fits = [usual.count // n for n in (round(steps), round(steps) - 1) if usual.count % n == 0]
+    return fits[0] if fits and fits[0] >= 2 else None
+
+
+def tf32_off(profile: Profile) -> Tf32Off | None:
+    """Return why TF32 was off; None where nothing recorded says so."""
+    if profile.metadata.precision == "float32":
+        return "asked"
+    environment = profile.metadata.run.get("environment")
+    if isinstance(environment, dict) and str(environment.get("NVIDIA_TF32_OVERRIDE")) == "0":
+        return "environment"
+    return "environment" if any(note.code == "tf32-override" for note in profile.metadata.notes) else None
+
+
+def memory_use(profile: Profile) -> MemoryUse | None:
+    """Return the memory of the only GPU that ran kernels; None where its peak or its size is not known."""
+    if len(gpus := profile.active_gpus) != 1:
+        return None
+    peak, total = (float(gpus[0][name] or 0) for name in ("peak_memory_bytes", "memory_bytes"))
+    return MemoryUse(peak, total) if 0 < peak <= total else None
+
+
+def unnamed(profile: Profile) -> tuple[float, str | None]:
+    """Return the window's kernel time off the Tensor Cores that may be of products, and the costliest that multiplies.
+
+    0 where the source names ops. What helps a product (im2col, changes of layout) counts: with another kernel it may go
+    as well. Of a source without kernels all time off the Tensor Cores counts.
+    """
+    row = profile.figure("tc_kernel_time_pct")
+    most = None if row is None else row["value"] if row["high"] is None else row["high"]
+    if most is None or len(profile.require("ops")):
+        return 0.0, None
+    off_ns = (profile.value("kernel_time_ns") or 0.0) * (100.0 - float(most)) / 100.0
+    kernels = profile.require("kernels")
+    if not len(kernels):
+        return off_ns, None
+    off = kernels.take(kernels.names("uses_tc").among("no"))
+    sums = sums_of(map(str, off.names("kernel").tolist()), np.nan_to_num(off.numbers("sum_ns")))
+    spent = {name: ns for name, ns in sums.items() if ns and by_name(name).rule not in _OF_NO_PRODUCT}
+    multiply = {name: ns for name, ns in spent.items() if _MULTIPLIES.search(NameParts.of(name).texts["words"])}
+    return min(off_ns, sum(spent.values())), costliest(multiply) if multiply else None
+
+
+def _gpu(profile: Profile) -> Gpu | None:
+    """Return the GPU that ran; None if it is unknown or if several models ran."""
+    models = {gpu.id: gpu for row in profile.active_gpus if (gpu := identified(row).gpu)}
+    return next(iter(models.values())) if len(models) == 1 else None

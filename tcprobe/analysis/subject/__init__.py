@@ -1,1 +1,0 @@
-"""What the rules on runs read of a profile."""

@@ -1,0 +1,228 @@
+"""Models of Keras that the user's program puts together: Sequential, functional."""
+
+from __future__ import annotations
+
+import ast
+from typing import Final
+
+from msgspec.structs import replace
+
+from tcprobe.audit.source.functions import apply_instance, enter
+from tcprobe.audit.source.kinds import (
+    NOTHING,
+    Arguments,
+    Draft,
+    Graph,
+    Instance,
+    Items,
+    Keywords,
+    Routine,
+    SourceValue,
+    Stack,
+    Tensor,
+    Unknown,
+)
+from tcprobe.audit.source.layers import count_again, with_states
+from tcprobe.audit.source.state import State
+from tcprobe.audit.source.values import either, items_of, shape_from, size_from, tensors_of
+from tcprobe.keras.catalogue import rank_of
+from tcprobe.keras.settings import no_size
+from tcprobe.schema.op import Shape, known_shape
+from tcprobe.source.values import Known
+
+_SHAPES: Final = ("shape", "input_shape", "batch_shape", "batch_input_shape")
+"""Arguments of an Input that are a list of sizes."""
+ENTRANCE: Final = "@"  # starts the names of models' inputs among those of layers
+
+
+def apply(p: State, target: SourceValue, given: list[SourceValue], node: ast.Call) -> SourceValue:
+    """Call a layer or model on what it is given."""
+    p.evaluate()
+    tensors = tensors_of(*given)
+    if isinstance(target, Draft):
+        if target.wrapped:
+            return Tensor(None, None, tuple(s for t in tensors for s in t.sources), True, False)
+        output = _apply_layer(p, target, _batched(p, tensors) or [Tensor(symbolic=True)])
+        p.arrived(target)
+        return output
+    if isinstance(target, Stack):
+        return _apply_stack(p, target, tensors[0] if tensors else Tensor(), node)
+    if isinstance(target, Graph):
+        return _apply_graph(p, target, tensors)
+    if isinstance(target, Instance):
+        return apply_instance(p, target, Arguments(given, {}), node)
+    return Tensor(None, None, (), any(t.symbolic for t in tensors), None)
+
+
+def _apply_layer(p: State, draft: Draft, tensors: list[Tensor]) -> SourceValue:
+    """Call a layer of Keras'."""
+    output = p.layers.apply(draft, tensors)
+    if isinstance(draft.function, Routine):
+        given: SourceValue = tensors[0] if len(tensors) == 1 else Items(list(tensors))
+        made = enter(p, draft.function, Arguments([given], {}, lacking=True))
+        if isinstance(made, Tensor) and made.shape is not None:
+            output = replace(output, shape=made.shape, features=None, rows=made.rows, batch=made.batch)
+            draft.output = output if draft.applied <= 1 else draft.output
+    return with_states(draft, output)
+
+
+def _batched(p: State, tensors: list[Tensor]) -> list[Tensor]:
+    """Return tensors with the size of data's own first dimension left open: it is no promise of a batch.
+
+    Within a model only its inputs have the batch: positions and other constants have their own sizes.
+    """
+    if p.in_model:
+        return tensors
+    return [
+        replace(t, shape=(None, *t.shape[1:]), rows=1, batch=0)
+        if not t.symbolic and t.samples and t.shape and len(t.shape) > 1
+        else t
+        for t in tensors
+    ]
+
+
+def _apply_stack(p: State, stack: Stack, tensor: Tensor, node: ast.Call) -> Tensor:
+    """Call a Sequential model."""
+    if stack.output is None and stack.given is None:
+        stack.given = _told(p, stack)
+    if stack.given is None:
+        batchless = (None, *tensor.shape[1:]) if tensor.shape else None
+        if not tensor.sources:
+            batchless = p.given.filled(batchless, stack.names)
+        rows = tensor.samples if tensor.symbolic else 1
+        stack.given = replace(_entrance(p, batchless), features=tensor.features, rows=rows)
+    output = finish(p, stack, node)
+    _feed(p, stack.given, tensor)
+    if tensor.symbolic:
+        stack.uses += 1
+        if stack.uses > 1:
+            count_again(stack.parts, p.layers.drafts)
+    fresh = False if tensor.symbolic else None
+    return Tensor(output.shape, output.features, output.sources, tensor.symbolic, fresh, output.samples)
+
+
+def finish(p: State, stack: Stack, node: ast.Call) -> Tensor:
+    """Send a Sequential model's input through the parts that it has not passed yet; return its output."""
+    if stack.output is None:
+        stack.output = stack.given or _told(p, stack) or _entrance(p, _given(p, stack))
+        stack.given = stack.given or stack.output
+    while stack.built < len(stack.parts):
+        part, before = stack.parts[stack.built], stack.output
+        tensors = tensors_of(apply(p, part, [before], node))
+        stack.output = tensors[0] if len(tensors) == 1 else Tensor(symbolic=True)
+        if stack.built in stack.optional:
+            stack.output = either(stack.output, before)
+        stack.built += 1
+    return stack.output
+
+
+def add(p: State, stack: Stack, part: SourceValue) -> None:
+    """Add a part to a Sequential model; an Input gives it its shape."""
+    if isinstance(part, Tensor):
+        if not stack.parts:
+            stack.given = part
+        return
+    if p.conditions:
+        stack.optional.add(len(stack.parts))
+    stack.parts.append(part)
+
+
+def _entrance(p: State, shape: Shape | None) -> Tensor:
+    """Return a new input of a model; `fed` says under its source's name what it is given where it is called."""
+    name = f"{ENTRANCE}{len(p.fed)}"
+    p.fed[name] = []
+    return Tensor(shape, None, (name,), True, True)
+
+
+def _feed(p: State, entrance: Tensor, tensor: Tensor) -> None:
+    """Note what an input of a model is given."""
+    for name in entrance.sources:
+        if name.startswith(ENTRANCE) and tensor.symbolic and tensor.sources:
+            p.fed[name].append(tensor)
+
+
+def _told(p: State, stack: Stack) -> Tensor | None:
+    """Return the input that the first layer tells by `input_shape`, as Keras 2 has it."""
+    first = stack.parts[0] if stack.parts else None
+    if isinstance(first, Stack):
+        return first.given or _told(p, first)
+    shape = _told_shape(first) if isinstance(first, Draft) else None
+    return _entrance(p, p.given.filled(shape, stack.names)) if shape is not None else None
+
+
+def _told_shape(draft: Draft) -> Shape | None:
+    """Return the input shape that a layer's own arguments tell: `input_shape`, `input_dim`, `batch_input_shape`."""
+    whole = draft.config.get("batch_input_shape", draft.config.get("batch_shape"))
+    if isinstance(whole, tuple):
+        return known_shape(whole)
+    shape, size, length = (draft.config.get(name) for name in ("input_shape", "input_dim", "input_length"))
+    if isinstance(shape, tuple):
+        return (None, *known_shape(shape))
+    lengths = (length,) if type(length) is int else ()
+    if draft.kind == "Embedding":
+        return (None, *lengths) if lengths else None
+    return (None, *lengths, size) if type(size) is int else None
+
+
+def _given(p: State, stack: Stack) -> Shape | None:
+    """Return the input that the user gives a Sequential model, of the rank that its first layer takes."""
+    first = stack.parts[0] if stack.parts else None
+    space = rank_of(first.kind) if isinstance(first, Draft) else None
+    if space is None:
+        return p.given.filled(None, stack.names)
+    shape = p.given.filled((None,) * (space + 2), stack.names)
+    return None if shape is None or None in shape[1:] else shape
+
+
+def _apply_graph(p: State, graph: Graph, tensors: list[Tensor]) -> SourceValue:
+    symbolic = any(t.symbolic for t in tensors)
+    if symbolic:
+        graph.uses += 1
+        if graph.uses > 1:
+            count_again([graph], p.layers.drafts)
+    for entrance, tensor in zip(tensors_of(graph.inputs), tensors, strict=False):
+        _feed(p, entrance, tensor)
+    made: list[SourceValue] = [replace(t, symbolic=symbolic, fresh=False) for t in tensors_of(graph.outputs)]
+    return made[0] if len(made) == 1 else Items(made)
+
+
+def make_graph(p: State, values: Keywords) -> SourceValue:
+    """Construct a functional model."""
+    if "inputs" not in values or "outputs" not in values:
+        return Unknown("is a model whose inputs and outputs are not known")
+    p.graphs.append(Graph(values["inputs"], values["outputs"]))
+    return p.graphs[-1]
+
+
+def make_stack(p: State, values: Keywords, node: ast.Call) -> Stack:
+    """Construct a Sequential model."""
+    stack = Stack(names=p.names(node))
+    p.stacks.append(stack)
+    given = values.get("layers", NOTHING)
+    parts = given.items if isinstance(given, Items) else items_of(given)
+    reason = given.open if isinstance(given, Items) else given.reason if isinstance(given, Unknown) else "is not known"
+    nothing = isinstance(given, Known) and given.value is None
+    if reason is not None and not nothing and (parts is None or isinstance(given, Items)):
+        p.miss(node, "Sequential: its list of layers", reason)
+    for part in parts or []:
+        add(p, stack, part)
+    return stack
+
+
+def make_input(p: State, values: Keywords, node: ast.Call) -> Tensor:
+    """Construct an Input; what it leaves open is as the user gives it."""
+    for name in (*_SHAPES, "batch_size"):
+        given = values.get(name, NOTHING)
+        for size in items_of(given) or [given]:
+            if isinstance(size, Known) and size.value is not None and size_from(size) is None:
+                p.miss(node, f"Input: {name}", no_size(size.value))
+    return _entrance(p, p.given.filled(_input_shape(values), p.names(node)))
+
+
+def _input_shape(values: Keywords) -> Shape | None:
+    """Return the shape that the arguments of an Input tell, batch first; None where its rank is not known."""
+    whole = values.get("batch_shape") or values.get("batch_input_shape")
+    if whole is not None:
+        return shape_from(whole)
+    shape = shape_from(values.get("shape") or values.get("input_shape"))
+    return (size_from(values.get("batch_size", NOTHING)), *shape) if shape is not None else None

@@ -1,1 +1,0 @@
-"""Run a workload under NVIDIA's DLProf."""

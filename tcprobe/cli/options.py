@@ -1,0 +1,257 @@
+"""Options that several verbs share, and what verbs do with them: where a document goes, and how a failure is told."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, TextIO
+
+import typer
+from typer import Option
+
+from tcprobe.errors import TcprobeError, UsageError
+from tcprobe.visible import hand_over, say, tell
+
+if TYPE_CHECKING:
+    from tcprobe.flows.write import Destination
+    from tcprobe.report import DocumentKind
+    from tcprobe.report.base import RenderSpec
+    from tcprobe.report.document import Document
+    from tcprobe.schema.changes.condition import Verdict
+
+Format = Literal["text", "csv", "json", "markdown"]
+FormatOption = Annotated[
+    Format | None, Option(envvar="TCPROBE_FORMAT", help="Output format. Default: by the ending of -o, else text.")
+]
+OutputOption = Annotated[
+    str | None,
+    Option(
+        "--output",
+        "-o",
+        metavar="PATH",
+        help="Write to a file (.txt, .csv, .json, .md) or, as one CSV per table, to a folder; - is standard output.",
+    ),
+]
+ForceOption = Annotated[bool, Option("--force", "-f", help="Replace files that exist.")]
+TopOption = Annotated[
+    int | None,
+    Option(
+        "--top",
+        "-n",
+        min=0,
+        envvar="TCPROBE_TOP",
+        help="Rows of each table; 0 shows all. Default: 10 in text and markdown, all in csv and json.",
+    ),
+]
+FailIfOption = Annotated[
+    list[str] | None,
+    Option(
+        metavar="COND",
+        help="Exit with 1 where this holds: tc_kernel_time_pct<30; a sign asks of the change: step_time>+5%.",
+    ),
+]
+IterStartOption = Annotated[
+    int | None, Option(min=0, metavar="N", help="First iteration to count. Default: after the warm-up.")
+]
+IterStopOption = Annotated[
+    int | None, Option(min=0, metavar="N", help="Last iteration to count. Default: the last whole one.")
+]
+StepRangeOption = Annotated[
+    str | None,
+    Option(
+        metavar="REGEX",
+        help="Ranges (NVTX) whose names hold this are the steps. Default: those that the profile itself marks.",
+    ),
+]
+TargetOption = Annotated[
+    str | None,
+    Option(
+        metavar="NAME",
+        envvar="TCPROBE_TARGET_GPU",
+        help="GPU for which a run without one is judged. Default: the one of the run, else a100-sxm-40.",
+    ),
+]
+SafeCsvOption = Annotated[
+    bool, Option("--safe-csv", help="CSV for a spreadsheet: text is quoted, and never a formula.")
+]
+WidthOption = Annotated[
+    int | None,
+    Option(
+        min=0,
+        metavar="N",
+        envvar="TCPROBE_WIDTH",
+        help="Columns to fit the text in; 0 sets no limit. Default: the terminal's, no limit elsewhere.",
+    ),
+]
+
+# of the verbs that run a workload
+Profiler = Literal["auto", "tensorflow", "dlprof", "nsys"]
+DeviceOption = Annotated[
+    str | None,
+    Option(metavar="ID", envvar="TCPROBE_DEVICE", help="GPU to run on (CUDA_VISIBLE_DEVICES). Default: the first."),
+]
+PythonOption = Annotated[
+    str | None,
+    Option(metavar="PATH", envvar="TCPROBE_PYTHON", help="Interpreter that runs the workload. Default: tcprobe's own."),
+]
+LauncherOption = Annotated[
+    str,
+    Option(
+        metavar="WORDS",
+        envvar="TCPROBE_LAUNCHER",
+        show_default=False,
+        help="What stands before the command, as in 'singularity exec --nv image.simg'.",
+    ),
+]
+ModeOption = Annotated[str | None, Option(metavar="MODE", help="DLProf: auto, simple, tensorflow1 or tensorflow2.")]
+DelayOption = Annotated[float | None, Option(min=0, metavar="SECONDS", help="DLProf: begin to record that late.")]
+DurationOption = Annotated[
+    float | None, Option(min=0, metavar="SECONDS", help="DLProf: record that long and no longer.")
+]
+
+
+class Output(NamedTuple):
+    """Where a verb's document goes, and how."""
+
+    to: Destination
+    spec: RenderSpec
+
+    def write(self, document: Document, stdout: TextIO | None = None) -> list[Path]:
+        """Write the document and return its files; `stdout` takes what would go to standard output."""
+        from tcprobe.flows.write import write_document
+
+        return write_document(document, self.spec, self.to, stdout)
+
+
+@contextmanager
+def document(
+    ctx: typer.Context,
+    kind: DocumentKind,
+    format: str | None,  # noqa: A002 - the parameter's name is the option's
+    output: str | None,
+    force: bool,
+    spec: RenderSpec,
+) -> Iterator[Output]:
+    """Provide where a verb's document goes by its options; a failure within is JSON where the document would be.
+
+    TCPROBE_FORMAT applies to standard output, which has no file ending.
+    """
+    source = ctx.get_parameter_source("format")
+    typed = source is not None and source.name == "COMMANDLINE"
+    on_stdout = output in (None, "-")
+    name = format if typed or on_stdout else None
+    with errors_as_json(name == "json" and on_stdout):
+        from tcprobe.flows.write import destination
+
+        yield Output(destination(kind, name, output, force), spec)
+
+
+def tell_written(files: Sequence[Path]) -> None:
+    """Print to standard error what was written."""
+    if len(files) > 1:
+        tell(f"Wrote {len(files)} tables to {files[0].parent}: {', '.join(f.name for f in files)}")
+    elif files:
+        tell(f"Wrote {files[0]}")
+
+
+@contextmanager
+def judged(verdicts: Sequence[Verdict], names: Sequence[str]) -> Iterator[None]:
+    """Print a document within; then tell what became of the conditions, and exit with 1 or 2 where they say so.
+
+    A reader who closes the pipe does not take the outcome away; a failure to write counts before it.
+
+    Args:
+        verdicts: of all conditions; nothing happens where there are none.
+        names: of the runs; empty where there is one alone.
+    """
+    try:
+        yield
+    except BrokenPipeError:
+        if not verdicts:
+            raise
+    if not verdicts:
+        return
+    from tcprobe.flows.conditions import exit_code
+    from tcprobe.report.compare.words import outcome
+
+    for verdict in verdicts:
+        say(f"--fail-if {outcome(verdict, names)}")
+    if code := exit_code(verdicts):
+        raise typer.Exit(code)
+
+
+def split(option: str, words: str) -> tuple[str, ...]:
+    """Return the words of an option's value, as a shell takes them apart.
+
+    Raises:
+        UsageError: a quote is not closed.
+    """
+    try:
+        return tuple(shlex.split(words))
+    except ValueError as error:
+        raise UsageError(f"{option} {words!r}: {error}", "quote it as one would in a shell") from error
+
+
+def names(ctx: typer.Context) -> list[str]:
+    """Return every option of the verb, as typed."""
+    return [
+        name for option in ctx.command.params for name in (*option.opts, *option.secondary_opts) if name.startswith("-")
+    ]
+
+
+def check_words(ctx: typer.Context, words: Sequence[str] | None) -> None:
+    """Refuse an unknown option in place of the workload.
+
+    Raises:
+        UsageError: names the option, and the one that it resembles.
+    """
+    first = words[0] if words else ""
+    if not first.startswith("-") or first == "-m":
+        return
+    name = first.partition("=")[0]
+    near = get_close_matches(name, names(ctx), n=1)
+    hint = f"did you mean {near[0]}?" if near else f"tcprobe {ctx.command.name} --help lists them"
+    raise UsageError(f"no such option: {name}", f"{hint} (options of the workload stand after its name)")
+
+
+def text_width(asked: int | None) -> int | None:
+    """Return the columns for text on standard output; None if unlimited."""
+    if asked is not None:
+        return asked or None
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def wants_color() -> bool:
+    """Return whether standard output takes colours: a terminal does unless NO_COLOR is set; FORCE_COLOR forces them."""
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return False
+    return bool(os.environ.get("FORCE_COLOR")) or sys.stdout.isatty()
+
+
+def render_spec(width: int | None = None, safe_csv: bool = False) -> RenderSpec:
+    """Return what standard output can show, for the options given."""
+    from tcprobe.report.base import RenderSpec
+
+    return RenderSpec(text_width(width), wants_color(), safe_csv)
+
+
+@contextmanager
+def errors_as_json(wanted: bool) -> Iterator[None]:
+    """Also print a failure to standard output, as ``{"error": {...}}``, for programs that read JSON there."""
+    try:
+        yield
+    except TcprobeError as error:
+        if wanted:
+            from tcprobe.masking import without_secrets
+
+            told = {"message": without_secrets(error.message), "hint": error.hint and without_secrets(error.hint)}
+            with suppress(TcprobeError, OSError):  # where it cannot be printed, standard error still has it
+                hand_over(json.dumps({"error": {"code": error.code, **told}}).encode() + b"\n")
+        raise

@@ -1,1 +1,0 @@
-"""Output shapes of Keras' layers from their settings: `compute_output_shape` without Keras."""

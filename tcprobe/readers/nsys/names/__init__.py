@@ -1,1 +1,0 @@
-"""What the text of an NVTX range tells: op, layer, phase, step."""

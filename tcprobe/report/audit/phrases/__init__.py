@@ -1,1 +1,0 @@
-"""Turn statements into sentences (findings, reasons, fixes, refusals), and order statements without their words."""

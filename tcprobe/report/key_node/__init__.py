@@ -1,1 +1,0 @@
-"""What a search for a key node found, as a document."""

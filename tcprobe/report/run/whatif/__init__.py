@@ -1,1 +1,0 @@
-"""What changes are predicted to give, as a table and in words."""

@@ -1,0 +1,305 @@
+"""TC202, TC203, TC210: a loss that float16 needs scaled and is not, is scaled twice or by a constant, or needlessly."""
+
+from __future__ import annotations
+
+import ast
+import math
+import re
+from collections.abc import Iterator
+from typing import Final, TypeAlias
+
+from tcprobe.rules.base import Says, Subject
+from tcprobe.rules.precision.file import File, is_model_class, keyword
+from tcprobe.rules.precision.policy import (
+    HALF_POLICIES,
+    files_of,
+    keras_major,
+    policies_of,
+    policy_of,
+    touched,
+)
+from tcprobe.schema.finding import Finding, Severity
+from tcprobe.schema.finding_kinds import FindingKind
+from tcprobe.schema.statement import Both, Statement, say
+
+SMALLEST_SCALE: Final = 8.0  # a smaller factor weighs a loss against others and is not a loss scale
+_WRAPPER: Final = re.compile(r"keras\.(?:\w++\.)*LossScaleOptimizer(?:V3)?")
+_SCALED: Final = frozenset({"scale_loss", "get_scaled_loss", "get_unscaled_gradients"})
+_BY_HAND: Final = re.compile(r"loss_?scal|scaled?_?loss|grad\w*_?scal|scaled?_?grad|unscal", re.IGNORECASE)
+_NOT_BY_HAND: Final = frozenset({"LossScaleOptimizer", "auto_scale_loss", "loss_scale_optimizer"})
+_NEVER: Final = "this train_step never calls self.optimizer.scale_loss"
+_DIVIDED: Final = "compile() wraps the optimizer in LossScaleOptimizer, which divides all gradients by its scale"
+_NEW: Final = "scale_loss(loss)"
+_OLD: Final = "get_scaled_loss(loss), and apply get_unscaled_gradients of the result"
+_ADAPTS: Final = "LossScaleOptimizer adapts it, and skips steps that overflow"
+_RAISES: Final = 3  # Keras' major version without dynamic=False
+_NO_NEED: Final = ("mixed_bfloat16", "bfloat16", "float32")
+SAYS: Final[Says] = {
+    "gradients_unscaled": lambda optimizer, keras_2: Both(
+        f"{optimizer}.apply_gradients applies float16 gradients of an unscaled loss, and those below 6e-8 are 0",
+        f"wrap the optimizer in LossScaleOptimizer and differentiate its {_OLD if keras_2 else _NEW}",
+    ),
+    "step_never_scales": Both(
+        "this train_step never scales the loss, so float16 gradients below 6e-8 are 0",
+        "differentiate self.optimizer.get_scaled_loss(loss), and apply get_unscaled_gradients of the result",
+    ),
+    "step_divided_alone": Both(f"{_NEVER}, yet {_DIVIDED}", "at first they are 1/32768 of what they should be"),
+    "step_scales_nothing": Both(_NEVER, f"in Keras 3, {_DIVIDED}; in Keras 2 small float16 gradients are 0"),
+    "scale_divided_alone": Both(
+        "LossScaleOptimizer divides these gradients by its scale (32768 at first), and nobody multiplied the loss "
+        "by it",
+        "differentiate optimizer.scale_loss(loss)",
+    ),
+    "loss_never_scaled": Both(
+        "the optimizer is a LossScaleOptimizer, but the loss is never scaled",
+        "differentiate optimizer.scale_loss(loss) (Keras 2: get_scaled_loss, and get_unscaled_gradients of the result)",
+    ),
+    "pure_float16": Both(
+        "policy 'float16' keeps weights in float16 and compile() scales no loss for it",
+        "use 'mixed_float16'",
+    ),
+    "wrapped_twice": Both(
+        "LossScaleOptimizer around a LossScaleOptimizer",
+        "the loss is multiplied once and gradients are divided twice; wrap the optimizer once",
+    ),
+    "fixed_scale": Both("a fixed loss scale is not recommended", "leave it dynamic, so that it adapts"),
+    "static_raises": Both(
+        "LossScaleOptimizer(dynamic=False) raises ValueError in Keras 3",
+        "leave the scale dynamic, or set loss_scale_factor on an optimizer that is not wrapped",
+    ),
+    "static_scale": lambda keras_2: Both(
+        f"LossScaleOptimizer(dynamic=False) fixes the loss scale{'' if keras_2 else ', and raises in Keras 3'}",
+        "leave it dynamic",
+    ),
+    "factor_ignored": lambda factor: Both(
+        f"loss_scale_factor={factor:g} does nothing", "LossScaleOptimizer resets it to None"
+    ),
+    "factor_fixed": lambda factor: Both(f"loss_scale_factor={factor:g} is a fixed loss scale", _ADAPTS),
+    "scaled_twice": lambda scale: Both(
+        f"the loss is scaled twice, by LossScaleOptimizer and by {scale:g}",
+        "drop the constant",
+    ),
+    "scaled_by_hand": lambda scale: Both(f"the loss scale {scale:g} is fixed", _ADAPTS),
+    "needless_api": lambda name, policy, dtype: Both(
+        f"{name} under the policy {policy}", f"{dtype} needs no loss scaling"
+    ),
+    "needless_scale": lambda scale, policy, dtype: Both(
+        f"a loss scale of {scale:g} under the policy {policy}", f"{dtype} needs no loss scaling"
+    ),
+}
+
+_Verdict: TypeAlias = tuple[Statement[FindingKind], Severity]
+
+
+def tc202(subject: Subject) -> Iterator[Finding]:
+    """Yield the loops that apply unscaled gradients; none if any file scales a loss."""
+    policy, files = policy_of(subject), list(touched(subject))
+    if any(scales(file.words) for file in files):
+        return
+    named = any("LossScaleOptimizer" in file.words for file in files)
+    for file in files:
+        for node, optimizer in _loops(file) if policy in HALF_POLICIES else ():
+            major = keras_major(subject, file)
+            if not _is_compiled(file, node, optimizer):
+                verdict = _own(file, optimizer, major, named)
+            elif policy == "mixed_float16":
+                verdict = _compiled(major)
+            else:
+                verdict = None
+            if verdict is not None:
+                yield Finding("TC202", verdict[0], file.place(node), verdict[1], dtype="float16")
+        if not named:
+            yield from _pure_float16(file)
+
+
+def _loops(file: File) -> Iterator[tuple[ast.AST, ast.expr]]:
+    """Yield each function that applies gradients in a file with a tape: the tape or the call, and the optimizer."""
+    tapes = file.called("GradientTape")
+    if not tapes or not file.called("gradient"):
+        return
+    seen: set[ast.AST] = set()
+    for call in file.called("apply_gradients"):
+        function = file.function_of(call) or file.root
+        if function not in seen and isinstance(call.func, ast.Attribute):
+            seen.add(function)
+            inside = [tape for tape in tapes if (file.function_of(tape) or file.root) is function]
+            yield (inside[0] if inside else call), call.func.value
+
+
+def _is_compiled(file: File, node: ast.AST, optimizer: ast.expr) -> bool:
+    """Say whether an optimizer is that of a model's own train_step, which compile() wraps."""
+    own = file.class_of(node)
+    mine = own is not None and is_model_class(own) and ast.unparse(optimizer) == "self.optimizer"
+    return mine and "auto_scale_loss" not in file.words
+
+
+def _compiled(major: int | None) -> _Verdict:
+    if major == 2:
+        return say("step_never_scales"), "warning"
+    return (say("step_scales_nothing"), "warning") if major is None else (say("step_divided_alone"), "error")
+
+
+def _own(file: File, optimizer: ast.expr, major: int | None, named: bool) -> _Verdict | None:
+    made = file.call_behind(optimizer)
+    if is_wrapper(file, made):
+        if major is not None and major >= 3:
+            return say("scale_divided_alone"), "error"
+        return say("loss_never_scaled"), "warning"
+    if named:
+        return None  # an optimizer is wrapped, but perhaps not this one
+    return say("gradients_unscaled", optimizer=ast.unparse(optimizer), keras_2=major == 2), "warning"
+
+
+def _pure_float16(file: File) -> Iterator[Finding]:
+    """Yield the policy float16 if the file trains with fit: compile wraps only for mixed_float16."""
+    if not file.called("fit"):
+        return
+    for setter in file.setters:
+        if setter.policy == "float16":
+            yield Finding("TC202", say("pure_float16"), setter.place, "warning", dtype="float16")
+
+
+def tc203(subject: Subject) -> Iterator[Finding]:
+    """Yield doubled scaling and, unless the policy needs no scaling (TC210), fixed or ignored scales."""
+    needed = bool(policies_of(subject) & {None, *HALF_POLICIES})
+    for file in touched(subject):
+        major = keras_major(subject, file)
+        made = wrappers(file)
+        for call in made:
+            if (inner := _wrapped(file, call)) is not call and is_wrapper(file, inner):
+                yield _found(file, call, say("wrapped_twice"), "error")
+            if needed or (major is not None and major >= _RAISES):
+                yield from _static(file, call, major)
+        yield from _on_top(file)
+        if needed:
+            yield from _factors(file, made)
+            yield from (_found(file, node, say("scaled_by_hand", scale=s), "note") for node, s in by_hand(file))
+
+
+def _found(file: File, node: ast.AST, says: Statement[FindingKind], severity: Severity) -> Finding:
+    return Finding("TC203", says, file.place(node), severity, dtype="float16")
+
+
+def _wrapped(file: File, wrapper: ast.Call) -> ast.Call | None:
+    """Return the call that makes the optimizer in a LossScaleOptimizer; None if it is not seen."""
+    named = keyword(wrapper, "inner_optimizer") or keyword(wrapper, "optimizer")
+    return file.call_behind(wrapper.args[0] if wrapper.args else named)
+
+
+def _static(file: File, call: ast.Call, major: int | None) -> Iterator[Finding]:
+    if file.value(keyword(call, "dynamic")) is False:
+        if major is not None and major >= _RAISES:
+            yield _found(file, call, say("static_raises"), "error")
+        else:
+            yield _found(file, call, say("static_scale", keras_2=file.keeps_keras_2), "warning")
+    second = call.args[1] if ".experimental." in file.name(call.func) and len(call.args) > 1 else None
+    fixed = keyword(call, "loss_scale") or second
+    is_class = isinstance(fixed, ast.Call) and ast.unparse(fixed.func).endswith("FixedLossScale")
+    if is_class or file.number(fixed) is not None:
+        yield _found(file, call, say("fixed_scale"), "warning")
+
+
+def _factors(file: File, made: list[ast.Call]) -> Iterator[Finding]:
+    """Yield the optimizers with a loss_scale_factor: ignored if they are wrapped, else fixed."""
+    if "loss_scale_factor" not in file.text:
+        return
+    inner = [_wrapped(file, call) for call in made]
+    for node in file.calls:
+        factor = file.number(keyword(node, "loss_scale_factor"))
+        if factor is None:
+            continue
+        kind: FindingKind = "factor_ignored" if node in inner else "factor_fixed"
+        yield _found(file, node, say(kind, factor=factor), "note")
+
+
+def _on_top(file: File) -> Iterator[Finding]:
+    """Yield the losses scaled both by LossScaleOptimizer and by a constant."""
+    for call in file.called("scale_loss", "get_scaled_loss"):
+        parent = file.parents.get(call)
+        candidates = [*call.args[:1], *([parent] if isinstance(parent, ast.BinOp) else [])]
+        for product in candidates:
+            if isinstance(product, ast.BinOp) and isinstance(product.op, ast.Mult):
+                values = [file.number(side) for side in (product.left, product.right)]
+                scale = next((v for v in values if v is not None and v >= SMALLEST_SCALE and power_of_two(v)), None)
+                if scale is not None:
+                    yield _found(file, product, say("scaled_twice", scale=scale), "warning")
+
+
+def tc210(subject: Subject) -> Iterator[Finding]:
+    """Yield unconditional loss scaling in files under a policy that certainly does not need it."""
+    policy = policy_of(subject)
+    if policy not in _NO_NEED or _mixes(subject):
+        return
+    dtype = "bfloat16" if "bfloat16" in policy else "float32"
+    for file in touched(subject):
+        for node, given in _scalings(file):
+            if not file.conditional(node):
+                says: Statement[FindingKind] = (
+                    say("needless_api", name=given, policy=policy, dtype=dtype)
+                    if isinstance(given, str)
+                    else say("needless_scale", scale=given, policy=policy, dtype=dtype)
+                )
+                yield Finding("TC210", says, file.place(node), "note", dtype=dtype)
+
+
+def _mixes(subject: Subject) -> bool:
+    """Say whether float16 may be meant too: by another policy, a condition, or a layer's own dtype."""
+    set_ = [(file, setter) for file in files_of(subject) for setter in file.setters]
+    unlike = any(setter.policy not in _NO_NEED or file.conditional(setter.node) for file, setter in set_)
+    return unlike or any(layer.dtype == "float16" for layer in subject.model.layers)
+
+
+def _scalings(file: File) -> Iterator[tuple[ast.expr, str | float]]:
+    """Yield what scales a loss, with the name of the API, or the factor if the user's own code does."""
+    for call in wrappers(file):
+        yield call, "LossScaleOptimizer"
+    if "loss_scale_factor" in file.text:
+        for node in file.calls:
+            if file.number(keyword(node, "loss_scale_factor")) is not None:
+                yield node, "loss_scale_factor"
+    yield from by_hand(file)
+
+
+def is_wrapper(file: File, call: ast.Call | None) -> bool:
+    """Say whether a call makes a Keras LossScaleOptimizer."""
+    return call is not None and _WRAPPER.fullmatch(file.name(call.func)) is not None
+
+
+def wrappers(file: File) -> list[ast.Call]:
+    """Return the calls in a file that make a LossScaleOptimizer."""
+    return [call for call in file.calls if is_wrapper(file, call)] if "LossScaleOptimizer" in file.text else []
+
+
+def scales(words: frozenset[str]) -> bool:
+    """Say whether code seems to scale a loss, by an optimizer's method or by hand, judging by its identifiers."""
+    return bool(words & _SCALED) or any(_BY_HAND.search(w) for w in words - _NOT_BY_HAND)
+
+
+def by_hand(file: File) -> Iterator[tuple[ast.BinOp, float]]:
+    """Yield the losses that a file multiplies by a known number by which it later divides the gradients."""
+    if "GradientTape" not in file.text:
+        return
+    divided = {
+        (file.unit_of(node), scale)
+        for node, scale in _scaled(file, ast.Div)
+        if "grad" in ast.unparse(file.statement_of(node)).lower()
+    }
+    for node, scale in _scaled(file, ast.Mult):
+        text = ast.unparse(node).lower()
+        if "loss" in text and (power_of_two(scale) or "scal" in text) and (file.unit_of(node), scale) in divided:
+            yield node, scale
+
+
+def _scaled(file: File, operator: type[ast.operator]) -> Iterator[tuple[ast.BinOp, float]]:
+    for node in file.nodes:
+        if isinstance(node, ast.BinOp) and isinstance(node.op, operator):
+            sides = (node.right,) if operator is ast.Div else (node.left, node.right)
+            values = [file.number(side) for side in sides]
+            value = next((v for v in values if v is not None and math.isfinite(v) and v >= SMALLEST_SCALE), None)
+            if value is not None and file.number(node) is None:
+                yield node, value
+
+
+def power_of_two(value: float) -> bool:
+    """Say whether a number is a power of two, like loss scales."""
+    return value > 0 and math.frexp(value)[0] == 0.5

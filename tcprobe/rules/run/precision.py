@@ -1,0 +1,136 @@
+"""TC303, TC304, TC305, TC317: precisions that Tensor Cores do not multiply, GPUs without any, and 16 bits that pay."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from tcprobe.rules.base import Says
+from tcprobe.rules.model.sizes import grouped
+from tcprobe.rules.run.base import Run, Tf32Off
+from tcprobe.rules.run.savings import of_run, predicted
+from tcprobe.rules.words import HALF, MIXED, TF32, listed, way
+from tcprobe.schema.advice import Advice, AdviceKind
+from tcprobe.schema.changes.whatif import WhatIf
+from tcprobe.schema.kinds import BlockerKind, ChangeKind
+from tcprobe.schema.statement import Both, say
+
+LOWER: Final[dict[str | None, AdviceKind]] = {
+    "float64": "use_float32",
+    "bfloat16": "use_float16",
+    "float32": "mixed_precision",  # before compute capability 8.0, which has no bfloat16
+}
+SWITCH: Final[dict[Tf32Off, tuple[str, str]]] = {
+    "environment": (
+        "TF32 (unset NVIDIA_TF32_OVERRIDE, which stands before what the script asks for)",
+        "the environment of the run holds NVIDIA_TF32_OVERRIDE=0",
+    ),
+    "asked": ("TF32 (tcprobe profile --precision tf32)", "the run was profiled with --precision float32"),
+}
+"""Where the profile tells why TF32 was off: how to allow it, and what tells."""
+KINDS: Final[tuple[tuple[BlockerKind, AdviceKind], ...]] = (("tf32", "allow_tf32"), ("tf32_unknown", "check_tf32"))
+SIXTEEN: Final[tuple[ChangeKind, ...]] = ("mixed_bfloat16", "mixed_float16")
+PRECISIONS: Final[tuple[BlockerKind, ...]] = ("dtype", "tf32", "tf32_unknown", "gpu", "not_nvidia")
+"""What keeps ops off the Tensor Cores so that TC303 to TC305 speak of precision and GPU, and there first."""
+FASTER: Final = "float32 products may run on Tensor Cores as TF32 already; 16 bits run there twice as fast"
+ALONE: Final = (
+    "; alone they are not predicted to pay: in 16 bits a library may leave the Tensor Cores for so few filters"
+)
+
+
+def _allow_tf32(framework: str | None, tf32_off: Tf32Off | None, **_: Any) -> Both:
+    allow, why = SWITCH[tf32_off] if tf32_off else (way(TF32, framework), "")
+    return Both(f"Allow {allow} first; then try {way(MIXED, framework)}", why)
+
+
+def _halve_precision(framework: str | None, sliced: Sequence[str], sized: bool, **_: Any) -> Both:
+    order = f"Try {way(MIXED, framework)}"
+    if not sliced:
+        return Both(order, FASTER)
+    sizes = " and change sizes as under What if," if sized else ""
+    give = f"give {listed(sliced)} 8 filters with it, of which the first are kept (slice)"
+    return Both(f"{order},{sizes} and {give}", FASTER + ALONE)
+
+
+SAYS: Final[Says] = {
+    "use_float32": "Compute in float32 or less",
+    "use_float16": "Use mixed_float16: this GPU's Tensor Cores take float16",
+    "mixed_precision": lambda framework, **_: f"Compute in {way(HALF, framework)}",
+    "allow_tf32": _allow_tf32,
+    "check_tf32": lambda framework, **_: f"Make sure that the run allows {way(TF32, framework)}",
+    "use_gpu": "Run on a GPU with Tensor Cores (Volta or later, but no GTX 16xx)",
+    "halve_precision": _halve_precision,
+}
+
+
+def tc303(run: Run) -> Iterator[Advice]:
+    """Yield one item for each precision to change."""
+    kinds = ((LOWER.get(op.blocker.dtype), op) for op in run.blocked("dtype"))
+    for kind, ops in grouped((kind, op) for kind, op in kinds if kind).items():
+        shrinks = run.on_tensor_cores() if kind == "mixed_precision" else 1.0
+        item = run.item("TC303", kind, ops, shrinks, framework=run.facts.framework)
+        yield replace(item, saving=None if kind == "use_float32" else of_run(run, "mixed_float16", ops))
+
+
+def tc304(run: Run) -> Iterator[Advice]:
+    """Yield one item where TF32 was off, and one where that is not recorded."""
+    for blocker, kind in KINDS:
+        if ops := run.blocked(blocker):
+            said = {"framework": run.facts.framework, "tf32_off": run.facts.tf32_off}
+            item = run.item("TC304", kind, ops, run.on_tensor_cores(), **said)
+            yield replace(item, saving=of_run(run, "allow_tf32", ops) if kind == "allow_tf32" else None)
+
+
+def tc305(run: Run) -> Iterator[Advice]:
+    """Yield one item where ops ran that another GPU would run on Tensor Cores."""
+    if ops := run.blocked("gpu"):
+        yield run.item("TC305", "use_gpu", ops)
+
+
+def tc317(run: Run) -> Iterator[Advice]:
+    """Yield one item where a what-if says that 16 bits pay, and no op is kept off the Tensor Cores by its precision."""
+    if any(op.blocker.kind in PRECISIONS for op in run.off):
+        return
+    found = [change for change in run.what_ifs if change.change in SIXTEEN]
+    best = max(found or _with_slices(run), key=_worth, default=None)
+    saving = None if best is None else predicted(run, (best,))
+    if best is None or saving is None or saving.ns.mid <= 0:
+        return
+    spent = best.spent_ns * run.steps if run.steps else None
+    share = 100.0 * spent / run.kernel_ns if spent and run.kernel_ns > 0 else 0.0
+    concern = run.concern(min(share, 100.0), "kernel_time", spent)
+    sized = {str(row["layer"]) for row in run.sizes if row["layer"] is not None}
+    drawn = frozenset({op for op, _ in best.op_names} | sized)  # all products are concerned, those of these layers too
+    yield Advice(
+        "TC317",
+        say(
+            "halve_precision",
+            framework=run.facts.framework,
+            change=_precision(best),
+            sliced=_sliced(best),
+            sized=any(kind == "change_size" for kind, _ in best.holds),
+        ),
+        concern,
+        saving=saving,
+        draws_on=drawn,
+    )
+
+
+def _with_slices(run: Run) -> list[WhatIf]:
+    """Return all changes together where they hold 16 bits and slices: these keep 16 bits from costing more."""
+    return [one for one in run.what_ifs if one.change == "together" and _precision(one) in SIXTEEN and _sliced(one)]
+
+
+def _precision(change: WhatIf) -> ChangeKind:
+    return next((kind for kind, layer in change.holds if layer is None), change.change)
+
+
+def _sliced(change: WhatIf) -> tuple[str, ...]:
+    """Return the layers whose few filters are computed as 8."""
+    return tuple(str(layer) for kind, layer in change.holds if kind == "slice_filters")
+
+
+def _worth(change: WhatIf) -> tuple[float, str]:
+    return change.gain_ns.mid, change.change

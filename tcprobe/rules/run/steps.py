@@ -1,0 +1,182 @@
+"""TC302, TC312, TC313, TC315, TC316: steps that are none, or not usual ones; loss scaling, and batches too small."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from tcprobe.rules.base import Says
+from tcprobe.rules.run.base import MemoryUse, Run, WarmUp
+from tcprobe.rules.run.waiting import bounded, main_work, named_work, of_step, usual_step
+from tcprobe.schema.advice import LAUNCHES, WAITING, Advice, AdviceKind, Concern, Where
+from tcprobe.schema.statement import Both, Duration, FieldValue, Name, say
+from tcprobe.schema.waits import HostWork, Waiting
+
+MOST_USED_PCT: Final = 50.0  # of the memory: beyond that twice the batch may not fit
+LEAST_SMALL_PCT: Final = 10.0  # of the kernel time, in products that are too small
+LEAST_IDLE_PCT: Final = 25.0  # of the step: below that a larger batch gains little by waiting less
+PER_STEP: Final[tuple[HostWork, ...]] = ("launch", "python")
+"""What the host does once a step, whatever the batch."""
+FIXED_SCALE: Final = (
+    "Take a fixed loss scale, such as 1024, and watch the loss (too large a scale gives NaN). Keras 3: "
+    "loss_scale_factor=1024.0 of the optimizer, with compile(auto_scale_loss=False). Keras 2: "
+    "LossScaleOptimizer(optimizer, dynamic=False, initial_scale=1024)"
+)
+
+
+def _fix_scale(ops: int, ns: float, waiting_ns: float, **most: Any) -> Both:
+    waits = (", and the GPU waits ", Duration(waiting_ns), " for the host to read the answer") if waiting_ns else ()
+    looks = f"dynamic loss scaling looks at the gradients in {ops:,} ops, "
+    return Both(FIXED_SCALE, (looks, Duration(ns), " a step", *waits, ": ", *of_step(" as far as it shows", **most)))
+
+
+def _skip_warm_up(slow: int, slowest_ns: float, usual_ns: float, **_: Any) -> Both:
+    first = "the first counted step takes " if slow == 1 else f"the first {slow} counted steps take up to "
+    order = "Leave the first steps out (--iter-start), or start the profiler later"
+    return Both(
+        order, (first, Duration(slowest_ns), ", the others ", Duration(usual_ns), ": warm-up is in the figures")
+    )
+
+
+def _larger_batch(
+    used_gb: float, total_gb: float, free_gb: float, small_ns: float, waiting_ns: float, **f: Any
+) -> Both:
+    holds = f"the workload holds {used_gb:.1f} of {total_gb:.1f} GB at most, {free_gb:.1f} GB are free; "
+    small = ("products too small to fill the GPU take ", Duration(small_ns)) if small_ns else ()
+    waits = ("the GPU waits ", Duration(waiting_ns), " for what the host does once a step") if waiting_ns else ()
+    why = (*small, *((" and ",) if small and waits else ()), *waits)
+    order = "Take a larger batch, as long as memory lasts and training bears it"
+    return Both(order, (holds, *why, ": at most ", *of_step("", **f), ", for the same number of samples"))
+
+
+SAYS: Final[Says] = {
+    "profile_later": lambda kernels, ops, worst_op, worst_calls, **_: Both(
+        "Profile later steps, after warm-up: nothing else in this report is about a usual step",
+        (
+            f"the step holds autotuning: {kernels:,} kernels tried for {ops:,} ops, in one call of ",
+            Name(worst_op),
+            f" {worst_calls:,}",
+        ),
+    ),
+    "fix_scale": _fix_scale,
+    "skip_warm_up": _skip_warm_up,
+    "profile_steps": lambda steps, **_: Both(
+        "Profile several steps after warm-up, each marked (tcprobe profile does)",
+        f"the profile marks {'one step' if steps == 1 else 'no step'}: warm-up may be in all figures",
+    ),
+    "larger_batch": _larger_batch,
+    "key_node": lambda times, **_: Both(
+        "Choose a key node that runs once a step (tcprobe find-key-node): no figure of a step is of one",
+        f"most ops run {times:,} times in what the key node counts as a step: an epoch, or several steps",
+    ),
+}
+
+
+def tc302(run: Run) -> Iterator[Advice]:
+    """Yield one item where the window holds autotuning."""
+    tuning = run.tuning
+    if tuning is None:
+        return
+    yield Advice(
+        "TC302",
+        say(
+            "profile_later",
+            ops=tuning.ops,
+            kernels=tuning.kernels,
+            worst_op=tuning.worst_op,
+            worst_calls=tuning.worst_calls,
+        ),
+        replace(run.concern(tuning.share_pct, "kernel_time", tuning.sum_ns), at_most_ns=None),
+        Where(op=tuning.worst_op),
+    )
+
+
+def tc312(run: Run) -> Iterator[Advice]:
+    """Yield one item where the ops of dynamic loss scaling are found and the length of a step is known."""
+    found, waiting = run.facts.scaling, usual_step(run)
+    if found is None or waiting is None or not run.steps:
+        return
+    spent, waits = run.in_step(found.ns) or 0.0, run.waits_in_step(found.waiting_ns) or 0.0
+    concern = run.of_step(spent + min(waits, waiting.idle_ns), "loss scaling", found.ns / run.steps)
+    yield Advice(
+        "TC312",
+        say(
+            "fix_scale",
+            ops=found.ops,
+            ns=spent,
+            waiting_ns=waits,
+            **bounded(concern),
+        ),
+        concern,
+        draws_on=frozenset([LAUNCHES, WAITING] if waits else [LAUNCHES]),
+    )
+
+
+def tc313(run: Run) -> Iterator[Advice]:
+    """Yield one item where first steps are slow, or where one step or none is marked; none where TC302 speaks."""
+    found = run.facts.warm_up
+    if found is None or run.tuning is not None or "compile" in named_work(run):
+        return
+    if found.slow:
+        yield _warm_up(
+            run, "skip_warm_up", found, slow=found.slow, slowest_ns=found.slowest_ns, usual_ns=found.usual_ns
+        )
+    elif found.steps is None or found.steps <= 1:
+        yield _warm_up(run, "profile_steps", found)
+
+
+def _warm_up(run: Run, kind: AdviceKind, found: WarmUp, **fields: Any) -> Advice:
+    return Advice("TC313", say(kind, steps=found.steps, **fields), _of_all(run))
+
+
+def _of_all(run: Run) -> Concern:
+    length = None if run.waiting is None else run.waiting.length
+    return Concern(100.0, "step", None, None, run.step_ns, length)
+
+
+def tc315(run: Run) -> Iterator[Advice]:
+    """Yield one item where memory is free, and products are too small or the host is busy once a step."""
+    memory, waiting = run.facts.memory, usual_step(run)
+    if memory is None or memory.used_pct >= MOST_USED_PCT or waiting is None:
+        return
+    small = _small(run)
+    waits = 0.0 if small else _waits(run, waiting)  # the item on waiting bounds that by itself
+    if small or waits:
+        yield _batch(run, memory, small, waits)
+
+
+def _batch(run: Run, memory: MemoryUse, small: float, waits: float) -> Advice:
+    concern = run.of_step(small + waits, "small batch")
+    said = dict[str, FieldValue](
+        used_gb=memory.peak_bytes / 1e9,
+        total_gb=memory.total_bytes / 1e9,
+        free_gb=(memory.total_bytes - memory.peak_bytes) / 1e9,
+        small_ns=small,
+        waiting_ns=waits,
+        **bounded(concern),
+    )
+    return Advice("TC315", say("larger_batch", **said), concern, draws_on=frozenset([WAITING] if waits else ()))
+
+
+def _small(run: Run) -> float:
+    """Return the time of a step in products that are too small; 0 where that is little or unknown."""
+    small = run.facts.small_ns
+    if run.kernel_ns <= 0 or 100.0 * small < LEAST_SMALL_PCT * run.kernel_ns:
+        return 0.0
+    return min(run.in_step(small) or 0.0, run.busy_ns)
+
+
+def _waits(run: Run, waiting: Waiting) -> float:
+    """Return the time of a step that the GPU waits for work that the host does once a step; 0 where that is little."""
+    if waiting.idle_pct < LEAST_IDLE_PCT:
+        return 0.0
+    return waiting.idle_ns * min(1.0, sum(pct for work, pct in main_work(run) if work in PER_STEP) / 100.0)
+
+
+def tc316(run: Run) -> Iterator[Advice]:
+    """Yield one item where most ops ran several times in what the key node counts as a step."""
+    times = run.facts.epoch_steps
+    if times is not None:
+        yield Advice("TC316", say("key_node", times=times), _of_all(run))

@@ -1,0 +1,230 @@
+"""TC101, TC103, TC104, TC105, TC106: sizes that break the rule of 8, each told by the rule that `Bad` names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+from typing import Final
+
+from msgspec.structs import replace
+
+from tcprobe.rules.base import Says, Subject
+from tcprobe.rules.model.bad import Bad, convolves
+from tcprobe.rules.model.settled import settled_sizes
+from tcprobe.rules.model.sizes import HEADS, INPUTS, OUTPUTS, Dimension
+from tcprobe.rules.model.step import Step, total_range
+from tcprobe.rules.sizes.findings import Effect, effect, finding_of, is_timed, passes_of, subject, why_unknown
+from tcprobe.rules.words import MAY_LOSE
+from tcprobe.schema.finding import Finding, Range, Severity
+from tcprobe.schema.finding_kinds import COST_UNKNOWN, AddedKind, EffectKind, FindingKind, WhyKind
+from tcprobe.schema.kinds import SIXTEEN_BIT
+from tcprobe.schema.statement import Both, Statement, say
+
+_CHOICES: Final = ("softmax", "sigmoid")
+TILE: Final = 128
+"""A smaller size is less than one tile of the fastest kernels, and its products may be bound by memory."""
+DIRECT: Final = "its weight gradient may fall to a kernel on CUDA cores (42 % of a GAN's step in float16 on an A100)"
+NO_GAIN: Final[Statement[WhyKind]] = say("no_gain")
+WHY_DEPTHWISE: Final[Statement[WhyKind]] = say("depthwise")
+Added = Statement[AddedKind]
+
+_LATER: Final = f"; judge it again before you change to float16: {DIRECT}"
+SAYS: Final[Says] = {
+    "not_a_multiple": lambda subject, multiple, effect, added: Both(
+        f"{subject} is not a multiple of {multiple}", f"{effect}{''.join(added)}"
+    ),
+    "no_gain": "8 filters would cost as much as they gain",
+    "nothing_saved": lambda suggested: f"nothing saved: at {suggested} its products cost as much as they gain",
+    "leave_filters": lambda why, until_half: f"leave it, {why}{_LATER if until_half else ''}",
+    "wgrad_on_cuda_cores": lambda filters: DIRECT if filters == 1 else DIRECT.replace("(", "(with 1 filter "),
+    "more_filters": lambda filters, keep: (
+        f"; give it {filters} filters, keep the first{'' if keep == 1 else f' {keep}'} (slice) and measure"
+    ),
+    "data_sets_it": "; the data sets it, and zeros can fill it up",
+    "feed_sets_it": "; it follows from what feeds this layer",
+    "must_fit": lambda reason: f"; what comes before and after must fit it: {reason}",
+    "padding_may_lose": MAY_LOSE,
+    "keep_first": lambda size: f"; what takes the output must keep the first {size}",
+    "labels_unused": "; no label uses the entries added",
+    "group_not_a_multiple": lambda subject, groups, multiple, effect, added: Both(
+        f"{subject} ({groups} groups) is not a multiple of {multiple}", f"{effect}{''.join(added)}"
+    ),
+    "groups_unpadded": "; XLA does not pad it; fewer groups of 8 channels or more would be aligned",
+    "depthwise": "a depthwise convolution, which memory bounds; a DepthwiseConv2D says so to every library",
+    "against_aligned_groups": "its cost is what it loses against aligned groups, which is another model",
+    "best_left": lambda subject, multiple, why: Both(f"{subject} is not a multiple of {multiple}, leave it", why),
+    "tiny_product": "a product with so small a dimension is bound by memory and launches, not by arithmetic",
+    "few_channels_slower": (
+        "padding so few input channels to 8 ran slower where it was measured (1 and 3 channels, V100 and T4)"
+    ),
+}
+
+
+def tc101(given: Subject) -> Iterator[Finding]:
+    """Yield each bad size that a layer sets itself and that no other rule reports."""
+    return (_finding(given.step, bad) for bad in _bad(given.step, "TC101"))
+
+
+def tc103(given: Subject) -> Iterator[Finding]:
+    """Yield one finding per grouped convolution, about the channels of a group rather than its filters."""
+    for _, found in groupby(_bad(given.step, "TC103"), key=lambda bad: bad.dimension.layer):
+        yield _of_group(given.step, min(found, key=lambda bad: bad.dimension.name))
+
+
+def tc104(given: Subject) -> Iterator[Finding]:
+    """Yield a note for each size of image channels and of tiny output layers, which are best left as they are."""
+    for bad in _bad(given.step, "TC104"):
+        channels = convolves(given.step, bad.dimension)
+        why: Statement[WhyKind] = say("few_channels_slower" if channels else "tiny_product")
+        about = subject(given.step, bad.dimension)
+        yield finding_of(given.step, bad, say("best_left", subject=about, multiple=bad.multiple, why=why), why, "note")
+
+
+def tc105(given: Subject) -> Iterator[Finding]:
+    """Yield each vocabulary size that breaks the rule."""
+    return (_finding(given.step, bad, say("labels_unused")) for bad in _bad(given.step, "TC105"))
+
+
+def tc106(given: Subject) -> Iterator[Finding]:
+    """Yield each size of an attention head that breaks the rule."""
+    return (_finding(given.step, bad) for bad in _bad(given.step, "TC106"))
+
+
+def _bad(step: Step, code: str) -> Iterator[Bad]:
+    return (bad for bad in settled_sizes(step) if bad.code == code)
+
+
+def _finding(step: Step, bad: Bad, *more: Added) -> Finding:
+    """Return the finding: the effect on each pass, what else must change, and why it costs nothing if so."""
+    does = effect(step, bad)
+    if does.free and bad.saved is not None:  # only the time of a few elements more or less
+        bad = replace(bad, saved=Range(0.0, 0.0, 0.0))
+    told: Statement[EffectKind | WhyKind] = does.says
+    if not does.free and bad.linked is None:  # an image, of which more filters gain nothing
+        told = say("leave_filters", why=NO_GAIN, until_half=bad.dtype not in SIXTEEN_BIT)
+    elif not does.free:
+        told = _direct(step, bad) or told
+    padded = None if does.free else step.padding_pct(bad.dimension.products)
+    added = () if does.free else tuple(_remarks(step, bad, padded))
+    about = subject(step, bad.dimension)
+    found = finding_of(
+        step,
+        bad,
+        say("not_a_multiple", subject=about, multiple=bad.multiple, effect=told, added=(*added, *more)),
+        _why(step, bad, does),
+        _severity(step, bad, does),
+    )
+    return replace(found, padding_pct=padded)
+
+
+def _severity(step: Step, bad: Bad, does: Effect) -> Severity | None:
+    """Return the severity where no saving decides on it: one is unknown, or rests on kernels that nobody timed."""
+    if does.free or bad.linked is None:
+        return "note"
+    if bad.is_image and step.evidence_of(bad.dimension.products) != "timed":
+        return "note"
+    return "warning" if _warns_unknown(step, bad, does) else None
+
+
+def _warns_unknown(step: Step, bad: Bad, does: Effect) -> bool:
+    """Return whether a size of unknown cost is worth a warning: a layer sets it, and such products were timed.
+
+    Sizes of the data are left out, which no layer sets, and the labels, which only the last layer counts.
+    """
+    if does.why is None or does.why.kind not in COST_UNKNOWN or bad.dimension.size < TILE:
+        return False
+    chosen = bad.dimension.name in (*OUTPUTS, *HEADS) or bad.code == "TC105"
+    return chosen and bool(bad.dimension.products) and is_timed(step, bad) and not _counts_labels(step, bad)
+
+
+def _counts_labels(step: Step, bad: Bad) -> bool:
+    """Return whether a size is a number of classes: of an output that is a choice, behind other layers.
+
+    One as large as a vocabulary is TC105's.
+    """
+    layer = step.sizes.layers.get(bad.dimension.layer)
+    if layer is None or layer.is_first or bad.code != "TC101" or bad.dimension.name not in OUTPUTS:
+        return False
+    tail = [known for known in step.sizes.tail(layer.name) if known.is_last]
+    return any(known.kind == "Softmax" or known.config.get("activation") in _CHOICES for known in tail)
+
+
+def _direct(step: Step, bad: Bad) -> Statement[EffectKind] | None:
+    """Return the risk for a convolution with few filters in 16 bits, which says more than its rate; None for others.
+
+    A transposed one is another kernel's: what it puts out are channels there. Source: NVIDIA Deep Learning Examples, a
+    GAN profiled on an A100 (`wgrad2d_grouped_direct_kernel`).
+    """
+    threatened = bad.is_image and bad.dtype in SIXTEEN_BIT and "wgrad" in passes_of(step, bad.dimension.products)
+    if not threatened or not step.gpu.tensor_cores or bad.dimension.layer in step.sizes.transposed:
+        return None
+    return say("wgrad_on_cuda_cores", filters=bad.dimension.size)
+
+
+def _remarks(step: Step, bad: Bad, padded: Range | None) -> Iterator[Added]:
+    """Yield what to do with a size and what else to take care of; `padded` is what padding at run time saves."""
+    name = bad.dimension.name
+    # in 16 bits the weight gradient of an image alone is worth a measurement, whatever the sizes are
+    if bad.is_image and bad.linked is not None and (bad.saved is not None or bad.dtype in SIXTEEN_BIT):
+        yield say("more_filters", filters=bad.suggested, keep=bad.dimension.size)
+    if name in INPUTS and not step.sizes.feeds.get(bad.dimension.layer):
+        layer = step.sizes.layers.get(bad.dimension.layer)
+        yield say("feed_sets_it" if layer is None or layer.is_first is False else "data_sets_it")
+    if bad.linked is not None and bad.linked.reason:
+        yield say("must_fit", reason=bad.linked.reason)
+    elif (
+        bad.code != "TC105"
+        and name not in (*INPUTS, *HEADS)
+        and not bad.is_image
+        and any(layer.is_last for layer in step.sizes.tail(bad.dimension.layer))
+    ):
+        yield say("keep_first", size=bad.dimension.size)
+    if padded is not None and padded.low <= 0:  # it copies the operands
+        yield say("padding_may_lose")
+
+
+def _why(step: Step, bad: Bad, does: Effect) -> Statement[WhyKind] | None:
+    """Return why a size costs or saves nothing; None if it does."""
+    if does.why is not None:
+        return does.why
+    if bad.linked is None:
+        return NO_GAIN
+    if bad.saved is not None and bad.saved.mid <= 0:
+        touched = list(dict.fromkeys(index for change in bad.linked.changes for index in step.touched(change)))
+        if any(step.cost(index) is None for index in touched):  # what they save is not in it
+            return why_unknown(step, touched)
+        return say("nothing_saved", suggested=bad.suggested)
+    return None
+
+
+def _of_group(step: Step, bad: Bad) -> Finding:
+    size, layer = bad.dimension.size, bad.dimension.layer
+    groups = step.sizes.groups(layer)
+    whole = Dimension(layer, f"{bad.dimension.name} per group", size, tuple(step.products_of(layer)))
+    lost = _lost(step, whole)
+    told = Bad(whole, bad.code, bad.dtype, bad.multiple, None, lost)
+    does = effect(step, told)
+
+    severity: Severity | None = "note" if does.free or lost is None else None
+    says, added = does.says, () if does.free else (say("groups_unpadded"),)
+    why: Statement[WhyKind] = does.why or say("against_aligned_groups")
+    if bad.is_depthwise and not does.free:
+        told = replace(told, saved=None)
+        says, added, why, severity = WHY_DEPTHWISE, (), WHY_DEPTHWISE, "note"
+    about = subject(step, whole)
+    said: Statement[FindingKind] = say(
+        "group_not_a_multiple", subject=about, groups=groups, multiple=bad.multiple, effect=says, added=added
+    )
+    return finding_of(step, told, said, why, severity)
+
+
+def _lost(step: Step, dimension: Dimension) -> Range | None:
+    """Return how much longer per step the products take than aligned ones; None if not longer."""
+    found = []
+    for index in dimension.products:
+        cost = step.costs[index]
+        if cost is not None and cost.rate_pct is not None:
+            lost = (1 - rate / 100 for rate in (cost.rate_pct.high, cost.rate_pct.mid, cost.rate_pct.low))
+            low, mid, high = (cost.ns * share for share in lost)
+            found.append(Range(low, mid, high).scaled(step.model.products[index].calls))
+    return total_range(found)

@@ -1,0 +1,84 @@
+"""Words that the sentences of several rules share: lists, GPUs, and how users of a framework choose a precision."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Final, Literal
+
+from tcprobe.schema.finding_kinds import WhyKind
+from tcprobe.schema.kinds import Limit
+
+ESTIMATED: Final = "estimated"  # for convolutions: nobody has published what unaligned sizes cost them
+MAY_LOSE: Final = "; padding it at run time instead may lose"
+BOUND: Final[Mapping[Limit, WhyKind]] = {
+    "launch": "bound_by_launch",
+    "memory": "bound_by_memory",
+    "compute": "as_fast_as_aligned",
+}
+"""Why a size costs next to nothing, by what limits its products."""
+UNHURT: Final[Mapping[WhyKind, str]] = {
+    "bound_by_launch": "its products are so small that their launch takes the time",
+    "bound_by_memory": "its products are bound by memory, not by arithmetic",
+    "as_fast_as_aligned": "predicted as fast as aligned",
+}
+_FORM: Final = re.compile(r"(?<!\s)\s*+(?:\(.*|\bSXM.*|\bPCIe.*|\bNVL.*|\bFE\b.*|\b\d+\s*GB.*)")
+Framework = Literal["tensorflow", "pytorch", "jax"]
+FRAMEWORKS: Final[dict[Framework, str]] = {"tensorflow": "TensorFlow", "pytorch": "PyTorch", "jax": "JAX"}
+"""How each is spelled."""
+
+
+def framework_of(name: str | None) -> Framework | None:
+    """Return the framework of a name with version (``tensorflow 2.21.0``); None if it is another or unknown."""
+    known = (name or "").lower()
+    return next((f for f in FRAMEWORKS if known.startswith(f)), None)
+
+
+KERAS: Final = "tf.keras.mixed_precision, or tcprobe profile --precision"
+HALF: Final[dict[str | None, str]] = {
+    None: "mixed precision in float16",
+    "tensorflow": f"mixed_float16 ({KERAS})",
+    "pytorch": "mixed precision in float16 (torch.autocast with dtype=torch.float16)",
+}
+"""Mixed precision in float16."""
+MIXED: Final[dict[str | None, str]] = {
+    None: "mixed precision",
+    "tensorflow": f"mixed_bfloat16 or mixed_float16 ({KERAS})",
+    "pytorch": "mixed precision (torch.autocast)",
+}
+"""Mixed precision in bfloat16 or float16."""
+TF32: Final[dict[str | None, str]] = {
+    None: "TF32 (unset NVIDIA_TF32_OVERRIDE)",
+    "tensorflow": "TF32 (unset NVIDIA_TF32_OVERRIDE, enable_tensor_float_32_execution(True))",
+    "pytorch": "TF32 (unset NVIDIA_TF32_OVERRIDE, torch.set_float32_matmul_precision('high'))",
+}
+
+
+def way(ways: dict[str | None, str], framework: str | None) -> str:
+    """Return the words for a framework, else those for any."""
+    return ways.get(framework, ways[None])
+
+
+MAY_LEAVE: Final = "cuDNN may run the weight gradient on a CUDA-core kernel"  # of few filters in 16 bits
+
+
+def output_channels(count: int) -> str:
+    """Return ``1 output channel``, ``3 output channels``."""
+    return f"{count} output channel{'s' * (count > 1)}"
+
+
+def kept(count: int) -> str:
+    """Return which of eight filters are kept: ``the first``, ``the first 3``."""
+    return f"the first{f' {count}' if count > 1 else ''}"
+
+
+def with_article(gpu: str) -> str:
+    """Return a GPU's name with its article, without form factor and memory: ``an A100``, ``a Tesla V100``."""
+    name = _FORM.sub("", gpu)
+    return f"{'an' if name[0] in 'AHLR' else 'a'} {name}"
+
+
+def listed(words: Iterable[str]) -> str:
+    """Return ``a``, ``a and b``, ``a, b and c``."""
+    found = list(words)
+    return " and ".join([", ".join(found[:-1]), found[-1]] if len(found) > 1 else found)
