@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tcprobe.masking import DEEPEST, mask_text, mask_tree, mask_words, secrets_in
+from tests.linear.growth import growth
 
 S = "hunter2-x,y&z"
 """A secret that a shell hands over whole."""
@@ -94,9 +93,5 @@ def test_masking_keeps_the_number_of_words_and_is_done_once(words: list[str]) ->
     "part", ["a", "--a", "eyJ-", "http://a:", "://@", 'token="', "\"':", "x=y=", "a='", "SG.", "--token ", "a-"]
 )
 def test_time_is_linear(part: str) -> None:
-    def spent(length: int) -> float:
-        text, began = part * (length // len(part)), time.process_time()
-        mask_words([text])
-        return time.process_time() - began
-
-    assert min(spent(40_000) for _ in range(3)) < 3 * min(spent(20_000) for _ in range(3))
+    short, long = (part * (length // len(part)) for length in (20_000, 40_000))
+    assert growth(lambda text: mask_words([text]), short, long, enough=3) < 3

@@ -6,12 +6,12 @@ import gc
 import resource
 import subprocess
 import sys
-import time
 import tracemalloc
 
 import pytest
 
 from tests.linear.fields import READERS, TEXTS, Reader
+from tests.linear.growth import growth, spent
 from tests.support import ROOT
 
 LENGTH = 4_000  # characters: the square of it is some ten milliseconds
@@ -26,23 +26,13 @@ KNOWN = {
 """Inputs that took seconds, minutes or gigabytes."""
 
 
-def spent(read: Reader, text: str, times: int) -> float:
-    """Return the least CPU seconds that reading a text takes."""
-    best = float("inf")
-    for _ in range(times):
-        begun = time.process_time()
-        read(text)
-        best = min(best, time.process_time() - begun)
-    return best
-
-
 def too_slow(read: Reader, name: str) -> str | None:
     """Say how a text is read that takes three times as long at twice the length; None where none does."""
-    whole, half = TEXTS[name](LENGTH), TEXTS[name](LENGTH // 2)
-    if spent(read, whole, 1) < MEASURABLE:
+    long, short = TEXTS[name](LENGTH), TEXTS[name](LENGTH // 2)
+    if spent(read, long) < MEASURABLE:
         return None
-    short, long = spent(read, half, 3), spent(read, whole, 3)
-    return f"{name}: {short:.4f} s, and {long:.4f} s at twice the length" if long >= 3 * short else None
+    times = growth(read, short, long, enough=3)
+    return f"{name}: {times:.1f} times as long at twice the length" if times >= 3 else None
 
 
 @pytest.mark.parametrize("field", READERS)
@@ -58,7 +48,7 @@ def test_twice_the_text_takes_twice_the_time(field: str) -> None:
 @pytest.mark.parametrize("known", KNOWN)
 def test_known_inputs(known: str) -> None:
     field, text = KNOWN[known]
-    assert spent(READERS[field], text, 1) < 1.5
+    assert spent(READERS[field], text) < 1.5
 
 
 def test_memory_of_a_deep_path() -> None:

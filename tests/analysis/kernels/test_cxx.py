@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -13,6 +11,7 @@ from tcprobe.analysis.kernels.mangled import readable
 from tcprobe.analysis.kernels.verdict import classify
 from tests.analysis.kernels.examples import NAMES
 from tests.analysis.kernels.grammar_examples import GRAMMAR_NAMES
+from tests.linear.growth import growth, spent
 
 PLAIN = [name for name, _, _ in NAMES + GRAMMAR_NAMES]
 # what may stand before, around or behind a function without saying anything of it
@@ -131,18 +130,13 @@ def test_reads_long_names_in_linear_time() -> None:
     """Ten times the text takes about ten times as long; quadratic work would take a hundred times."""
     texts = ("<", "(", "f<(", " () ", "a::", "operator ", "x ", ", ", "enable_if<>::type x", "_ZN", "_ZI3foo", "_ZPK")
     for text in texts:
-        short, long = (_seconds((text * (size // len(text) + 1))[:size]) for size in (10_000, 100_000))
-        assert long < 40 * max(short, 0.002), text
+        short, long = ((text * (size // len(text) + 1))[:size] for size in (10_000, 100_000))
+        assert spent(_read, long) < 0.08 or growth(_read, short, long, enough=40) < 40, text
 
 
-def _seconds(text: str) -> float:
-    best = 1e9
-    for _ in range(2):
-        before = time.process_time()
-        str(parse(text))
-        split_list(text)
-        best = min(best, time.process_time() - before)
-    return best
+def _read(text: str) -> None:
+    str(parse(text))
+    split_list(text)
 
 
 def scoped(name: KernelName, scope: str) -> str:
