@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from tcprobe.probe.core.gaps import Gaps
 from tcprobe.probe.tensorflow.graph.recorder import GraphRecorder
-from tcprobe.probe.tensorflow.patch import Patches
+from tcprobe.probe.tensorflow.hooks.patch import Patches
 from tcprobe.probe.tensorflow.places import function_name
 
 KERAS: Final = ("keras", "tf_keras")

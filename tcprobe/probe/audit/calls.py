@@ -13,7 +13,7 @@ from ..core.gaps import Gaps
 from ..core.lines import running_line
 from ..tensorflow.graph.recorder import GraphRecorder
 from ..tensorflow.graph.shapes import batch_of_dataset, batch_of_fit
-from ..tensorflow.patch import defining_class
+from ..tensorflow.hooks.patch import defining_class
 from ..tensorflow.places import function_name
 from .loops import waits
 from .onward.methods import Onward

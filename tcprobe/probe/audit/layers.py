@@ -14,7 +14,7 @@ from ..tensorflow.graph.resolve import Trace
 from ..tensorflow.graph.shapes import GraphShape, shape_list
 from ..tensorflow.graph.trace import outermost
 from ..tensorflow.graph.walk import OuterTensors, Visit
-from ..tensorflow.layers import CalledLayer, LayerHooks
+from ..tensorflow.hooks.layers import CalledLayer, LayerHooks
 from .classes import MAKERS, SETTINGS
 
 EAGER = "eager"  # key of what no function calls

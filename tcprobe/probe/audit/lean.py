@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Any, Callable, Optional, Sequence, Type
 
 from ..core.gaps import Gaps, Guard
-from ..tensorflow.patch import Patches, defining_class
+from ..tensorflow.hooks.patch import Patches, defining_class
 
 
 class Lean:

@@ -8,7 +8,7 @@ import sys
 import weakref
 from typing import Any, Optional
 
-from ..tensorflow.patch import defining_class
+from ..tensorflow.hooks.patch import defining_class
 from .classes import CUDNN_LAYERS
 
 

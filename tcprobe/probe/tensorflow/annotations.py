@@ -6,7 +6,7 @@ from typing import Any, Callable, ContextManager, Dict
 
 from ..constants import STEP_MARK
 from ..core import ranges
-from .fits import Fits
+from .hooks.fits import Fits
 
 ROOT = {"_r": 1}  # the profiler counts steps by the annotations that have it
 

@@ -17,7 +17,7 @@ from ..core.gaps import Guard, Guarded
 from ..core.training import Callee
 from .graph.recorder import GraphRecorder
 from .graph.trained import Facts, Trained
-from .patch import defining_class
+from .hooks.patch import defining_class
 from .places import function_name
 from .steps_per_call import StepsPerCall
 from .tapes import EagerTapes

@@ -7,8 +7,8 @@ from typing import Any, List, Sequence, Tuple
 
 from ..core.framework import Core
 from .calls import CallWatch
+from .hooks.patch import defining_class
 from .layer_ranges import LayerRanges
-from .patch import defining_class
 from .precision import on_model
 from .steps_per_call import fit_batches
 

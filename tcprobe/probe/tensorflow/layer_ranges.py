@@ -7,7 +7,7 @@ from typing import Any, Callable, List
 from ..constants import LAYER_MARK
 from ..core.gaps import Gaps
 from ..core.ranges import Ranges
-from .patch import Patches
+from .hooks.patch import Patches
 
 
 class LayerRanges:

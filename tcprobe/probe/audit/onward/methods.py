@@ -6,7 +6,7 @@ import inspect
 from typing import Any, Callable, Dict, Optional
 
 from ...core.gaps import Gaps, Guard
-from ...tensorflow.patch import Patches, defining_class, everywhere
+from ...tensorflow.hooks.patch import Patches, defining_class, everywhere
 from .outputs import Loaded, as_many, history_of
 from .stops import Ended, Stopped
 

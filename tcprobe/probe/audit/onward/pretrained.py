@@ -6,7 +6,7 @@ import inspect
 from typing import Any, Callable, List
 
 from ...core.gaps import Guard
-from ...tensorflow.patch import Patches, everywhere
+from ...tensorflow.hooks.patch import Patches, everywhere
 
 MISTAKES = (TypeError, ValueError)  # in what the user asked for
 

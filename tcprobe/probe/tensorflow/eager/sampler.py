@@ -12,7 +12,7 @@ from ..graph.passes import CARRIERS, VARIABLES, GraphPasses
 from ..graph.records import ATTRIBUTES, Record, attributes, with_form
 from ..graph.shapes import shape_list
 from ..graph.types import GEMM_TYPES
-from ..layers import LayerHooks
+from ..hooks.layers import LayerHooks
 from .flow import Flow, FlowOp, FlowTensor
 
 MOST_PRODUCTS = 20000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Set, Tuple
 
-from ..layers import CalledLayer
+from ..hooks.layers import CalledLayer
 
 SEARCH_DEPTH = 8  # ops between a gradient's result and the product that makes it: reductions, reshapes, transposes
 Forward = Callable[[], Any]

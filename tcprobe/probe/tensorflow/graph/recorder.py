@@ -10,8 +10,8 @@ from typing import Any, Callable, Hashable, List, Mapping, Optional, Sequence, T
 from ...core.gaps import Guard
 from ..eager.parts import EagerParts
 from ..eager.sampler import EagerSample, EagerSampler
-from ..fits import Datasets, Fits
-from ..layers import LayerHooks
+from ..hooks.fits import Datasets, Fits
+from ..hooks.layers import LayerHooks
 from .execute import Collector, assign
 from .records import write_json
 from .resolve import FunctionCall, Resolver, Trace, text_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Callable, Dict, Hashable, List, NamedTuple, Optional, Sequence, Tuple
 
 from ...core.gaps import Guard
-from ..fits import Datasets, Fit
+from ..hooks.fits import Datasets, Fit
 from .execute import match, optimised, swapped_in, unoptimised
 from .passes import GraphPasses
 from .records import Record, executed_record, op_record

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import Any, Callable, Container, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
-from ..fits import Datasets, Fit
+from ..hooks.fits import Datasets, Fit
 from .functions.called import function_attributes, function_graph
 
 GraphShape = Optional[List[Optional[int]]]

@@ -8,8 +8,8 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from ...core.gaps import Guard
 from ..eager.sampler import EagerSampler
-from ..layers import CalledLayer, LayerHooks
-from ..patch import Patches
+from ..hooks.layers import CalledLayer, LayerHooks
+from ..hooks.patch import Patches
 from .notes import Forward, Gradient, GraphNotes, Inputs, LayerScopes, OpNote
 from .types import GEMM_TYPES
 

@@ -12,7 +12,7 @@ import weakref
 from typing import Any, Callable, Dict, FrozenSet, Iterator, List, NamedTuple, Optional, Set
 
 from ...core.gaps import Gaps
-from ..patch import everywhere
+from ..hooks.patch import everywhere
 from .functions.called import function_attributes, function_graph
 from .trace import outermost
 

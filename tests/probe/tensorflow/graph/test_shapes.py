@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tcprobe.probe.tensorflow.fits import Fit
 from tcprobe.probe.tensorflow.graph.shapes import (
     batch_of_dataset,
     batch_of_fit,
@@ -18,6 +17,7 @@ from tcprobe.probe.tensorflow.graph.shapes import (
     merged_shape,
     ordered,
 )
+from tcprobe.probe.tensorflow.hooks.fits import Fit
 
 SIZES = st.lists(st.one_of(st.none(), st.integers(0, 9)), max_size=4)
 

@@ -8,7 +8,7 @@ import threading
 import weakref
 from typing import Any, Callable, List, Optional
 
-from ..core.gaps import Gaps, Guard
+from ...core.gaps import Gaps, Guard
 from .patch import Patches, defining_class
 
 DATA_HANDLER = "DataHandler"  # Keras 2's; Keras 3 calls it TFEpochIterator

@@ -8,8 +8,8 @@ import weakref
 from types import CodeType
 from typing import Any, Callable, NamedTuple, Optional, Tuple
 
-from ..core.gaps import Guard
-from ..core.lines import Span, constructed_line
+from ...core.gaps import Guard
+from ...core.lines import Span, constructed_line
 from .patch import Patches, defining_class
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tcprobe.probe.core.gaps import Gaps
-from tcprobe.probe.tensorflow.layers import LayerHooks
+from tcprobe.probe.tensorflow.hooks.layers import LayerHooks
 
 LIBRARY = """
 class Layer:
