@@ -202,7 +202,6 @@ ELSEWHERE = {
     "tcprobe/probe/tensorflow/graph/feeds.py": "types of TensorFlow's ops",
     "tcprobe/probe/tensorflow/graph/passes.py": "likewise",
     "tcprobe/probe/tensorflow/eager/sampler.py": "likewise",
-    "tcprobe/probe/tensorflow/graph/functions/values.py": "likewise",
     "tcprobe/probe/tensorflow/graph/types.py": "likewise",
     "tcprobe/probe/tensorflow/graph/records.py": "likewise",
     "tcprobe/source/frameworks.py": "what other frameworks call their classes",

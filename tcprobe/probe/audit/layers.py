@@ -6,6 +6,7 @@ from typing import Any, Dict, Hashable, List, NamedTuple, Optional, Sequence, Se
 
 from ..core.gaps import Gaps
 from ..tensorflow.eager.sampler import EagerSample
+from ..tensorflow.graph.called import Frames
 from ..tensorflow.graph.feeds import Feeds, Key, key_of
 from ..tensorflow.graph.passes import NoteOf
 from ..tensorflow.graph.recorder import GraphRecorder
@@ -13,7 +14,7 @@ from ..tensorflow.graph.records import Record
 from ..tensorflow.graph.resolve import Trace
 from ..tensorflow.graph.shapes import GraphShape, shape_list
 from ..tensorflow.graph.trace import outermost
-from ..tensorflow.graph.walk import OuterTensors, Visit
+from ..tensorflow.graph.walk import Visit
 from ..tensorflow.hooks.layers import CalledLayer, LayerHooks
 from .classes import MAKERS, SETTINGS
 
@@ -83,7 +84,7 @@ class LayerLog:
         feeds = _feeds(calls, visits, lambda op: note(op.graph, op.name))
         for visit, record in zip(visits, records):
             record["compiled"], record["live"] = visit.compiled, visit.live
-            _tell_feeds(feeds, visit.op, visit.env, record)
+            _tell_feeds(feeds, visit.op, visit.frames, record)
         if calls or trace.key not in self.layers:
             self.layers[trace.key] = describe(calls, feeds, self._recorder.layers)
 
@@ -95,7 +96,7 @@ class LayerLog:
         ]
         feeds = _feeds(calls, (), lambda op: op.note)
         for op, record in sample.products:
-            _tell_feeds(feeds, op, ({},), record)
+            _tell_feeds(feeds, op, (), record)
         self.layers[EAGER] = describe(calls, feeds, self._recorder.layers)
 
 
@@ -117,10 +118,10 @@ def _feeds(calls: Sequence[LayerCall], visits: Sequence[Visit], note: NoteOf) ->
     return Feeds(visits, product, tables, made)
 
 
-def _tell_feeds(feeds: Feeds, op: Any, env: OuterTensors, record: Record) -> None:
+def _tell_feeds(feeds: Feeds, op: Any, frames: Frames, record: Record) -> None:
     features = 2 if "BackpropInput" in op.type else 0  # what a transposed convolution works on comes last
     if record["pass"] == "forward" and len(op.inputs) > features:
-        fed = feeds.features(op.inputs[features], env)
+        fed = feeds.features(op.inputs[features], frames)
         record["fed_by"] = {"layers": fed.layers, "reshaped": fed.reshaped, "data": fed.data}
 
 

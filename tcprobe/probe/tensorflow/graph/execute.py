@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, Container, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
-from .functions.called import BRANCHES
+from .called import BRANCHES
 from .types import bare_type, is_gemm
 from .walk import Visit, fused_names
 

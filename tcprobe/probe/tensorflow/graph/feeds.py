@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
-from .passes import VARIABLES, called, outside
+from .called import Frames, inside, operation, outside
+from .passes import VARIABLES
 from .types import GEMM_TYPES
-from .walk import OuterTensors, Visit
+from .walk import Visit
 
 # Every output feature of these comes from the same feature of each input of as many dimensions.
 ELEMENTWISE = frozenset(
@@ -83,19 +84,15 @@ class Feeds:
         self._product = product
         self._tables = tables
         self._made = made
-        self._envs: Dict[int, OuterTensors] = {}
+        self._frames: Dict[int, Frames] = {}
         for visit in visits:
-            self._envs.setdefault(id(visit.op.graph), visit.env)
+            self._frames.setdefault(id(visit.op.graph), visit.frames)
 
-    def env(self, graph: Any) -> OuterTensors:
-        """Return what the placeholders on the way into `graph` stand for."""
-        return self._envs.get(id(graph), ({},))
-
-    def features(self, tensor: Any, env: Optional[OuterTensors] = None) -> Fed:
+    def features(self, tensor: Any, frames: Optional[Frames] = None) -> Fed:
         """Return the layers whose output features arrive in `tensor`, with only ops between that keep them apart."""
         layers: Dict[str, None] = {}
         reshaped = data = False
-        for found, op in self._search([tensor], env, self._back):
+        for found, op in self._search([tensor], frames, self._back):
             if self._ends(found, op):
                 name = self._tables.get(key_of(found)) or self._product(op)
                 layers.update({name: None} if name else {})
@@ -140,26 +137,26 @@ class Feeds:
         return ()
 
     def _search(
-        self, tensors: List[Any], env: Optional[OuterTensors], back: Callable[[Any, Any], Iterable[Any]]
+        self, tensors: List[Any], frames: Optional[Frames], back: Callable[[Any, Any], Iterable[Any]]
     ) -> Iterator[Tuple[Any, Any]]:
         """Yield every tensor that `back` leads to, across calls, with its op; a placeholder only where it is data."""
-        todo = [(t, env if env is not None else self.env(t.op.graph)) for t in tensors]
+        todo = [(t, self._frames.get(id(t.op.graph), ()) if frames is None else frames) for t in tensors]
         seen: Set[Tuple[int, str, int]] = set()
         while todo and len(seen) < MOST_TENSORS:
             tensor, around = todo.pop(0)
-            op = getattr(tensor, "op", None)
+            op = operation(tensor)
             key = (id(getattr(op, "graph", None)), getattr(tensor, "name", ""), len(around))
             if op is None or key in seen or tensor.dtype.name == "resource":
                 continue
             seen.add(key)
+            passed = None
             if op.type == "Placeholder":
-                outer = outside(tensor, around)
-                if outer is not None and getattr(outer, "dtype", None) is not None and hasattr(outer, "op"):
-                    todo.append((outer, around[:-1]))
-                    continue
-            inner = called(op, tensor, around) if key_of(tensor) not in self._tables else None
-            if inner is not None:
-                todo.append(inner)
+                passed = outside(tensor, around)
+                passed = None if passed is None or operation(passed[0]) is None else passed
+            elif key_of(tensor) not in self._tables:
+                passed = inside(tensor, around)
+            if passed is not None:
+                todo.append(passed)
                 continue
             yield tensor, op
             todo.extend((t, around) for t in back(tensor, op))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
-from .functions.called import BRANCHES, LOOPS, function_attributes, function_graph
+from .called import LOOPS, Frames, inside, operation, outside
 from .notes import OpNote
-from .walk import OuterTensors, Visit
+from .walk import Visit
 
 FARTHEST_VARIABLE = 60  # ops between a product's operand and the variable that it was read from
 VARIABLES = frozenset(("VarHandleOp", "VariableV2", "Variable", "ReadVariableOp"))
@@ -37,9 +37,9 @@ class GraphPasses:
 
     def __init__(self, visits: Sequence[Visit], note: NoteOf) -> None:
         self._note = note
-        self._envs: Dict[int, OuterTensors] = {}
+        self._frames: Dict[int, Frames] = {}
         for visit in visits:
-            self._envs.setdefault(id(visit.op.graph), visit.env)
+            self._frames.setdefault(id(visit.op.graph), visit.frames)
 
     def of(self, note: Optional[OpNote]) -> str:
         """Return forward, dgrad, wgrad or other; an op without a note was imported, and is other."""
@@ -64,7 +64,7 @@ class GraphPasses:
 
     def _operand(self, op: Any, index: int, depth: int) -> Optional[str]:
         """Return what an operand of a product is: inputs, weights or outputs, or the gradient of these."""
-        if is_weight(op.inputs[index], self._env(op)):
+        if is_weight(op.inputs[index], self._around(op)):
             return "weights"
         note = self._note(op)
         if note is None or note.forward is None:
@@ -73,44 +73,38 @@ class GraphPasses:
         if first is None or note.wrt is None or not depth:
             return None
         others = [i for i in range(len(first.inputs)) if i != note.wrt]
-        same = {i: self._taken(op, first.inputs[i], self._env(first)) for i in others}
+        same = {i: self._taken(op, first.inputs[i], self._around(first)) for i in others}
         found = next((i for i in others if index in same[i]), None)
         if found is not None:
             return self._operand(first, found, depth - 1)
         form = self.form(self._note(first), depth - 1) if any(same.values()) else None
         return MADE_BY.get(form or "")
 
-    def _taken(self, op: Any, tensor: Any, env: OuterTensors) -> Tuple[int, ...]:
+    def _taken(self, op: Any, tensor: Any, frames: Frames) -> Tuple[int, ...]:
         """Return the inputs of `op` that are a tensor of its forward op."""
-        wanted, own = _origin(tensor, env), self._env(op)
+        wanted, own = _origin(tensor, frames), self._around(op)
         return tuple(i for i, t in enumerate(op.inputs) if _origin(t, own) == wanted)
 
-    def _env(self, op: Any) -> OuterTensors:
-        return self._envs.get(id(op.graph), ({},))
+    def _around(self, op: Any) -> Frames:
+        return self._frames.get(id(op.graph), ())
 
 
-def _origin(tensor: Any, env: OuterTensors) -> Tuple[int, str]:
+def _origin(tensor: Any, frames: Frames) -> Tuple[int, str]:
     """Return what tells a tensor from all others, whatever functions it was handed through."""
     for _ in range(FARTHEST_VARIABLE):
-        op = _op(tensor)
+        op = operation(tensor)
         if op is None:
             return id(tensor), ""
-        if op.type == "Placeholder":
-            outer = outside(tensor, env)
-            if outer is None:
-                break
-            tensor, env = outer, env[:-1]
-            continue
-        inner = called(op, tensor, env)
-        if inner is None:
+        passed = outside(tensor, frames) if op.type == "Placeholder" else inside(tensor, frames)
+        if passed is None:
             break
-        tensor, env = inner
+        tensor, frames = passed
     return id(op.graph), str(tensor.name)
 
 
-def is_weight(tensor: Any, env: OuterTensors) -> bool:
+def is_weight(tensor: Any, frames: Frames) -> bool:
     """Return whether a graph tensor is made of variables and constants, and of one variable at least."""
-    return _Origin().of(tensor, env, FARTHEST_VARIABLE) is True
+    return _Origin().of(tensor, frames, FARTHEST_VARIABLE) is True
 
 
 class _Origin:
@@ -119,34 +113,34 @@ class _Origin:
     def __init__(self) -> None:
         self._known: Dict[Tuple[int, str, int], Optional[bool]] = {}
 
-    def of(self, tensor: Any, env: OuterTensors, depth: int) -> Optional[bool]:
-        """Return the verdict on `tensor` of the graph that `env` leads to."""
-        op = _op(tensor)
+    def of(self, tensor: Any, frames: Frames, depth: int) -> Optional[bool]:
+        """Return the verdict on `tensor` of the graph that `frames` lead to."""
+        op = operation(tensor)
         if tensor.dtype.name == "resource":
             return True
         if op is None:
             return None  # an eager tensor that the graph captured
-        key = (id(op.graph), tensor.name, len(env))
+        key = (id(op.graph), tensor.name, len(frames))
         if key not in self._known:
             self._known[key] = False  # stands while a cycle is followed
-            self._known[key] = self._of_op(op, tensor, env, depth) if depth else False
+            self._known[key] = self._of_op(op, tensor, frames, depth) if depth else False
         return self._known[key]
 
-    def _of_op(self, op: Any, tensor: Any, env: OuterTensors, depth: int) -> Optional[bool]:
+    def _of_op(self, op: Any, tensor: Any, frames: Frames, depth: int) -> Optional[bool]:
         if op.type in VARIABLES:
             return True
         if op.type == "Const":
             return None
         if op.type == "Placeholder":
-            outer = outside(tensor, env)
-            return False if outer is None else self.of(outer, env[:-1], depth - 1)
+            outer = outside(tensor, frames)
+            return False if outer is None else self.of(*outer, depth - 1)
         if op.type in LOOPS:
-            return self.of(op.inputs[tensor.value_index], env, depth - 1)
+            return self.of(op.inputs[tensor.value_index], frames, depth - 1)
         if op.type not in CARRIERS or not len(op.inputs):
             return False
         verdict: Optional[bool] = None
         for source in _values(op):
-            kind = self.of(source, env, depth - 1)
+            kind = self.of(source, frames, depth - 1)
             if kind is False:
                 return False
             verdict = verdict or kind
@@ -156,34 +150,3 @@ class _Origin:
 def _values(op: Any) -> List[Any]:
     """Return the inputs that a carrier's result is made of; integers behind the first are axes, shapes and sizes."""
     return [t for i, t in enumerate(op.inputs) if not i or op.type == "GatherV2" or not t.dtype.is_integer]
-
-
-def _op(tensor: Any) -> Any:
-    try:
-        return tensor.op
-    except AttributeError:
-        return None
-
-
-def outside(tensor: Any, env: OuterTensors) -> Any:
-    """Return what an argument or a captured placeholder stands for in the graph around, None where that is data."""
-    name = tensor.op.name
-    if env and name in env[-1]:
-        return env[-1][name]
-    for outer, inner in getattr(tensor.op.graph, "captures", ()):
-        if getattr(inner, "name", None) == tensor.name:
-            return outer
-    return None
-
-
-def called(op: Any, tensor: Any, env: OuterTensors) -> Optional[Tuple[Any, OuterTensors]]:
-    """Return the output inside the function that `op` calls; None where it calls none, or not exactly once."""
-    names = function_attributes(op)
-    if len(names) != 1 or names[0] in BRANCHES or "Dataset" in op.type:
-        return None
-    value = op.get_attr(names[0])
-    graph = None if isinstance(value, (list, tuple)) else function_graph(op.graph, str(getattr(value, "name", value)))
-    if graph is None or tensor.value_index >= len(graph.outputs):
-        return None
-    inner = {placeholder.op.name: outer for placeholder, outer in zip(graph.inputs, op.inputs)}
-    return graph.outputs[tensor.value_index], (*env, inner)

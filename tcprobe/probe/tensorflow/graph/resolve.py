@@ -79,7 +79,7 @@ class Resolver:
         self._store.made_by(self._tracer.scopes(trace.graph))
         concrete = _concrete(function, trace.graph)
         call, sizes = function.call, self._sizes(function, trace.graph)
-        visits = walk(trace.graph, _is_compiled(function, concrete), sizes)
+        visits = walk(trace.graph, _is_compiled(function, concrete))
         if visits:
             function.sizes = sizes
             function.traces += 1

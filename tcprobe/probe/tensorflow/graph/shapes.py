@@ -6,7 +6,7 @@ import inspect
 from typing import Any, Callable, Container, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ..hooks.fits import Datasets, Fit
-from .functions.called import function_attributes, function_graph
+from .called import called_functions
 
 GraphShape = Optional[List[Optional[int]]]
 ARGUMENT_OPS = frozenset(("_Arg", "_DeviceArg"))
@@ -304,16 +304,11 @@ def infer_loop(tf: Any, graph: Any, sizes: CallSizes, wanted: Callable[[str], bo
 
 def _elements(graph: Any) -> Set[str]:
     """Return the names of the placeholders that stand for an element of the dataset which runs the function."""
-    outer = graph.outer_graph
-    for op in outer.get_operations():
-        if "Dataset" not in op.type:
-            continue
-        for attribute in function_attributes(op):
-            name = str(getattr(op.get_attr(attribute), "name", ""))
-            if name and function_graph(outer, name) is graph:
-                states = len(op.get_attr("Tstate")) if "Tstate" in op.node_def.attr else 0
-                count = len(graph.inputs) - (len(op.inputs) - 1)
-                return {t.op.name for t in graph.inputs[states : states + count]}
+    for op in graph.outer_graph.get_operations():
+        if "Dataset" in op.type and any(function.graph is graph for function in called_functions(op)):
+            states = len(op.get_attr("Tstate")) if "Tstate" in op.node_def.attr else 0
+            count = len(graph.inputs) - (len(op.inputs) - 1)
+            return {t.op.name for t in graph.inputs[states : states + count]}
     return set()
 
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import functools
 import weakref
-from typing import Any, Callable, Dict, FrozenSet, Iterator, List, NamedTuple, Optional, Set
+from typing import Any, Callable, Dict, FrozenSet, List, NamedTuple, Optional, Set
 
 from ...core.gaps import Gaps
 from ..hooks.patch import everywhere
-from .functions.called import function_attributes, function_graph
+from .called import called_graphs
 from .trace import outermost
 
 
@@ -169,19 +169,3 @@ def trainable_handles(graph: Any) -> Set[int]:
     """Return the numbers of the handles of a FuncGraph's weights; a counter of Keras 2 is trainable, but an integer."""
     weights = [v for v in graph.variables if getattr(v, "trainable", False) and v.dtype.is_floating]
     return {one for variable in weights for one in handles(variable)}
-
-
-def called_graphs(graph: Any) -> Iterator[Any]:
-    """Yield a FuncGraph and those of all functions that it calls."""
-    seen, todo = {id(graph)}, [graph]
-    while todo:
-        place = todo.pop()
-        yield place
-        for op in place.get_operations():
-            for attribute in function_attributes(op):
-                value = op.get_attr(attribute)
-                for function in value if isinstance(value, (list, tuple)) else [value]:
-                    inner = function_graph(place, str(getattr(function, "name", function)))
-                    if inner is not None and id(inner) not in seen:
-                        seen.add(id(inner))
-                        todo.append(inner)

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from typing import Any, Dict, FrozenSet, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
-from .functions import called
-from .functions.living import Liveness, Outputs
-from .functions.trips import DATASET_LOOPS, Trips, counts_steps, is_required
-from .functions.values import Frame
-from .shapes import CallSizes
+from .called import (
+    CHOICES,
+    LOOPS,
+    CalledFunction,
+    Frames,
+    called_functions,
+    entered,
+    is_compiled,
+    outermost_frame,
+)
+from .living import Liveness, Outputs
+from .loops import ALWAYS, DATASET_LOOPS, counts_steps, holds, repeats_condition, turns
 from .types import FUSED_AFTER, GEMM_TYPES
 
 DEEPEST_GRAPH = 16
 ALIAS_DEPTH = 6
 MOST_ALIASES = 24
-UNKNOWN_SIZES = CallSizes(None, ())
-OuterTensors = Tuple[Dict[str, Any], ...]  # per graph on the way in: placeholder name -> tensor of the graph outside
 
 
 class Called(NamedTuple):
@@ -51,7 +56,7 @@ class Visit(NamedTuple):
         op: the tf.Operation.
         path: its name with those of the calls around it, joined by ``/``; ``/_N/`` stands for TensorFlow's counter.
         names: other names that a profile may give it: relative to a function that was not inlined.
-        env: what the placeholders around it stand for.
+        frames: the functions around it, from the outermost in.
         live: False where no output of the function needs it.
         times: how often it runs in one call of the traced function.
         inlined: False in functions that a dataset runs for itself.
@@ -62,7 +67,7 @@ class Visit(NamedTuple):
     op: Any
     path: str
     names: Tuple[str, ...]
-    env: OuterTensors
+    frames: Frames
     live: bool
     times: Times
     inlined: bool
@@ -74,114 +79,92 @@ class _Place(NamedTuple):
     """A graph that the walk has come to; the fields are those of `Visit`, but for the graph's own.
 
     Attributes:
-        graph: a FuncGraph.
+        frames: the functions around its ops, its own the last.
         prefixes: what stands before the names of its ops, from the outermost function in.
-        frames: the functions around it, itself the last.
         outputs: indices of its outputs that are used outside; None is all.
     """
 
-    graph: Any
-    frames: Tuple[Frame, ...]
-    prefixes: Tuple[str, ...]
-    env: OuterTensors
-    outputs: Outputs
-    live: bool
-    times: Times
-    inlined: bool
-    compiled: bool
-    calls: Tuple[Called, ...]
+    frames: Frames
+    prefixes: Tuple[str, ...] = ("",)
+    outputs: Outputs = None
+    live: bool = True
+    times: Times = Times()
+    inlined: bool = True
+    compiled: bool = False
+    calls: Tuple[Called, ...] = ()
 
 
-class Walk:
-    """A walk through the functions of one trace.
-
-    Args:
-        sizes: what the outermost function was first called with.
-    """
-
-    def __init__(self, sizes: CallSizes) -> None:
-        self._trips = Trips(sizes)
-        self._liveness = Liveness()
-
-    def visits(self, root: Any, compiled: bool) -> List[Visit]:
-        """Return the products of the FuncGraph `root` and of all functions that it calls."""
-        found: List[Visit] = []
-        todo = [_Place(root, (Frame(root),), ("",), ({},), None, True, Times(), True, compiled, ())]
-        while todo:
-            place = todo.pop()
-            living = self._liveness.of(place.graph, place.outputs) if place.live else None
-            for op in place.graph.get_operations():
-                live = living is not None and op.name in living.ops
-                if op.type in GEMM_TYPES:
-                    found.append(_visit(place, op, live))
-                if len(place.env) < DEEPEST_GRAPH:
-                    used = living.used.get(op.name, ()) if living is not None else ()
-                    todo.extend(self._inside(place, op, live, frozenset(used)))
-        return found
-
-    def _inside(self, place: _Place, op: Any, live: bool, used: FrozenSet[int]) -> Iterator[_Place]:
-        """Yield the functions that `op` calls."""
-        dataset = "Dataset" in op.type
-        path = place.prefixes[0] + op.name
-        for function in called.called_functions(op):
-            outside, graph = called.handed_in(op), function.graph
-            env = {inner.op.name: outside[i] for i, inner in enumerate(graph.inputs) if i < len(outside)}
-            step = op.name + ("/%s/_N/" % function.kind if function.kind else "/")
-            prefixes = tuple(prefix + step for prefix in place.prefixes) + ("",)
-            chosen = self._chosen(op, function, place)
-            yield _Place(
-                graph=graph,
-                frames=(*place.frames, Frame(graph, op, dataset)),
-                prefixes=tuple(dict.fromkeys(prefixes)),
-                env=place.env + (env,),
-                outputs=self._outputs(op, function.kind, used) if live and not dataset else None,
-                live=live and chosen is not False,
-                times=self._times(op, function, path, place) if chosen is not None else place.times.times(None),
-                inlined=place.inlined and not dataset,
-                compiled=place.compiled or called.is_compiled(op),
-                calls=(*place.calls, Called(path, function.name)),
-            )
-
-    def _chosen(self, op: Any, function: called.CalledFunction, place: _Place) -> Optional[bool]:
-        """Return whether a branch is the one that always runs, None where the data chooses; True of no branch."""
-        if op.type not in called.CHOICES:
-            return True
-        value = self._trips.value(op.inputs[0], place.frames)
-        if value is None and is_required(op.inputs[0], place.frames):
-            value = True
-        return int(value) == function.place if isinstance(value, int) else None
-
-    def _outputs(self, op: Any, kind: str, used: FrozenSet[int]) -> Outputs:
-        if op.type not in called.LOOPS:
-            return used
-        return self._liveness.loop(op, used) if kind == "body" else None
-
-    def _times(self, op: Any, function: called.CalledFunction, path: str, place: _Place) -> Times:
-        """Return how often a function that `op` calls runs, but for branches."""
-        around = place.times
-        if op.type not in called.LOOPS and op.type not in DATASET_LOOPS:
-            return around.times(None) if "Dataset" in op.type else around
-        turns = self._trips.of(op, place.frames)
-        if turns is not None:
-            return around.times(turns + 1 if function.kind == "cond" else turns)
-        if counts_steps(function.graph):
-            return around._replace(number=around.number and 1.0, steps_loop=path)
-        return around._replace(at_least=True)
-
-
-def walk(root: Any, compiled: bool = False, sizes: CallSizes = UNKNOWN_SIZES) -> List[Visit]:
+def walk(root: Any, compiled: bool = False) -> List[Visit]:
     """Return the products of the FuncGraph `root` and of all functions that it calls.
 
     Args:
         root: the graph of a tf.function.
         compiled: whether XLA compiles it as a whole.
-        sizes: what it was first called with.
     """
-    found = Walk(sizes).visits(root, compiled)
+    found: List[Visit] = []
+    liveness = Liveness()
+    todo = [_Place(outermost_frame(root), compiled=compiled)]
+    while todo:
+        place = todo.pop()
+        graph = place.frames[-1].graph
+        living = liveness.of(graph, place.outputs) if place.live else None
+        for op in graph.get_operations():
+            live = living is not None and op.name in living.ops
+            if op.type in GEMM_TYPES:
+                found.append(_visit(place, op, live))
+            if len(place.frames) < DEEPEST_GRAPH:
+                used = frozenset(living.used.get(op.name, ()) if living is not None else ())
+                todo.extend(_inside(place, op, live, used, liveness))
     if len({visit.times.steps_loop for visit in found} - {None}) <= 1:
         return found
     # Which of several loops makes how many of the steps is not known.
     return [v._replace(times=Times(v.times.number, True)) if v.times.steps_loop else v for v in found]
+
+
+def _inside(place: _Place, op: Any, live: bool, used: FrozenSet[int], liveness: Liveness) -> Iterator[_Place]:
+    """Yield the functions that `op` calls."""
+    dataset = "Dataset" in op.type
+    path = place.prefixes[0] + op.name
+    for function in called_functions(op):
+        step = op.name + ("/%s/_N/" % function.kind if function.kind else "/")
+        prefixes = tuple(prefix + step for prefix in place.prefixes) + ("",)
+        chosen = _chosen(op, function, place)
+        outputs: Outputs = used if live and not dataset else None
+        if op.type in LOOPS and live:
+            outputs = liveness.loop(op, used) if function.kind == "body" else None
+        yield _Place(
+            frames=entered(place.frames, op, function.graph),
+            prefixes=tuple(dict.fromkeys(prefixes)),
+            outputs=outputs,
+            live=live and chosen is not False,
+            times=_times(op, function, path, place) if chosen is not None else place.times.times(None),
+            inlined=place.inlined and not dataset,
+            compiled=place.compiled or is_compiled(op),
+            calls=(*place.calls, Called(path, function.name)),
+        )
+
+
+def _chosen(op: Any, function: CalledFunction, place: _Place) -> Optional[bool]:
+    """Return whether a branch is the one that always runs, None where the data chooses; True of no branch."""
+    if op.type not in CHOICES:
+        return True
+    if repeats_condition(op.inputs[0], place.frames):
+        return function.kind == "then"
+    held = holds(op.inputs[0], place.frames) if function.kind in ("then", "else") else None
+    return None if held is None else (held == ALWAYS) == (function.kind == "then")
+
+
+def _times(op: Any, function: CalledFunction, path: str, place: _Place) -> Times:
+    """Return how often a function that `op` calls runs, but for branches."""
+    around = place.times
+    if op.type not in LOOPS and op.type not in DATASET_LOOPS:
+        return around.times(None) if "Dataset" in op.type else around
+    known = turns(op, place.frames) if op.type in LOOPS else None
+    if known is not None:
+        return around.times(known + 1 if function.kind == "cond" else known)
+    if counts_steps(function.graph):
+        return around._replace(number=around.number and 1.0, steps_loop=path)
+    return around._replace(at_least=True)
 
 
 def _visit(place: _Place, op: Any, live: bool) -> Visit:
@@ -190,7 +173,7 @@ def _visit(place: _Place, op: Any, live: bool) -> Visit:
         op=op,
         path=path,
         names=tuple(names),
-        env=place.env,
+        frames=place.frames,
         live=live,
         times=place.times,
         inlined=place.inlined,
@@ -207,7 +190,9 @@ def alternatives(graphs: Iterable[Any], visits: Sequence[Visit]) -> List[Visit]:
     """
     seen = {id(visit.op.graph) for visit in visits}
     return [
-        Visit(op, op.name, (), ({},), live=True, times=Times(), inlined=False, compiled=False, calls=())
+        Visit(
+            op, op.name, (), outermost_frame(graph), live=True, times=Times(), inlined=False, compiled=False, calls=()
+        )
         for graph in graphs
         if id(graph) not in seen
         for op in graph.get_operations()

@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.tensorflow, needs_tensorflow]
 KNOWN = {
     "limit": [4.0],
     "captured_limit": [5.0],
-    "limit_of_the_batch": [8.0],
+    "limit_of_a_width": [8.0],
     "steps_of_three": [3.0],
     "downwards": [3.0],
     "either": [5.0],
@@ -23,10 +23,15 @@ KNOWN = {
     "each_needs_the_other": [4.0, 4.0],
     "known_branch": [1.0],
     "unknown_branch": [None],
-    "over_a_dataset": [5.0],
+    "both_ways": [6.0, 6.0, 6.0],
 }
 AT_LEAST = {
+    "limit_of_the_batch": [1.0],
     "limit_of_data": [1.0],
+    "over_a_dataset": [1.0],
+    "starts_to_hold": [1.0],
+    "sum_of_the_turns": [1.0],
+    "endless": [1.0],
     "broken_off": [1.0],
     "asks_again": [1.0],
     "asks_later": [None, None],

@@ -18,7 +18,6 @@ sys.modules["tcprobe_probe"] = module = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(module)
 
 import tensorflow as tf  # noqa: E402
-from tcprobe_probe.tensorflow.graph.shapes import CallSizes  # noqa: E402
 from tcprobe_probe.tensorflow.graph.walk import walk  # noqa: E402
 
 FIVE = tf.constant(5)
@@ -49,6 +48,11 @@ def limit_of_the_batch(x):
     return up(x, tf.shape(x)[0])
 
 
+def limit_of_a_width(x):
+    """A size that the trace knows, beside one that it leaves open."""
+    return up(x, tf.shape(x)[1])
+
+
 def limit_of_data(x):
     """A number that is computed."""
     return up(x, tf.cast(tf.reduce_sum(x), tf.int32))
@@ -74,7 +78,7 @@ def downwards(x):
 def either(x):
     """Two conditions that both tell: the second ends it."""
     h, i = x, tf.constant(0)
-    while tf.logical_and(i < 9, i + 1 <= 5):
+    while tf.logical_and(i < 9, i <= 4):
         h = tf.matmul(h, x)
         i += 1
     return h
@@ -88,6 +92,38 @@ def broken_off(x):
         if tf.reduce_sum(h) > 3.0:
             break
     return h
+
+
+def both_ways(x):
+    """A loop in a loop, and the gradient of both: limits of the inner one's are taken back from a stack."""
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        h = x
+        for _ in tf.range(3):
+            h = up(h, 2)
+    return tape.gradient(h, x)
+
+
+def starts_to_hold(x):
+    """A condition that begins to hold once the counter is large, beside one that the data end."""
+    return tf.while_loop(lambda i, h: i > 3 or tf.reduce_sum(h) < 9.0, lambda i, h: (i + 1, tf.matmul(h, x)), (0, x))[1]
+
+
+def sum_of_the_turns(x):
+    """A variable that grows by another: no counter."""
+    h, i, total = x, tf.constant(0), tf.constant(0)
+    while total < 9:
+        i += 1
+        total += i
+        h = tf.matmul(h, x)
+    return h
+
+
+def endless(x):
+    """A counter that falls away from its limit, until the data end it."""
+    return tf.while_loop(
+        lambda i, h: tf.logical_and(i < 3, tf.reduce_sum(h) < 9.0), lambda i, h: (i - 1, tf.matmul(h, x)), (0, x)
+    )[1]
 
 
 def triangle(x):
@@ -168,7 +204,7 @@ def asks_later(x):
 
 
 def over_a_dataset(x):
-    """A dataset of the graph's own: 8 rows in batches of 3, twice, of which 5."""
+    """A dataset of the graph's own: only TensorFlow knows its length."""
     h = x
     for _ in tf.data.Dataset.from_tensor_slices(x).batch(3).repeat(2).take(5):
         h = tf.matmul(h, x)
@@ -199,9 +235,9 @@ def two_loops_of_steps(x):
 found = {}
 mine = [value for value in list(globals().values()) if getattr(value, "__module__", None) == __name__]
 for function in [value for value in mine if value is not up]:
-    spec = OPEN if function is limit_of_the_batch else tf.TensorSpec([8, 8], tf.float32)
+    spec = OPEN if function in (limit_of_the_batch, limit_of_a_width) else tf.TensorSpec([8, 8], tf.float32)
     graph = tf.function(function).get_concrete_function(spec).graph
-    lives = [visit.times for visit in walk(graph, sizes=CallSizes(None, ([8, 8],))) if visit.live]
+    lives = [visit.times for visit in walk(graph) if visit.live]
     found[function.__name__] = [[t.number, t.at_least, t.steps_loop is not None] for t in lives]
 with open(sys.argv[1], "w") as file:
     json.dump(found, file)

@@ -1,0 +1,158 @@
+"""Finds the functions that an op calls, and follows a tensor out of them and into them."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
+
+BRANCHES = {"then_branch": "then", "else_branch": "else", "body": "body", "cond": "cond", "branches": "branch"}
+LOOPS = frozenset(("While", "StatelessWhile"))
+CHOICES = frozenset(("If", "StatelessIf", "Case", "StatelessCase"))
+CALLS = frozenset(("PartitionedCall", "StatefulPartitionedCall"))
+
+
+class CalledFunction(NamedTuple):
+    """A function that an op calls.
+
+    Attributes:
+        graph: its FuncGraph.
+        name: of the function.
+        kind: ``then``, ``else``, ``branch``, ``body``, ``cond``; empty for a plain call or a dataset's function.
+        place: its place among the branches of a choice: 0 for ``else``, as for False.
+    """
+
+    graph: Any
+    name: str
+    kind: str
+    place: int
+
+
+class Frame(NamedTuple):
+    """A function on the way in.
+
+    Attributes:
+        graph: its FuncGraph.
+        op: what calls it; None for the outermost.
+        given: the tensors outside that its placeholders stand for, by their names; those of a loop in its first turn.
+    """
+
+    graph: Any
+    op: Any
+    given: Dict[str, Any]
+
+
+Frames = Tuple[Frame, ...]  # from the outermost function in
+Place = Tuple[Any, Frames]  # a tensor, and the functions around it
+
+
+def outermost_frame(graph: Any) -> Frames:
+    """Return the way into a function that nothing calls."""
+    return (Frame(graph, None, {}),)
+
+
+def entered(frames: Frames, op: Any, graph: Any) -> Frames:
+    """Return the way into a function that `op` calls."""
+    names, outer = [t.op.name for t in graph.inputs], handed_in(op)
+    if "Dataset" in op.type:  # its elements and states stand before what it captured
+        captured = min(len(list(graph.captures)), len(outer))
+        names, outer = names[len(names) - captured :], outer[len(outer) - captured :]
+    return (*frames, Frame(graph, op, dict(zip(names, outer))))
+
+
+def outside(tensor: Any, frames: Frames) -> Optional[Place]:
+    """Return what an argument or a captured placeholder stands for in the graph around, None where that is data."""
+    outer = frames[-1].given.get(tensor.op.name) if frames else None
+    if outer is None:
+        captures = getattr(tensor.op.graph, "captures", ())
+        outer = next((one for one, inner in captures if getattr(inner, "name", None) == tensor.name), None)
+    return None if outer is None else (outer, frames[:-1])
+
+
+def inside(tensor: Any, frames: Frames) -> Optional[Place]:
+    """Return the output of the function whose call makes a tensor, None where no plain call does."""
+    op = tensor.op
+    functions = list(called_functions(op)) if op.type in CALLS else []
+    if len(functions) != 1 or tensor.value_index >= len(functions[0].graph.outputs):
+        return None
+    graph = functions[0].graph
+    return graph.outputs[tensor.value_index], entered(frames, op, graph)
+
+
+def called_functions(op: Any) -> Iterator[CalledFunction]:
+    """Yield the functions that `op` calls, those whose graph is known."""
+    for attribute in function_attributes(op):
+        value = op.get_attr(attribute)
+        kind = BRANCHES.get(attribute, "")
+        for place, function in enumerate(value if isinstance(value, (list, tuple)) else [value]):
+            name = str(getattr(function, "name", function))
+            graph = _function_graph(op.graph, name)
+            if graph is not None:
+                yield CalledFunction(graph, name, kind, 1 if kind == "then" else place)
+
+
+def called_function(op: Any, kind: str) -> Any:
+    """Return the FuncGraph of a loop's ``cond`` or ``body``, None where it is not known."""
+    return next((function.graph for function in called_functions(op) if function.kind == kind), None)
+
+
+def called_graphs(graph: Any) -> List[Any]:
+    """Return a FuncGraph and those of all functions that it calls."""
+    found = {id(graph): graph}
+    todo = [graph]
+    while todo:
+        inner = {id(f.graph): f.graph for op in todo.pop().get_operations() for f in called_functions(op)}
+        todo += [one for number, one in inner.items() if number not in found]
+        found.update(inner)
+    return list(found.values())
+
+
+def handed_in(op: Any) -> List[Any]:
+    """Return the inputs of `op` that are the arguments of the functions that it calls."""
+    return list(op.inputs)[1 if op.type in CHOICES else 0 :]
+
+
+def is_compiled(op: Any) -> bool:
+    """Return whether a call is one that XLA must compile."""
+    try:
+        return bool(op.get_attr("_XlaMustCompile"))
+    except ValueError:
+        return False
+
+
+_attributes: Dict[str, Tuple[str, ...]] = {}
+
+
+def function_attributes(op: Any) -> Tuple[str, ...]:
+    """Return the names of an op's attributes that hold functions."""
+    known = _attributes.get(op.type)
+    if known is None:
+        definition = op.op_def
+        listed = [a.name for a in definition.attr if a.type in ("func", "list(func)")] if definition else []
+        known = _attributes[op.type] = tuple(listed)
+    return known
+
+
+def _function_graph(graph: Any, name: str) -> Any:
+    """Return the FuncGraph of a function that `graph` or one around it knows, None where it has none."""
+    while graph is not None:
+        find = getattr(graph, "_get_function", None)
+        function = find(name) if find else None
+        if function is not None:
+            return getattr(function, "graph", None) or getattr(function, "_graph", None)
+        graph = getattr(graph, "outer_graph", None)
+    return None
+
+
+def operation(tensor: Any) -> Any:
+    """Return the op that makes a tensor, None for an eager one that a graph captured."""
+    try:
+        return tensor.op
+    except AttributeError:
+        return None
+
+
+def bare(tensor: Any) -> Any:
+    """Return what a tensor of a graph is the same as."""
+    op = operation(tensor)
+    while op is not None and op.type == "Identity":
+        tensor, op = op.inputs[0], operation(op.inputs[0])
+    return tensor
