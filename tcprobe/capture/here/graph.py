@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from tcprobe.probe.core.gaps import Gaps
 from tcprobe.probe.tensorflow.graph.recorder import GraphRecorder
-from tcprobe.probe.tensorflow.hooks.patch import Patches
+from tcprobe.probe.tensorflow.hooks.calls import Calls
 from tcprobe.probe.tensorflow.places import function_name
 
 KERAS: Final = ("keras", "tf_keras")
@@ -43,16 +43,18 @@ class StepGraph:
     _tf: Any
     _recorder: GraphRecorder = field(init=False)
     _out: Path | None = None
-    _patches: Patches = field(default_factory=Patches)
+    _hooks: Calls = field(init=False)
     _functions: dict[int, Function] = field(default_factory=dict)
     _thread: int | None = None
-    _called: list[Function] = field(default_factory=list)
+    _in_step: list[Function] = field(default_factory=list)
     _steps: int = 0
     _differentiates: bool = False
 
     def __post_init__(self) -> None:
         self._recorder = GraphRecorder("", self.gaps)
         self._recorder.on_training = self._recorder.training
+        self._hooks = Calls(self.gaps, lambda: self._thread != get_ident() or self._recorder.current is not None)
+        self._hooks.on_call, self._hooks.on_gradient = self._called, self._takes_gradient
 
     @property
     def in_fit(self) -> bool:
@@ -73,17 +75,11 @@ class StepGraph:
         run("graph record", lambda: self._recorder.on_tensorflow(tf))
         for keras in _kerases():
             run("graph record", lambda keras=keras: self._recorder.on_keras(keras))  # type: ignore[misc]
-        run("tf.function calls", self._hook)
-
-    def _hook(self) -> None:
-        from tensorflow.python.eager import imperative_grad
-
-        self._patches.method(type(self._tf.function(lambda: None)), "__call__", self._calling)
-        self._patches.method(imperative_grad, "imperative_grad", self._taking)
+        self._hooks.install(tf)
 
     def remove(self) -> None:
         """Take every hook out again; a second call does nothing."""
-        self._patches.restore()
+        self._hooks.remove()
         self.gaps.run("graph record", self._recorder.stop)
         self._recorder.fits.remove()
 
@@ -91,14 +87,14 @@ class StepGraph:
     def step(self, counted: bool) -> Iterator[None]:
         """See the functions that are called within; count them if the step is under the profiler, and ends well."""
         self._thread = get_ident()
-        self._called.clear()
+        self._in_step.clear()
         try:
             yield
         finally:
             self._thread = None
         if counted:
             self._steps += 1
-            for function in self._called:
+            for function in self._in_step:
                 function.calls += 1
 
     def write(self) -> None:
@@ -130,33 +126,24 @@ class StepGraph:
         """Return the names of the functions that steps under the profiler called."""
         return [one.name for one in self._functions.values() if one.calls]
 
-    def _taking(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        def take(*args: Any, **kwds: Any) -> Any:
-            if self._thread == get_ident() and self._tf.executing_eagerly():
-                self._differentiates = True
-            return original(*args, **kwds)
+    def _takes_gradient(self) -> None:
+        if self._thread == get_ident() and self._tf.executing_eagerly():
+            self._differentiates = True
 
-        return take
-
-    def _calling(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        def call(function: Any, *args: Any, **kwds: Any) -> Any:
-            if self._thread != get_ident() or self._recorder.current is not None or not self._tf.executing_eagerly():
+    def _called(self, original: Callable[..., Any], function: Any, args: Any, kwds: Any) -> Any:
+        known = self._functions.get(id(function))
+        first = known is None
+        if known is None:
+            known = self._functions[id(function)] = self._known(function)
+        self._in_step.append(known)
+        self._recorder.begin(known.key, args, kwds, first)
+        try:
+            if not first:
                 return original(function, *args, **kwds)
-            known = self._functions.get(id(function))
-            first = known is None
-            if known is None:
-                known = self._functions[id(function)] = self._known(function)
-            self._called.append(known)
-            self._recorder.begin(known.key, args, kwds, first)
-            try:
-                if not first:
-                    return original(function, *args, **kwds)
-                with self._recorder.first_call(function, known.key, known.name):
-                    return original(function, *args, **kwds)
-            finally:
-                self._recorder.end()
-
-        return call
+            with self._recorder.first_call(function, known.key, known.name):
+                return original(function, *args, **kwds)
+        finally:
+            self._recorder.end()
 
     def _known(self, function: Any) -> Function:
         before = bool(self.gaps.run("traces", function.experimental_get_tracing_count))  # to list them may trace

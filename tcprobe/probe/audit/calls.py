@@ -13,7 +13,8 @@ from ..core.gaps import Gaps
 from ..core.lines import running_line
 from ..tensorflow.graph.recorder import GraphRecorder
 from ..tensorflow.graph.shapes import batch_of_dataset, batch_of_fit
-from ..tensorflow.hooks.patch import defining_class
+from ..tensorflow.hooks.calls import Calls, function_class
+from ..tensorflow.hooks.patch import Patches
 from ..tensorflow.places import function_name
 from .loops import waits
 from .onward.methods import Onward
@@ -31,6 +32,7 @@ class AuditCalls:
     """Hooks outermost calls of tf.functions and eager tapes.
 
     Attributes:
+        hooks: on functions and tapes.
         now: the training that is becoming known.
         names: what each function is called, by key; no two have one name.
         own: keys of tcprobe's own steps, which nobody waits for.
@@ -54,25 +56,17 @@ class AuditCalls:
         self._traced: Dict[Hashable, Any] = {}
         self._called_names: Set[str] = set()
         self._stops = 0
-        self._tape: Any = None
+        self._patches = Patches()
+        self.hooks = Calls(gaps, lambda: recorder.current is not None)
+        self.hooks.on_call, self.hooks.on_enter, self.hooks.on_take = self._called, self._tape_entered, self._takes
         recorder.on_training = self._trains
 
     def on_tensorflow(self, tf: Any) -> None:
         """Hook calls and tapes."""
         self.tf = tf
-        kind = type(tf.function(lambda: None))
-        original = kind.__call__
-        self._function_class = kind
-
-        @functools.wraps(original)
-        def call(function: Any, *args: Any, **kwds: Any) -> Any:
-            if self._recorder.current is not None or not tf.executing_eagerly():
-                return original(function, *args, **kwds)
-            return self._called(original, function, args, kwds)
-
-        kind.__call__ = call
-        self._hook_tapes(tf)
-        self._hook_distribution(tf)
+        self._function_class = function_class(tf)
+        self.hooks.install(tf)
+        self._patches.method(tf.distribute.Strategy, "experimental_distribute_dataset", self._distributing)
 
     def _trains(self, key: Hashable) -> None:
         self._training.add(key)
@@ -82,7 +76,7 @@ class AuditCalls:
         """Return the training so far, ended; what comes next is another."""
         done, self.now = self.now, Training()
         done.end_sample()
-        self._tape, self._stops = None, 0
+        self.hooks.tape, self._stops = None, 0
         if not done.eager:
             self._recorder.store.sampled([])
             return done
@@ -101,22 +95,22 @@ class AuditCalls:
 
     def _called(self, original: Any, function: Any, args: Any, kwds: Any) -> Any:
         key = id(function)
-        if self._tape is not None:
+        if self.hooks.tape is not None:
             self.now.under_tape.add(key)
-        if key in self._training and self._tape is None:
+        if key in self._training and self.hooks.tape is None:
             self._count(key)
             return self._pretend(original, function, args, kwds)
         if key not in self._functions:
-            if self._tape is not None:
+            if self.hooks.tape is not None:
                 return self._first(key, function, args, kwds, lambda: original(function, *args, **kwds))
             self._first(key, function, args, kwds)
             if key in self.own:
                 return None
-            if key in self._training and self._tape is None:
+            if key in self._training and self.hooks.tape is None:
                 self.now.end_sample()
                 self._count(key)
                 return self._pretend(original, function, args, kwds)
-        if (self.now.order or self.onward.pretends) and self._tape is None:
+        if (self.now.order or self.onward.pretends) and self.hooks.tape is None:
             return self._pretend(original, function, args, kwds)  # what it computes is of no interest any more
         return original(function, *args, **kwds)
 
@@ -211,17 +205,14 @@ class AuditCalls:
         fit = self._recorder.fits.current()
         return None if fit is None else batch_of_fit(fit)
 
-    def _hook_distribution(self, tf: Any) -> None:
+    def _distributing(self, original: Any) -> Any:
         """Have strategies split datasets whose batches say how large they are: their iterators cannot be replaced."""
-        owner = defining_class(tf.distribute.Strategy, "experimental_distribute_dataset")
-        original = owner.experimental_distribute_dataset
 
-        @functools.wraps(original)
         def distribute(strategy: Any, dataset: Any, *args: Any, **kwds: Any) -> Any:
             sized = self._gaps.run("batches for replicas", lambda: self._sized_dataset(dataset), dataset)
             return original(strategy, sized, *args, **kwds)
 
-        owner.experimental_distribute_dataset = distribute
+        return distribute
 
     def _sized_dataset(self, dataset: Any) -> Any:
         size = batch_of_dataset(dataset) or self._batch_of_fit()
@@ -231,44 +222,19 @@ class AuditCalls:
 
     # --- eager tapes -------------------------------------------------------------------------------------
 
-    def _hook_tapes(self, tf: Any) -> None:
-        kind, audit = tf.GradientTape, self
-        enter, leave, gradient = kind.__enter__, kind.__exit__, kind.gradient
-
-        @functools.wraps(enter)
-        def entered(tape: Any) -> Any:
-            if audit._tape is None and audit._recorder.current is None and tf.executing_eagerly():
-                audit._tape_entered(tape)
-            return enter(tape)
-
-        @functools.wraps(leave)
-        def left(tape: Any, *args: Any) -> Any:
-            if audit._tape is tape:
-                audit._tape = None
-            return leave(tape, *args)
-
-        @functools.wraps(gradient)
-        def taken(tape: Any, *args: Any, **kwds: Any) -> Any:
-            if audit._recorder.current is None and tf.executing_eagerly():
-                audit._differentiated()
-            return gradient(tape, *args, **kwds)
-
-        kind.__enter__, kind.__exit__, kind.gradient = entered, left, taken
-
-    def _differentiated(self) -> None:
-        if not self.now.eager:
-            self.now.eager = True
-            self._begin()
-
-    def _tape_entered(self, tape: Any) -> None:
+    def _tape_entered(self, _: Any) -> None:
         now, place = self.now, running_line()
         if place in now.tapes and now.eager:
             self.stop()
         now.tapes.add(place)
-        self._tape = tape
         if now.sample is None and not now.order:
             now.sample = self._recorder.eager_sample()
             now.sample.__enter__()
+
+    def _takes(self, *_: Any, **__: Any) -> None:
+        if not self.now.eager:
+            self.now.eager = True
+            self._begin()
 
 
 def _has_iterator(args: Any) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import Any, Callable, ContextManager, Dict, List, Optional, Type, TypeVar
+from typing import Callable, Dict, List, Optional, Type, TypeVar
 
 Result = TypeVar("Result")
 
@@ -70,23 +70,3 @@ class Guard:
             return False
         self._gaps.add(self._hook, error)
         return True
-
-
-class Guarded:
-    """A context manager whose own failures become a gap; those of the body come through."""
-
-    def __init__(self, gaps: Gaps, hook: str, make: Callable[[], ContextManager[Any]]) -> None:
-        self._gaps = gaps
-        self._hook = hook
-        self._make = make
-        self._context: Any = None
-
-    def __enter__(self) -> None:
-        self._context = self._gaps.run(self._hook, self._make)
-        if self._context is not None:
-            self._gaps.run(self._hook, self._context.__enter__)
-
-    def __exit__(self, *error: Any) -> None:
-        # The context is not told of the error: a generator would raise it again from here.
-        if self._context is not None:
-            self._gaps.run(self._hook, lambda: self._context.__exit__(None, None, None))

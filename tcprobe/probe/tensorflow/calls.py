@@ -6,18 +6,18 @@ train and validate, is several parts of training; then it has to be seen which t
 
 from __future__ import annotations
 
-import functools
 import time
 import weakref
 from threading import get_ident
-from typing import Any, Dict, FrozenSet, List, NamedTuple, Optional, Set
+from typing import Any, Dict, FrozenSet, NamedTuple, Optional, Set
 
 from ..core.framework import Core
-from ..core.gaps import Guard, Guarded
+from ..core.gaps import Guard
 from ..core.training import Callee
 from .graph.recorder import GraphRecorder
 from .graph.trained import Facts, Trained
-from .hooks.patch import defining_class
+from .hooks.calls import Calls, concrete_functions
+from .hooks.patch import Patches
 from .places import function_name
 from .steps_per_call import StepsPerCall
 from .tapes import EagerTapes
@@ -59,6 +59,7 @@ class CallWatch:
     """Tells the core of every training call, and the recorder of what is called.
 
     Attributes:
+        hooks: on functions and tapes.
         tapes: sees eager tapes, and what runs inside them.
         steps: knows how many steps one call makes.
         trained: knows what traces train.
@@ -78,18 +79,19 @@ class CallWatch:
         self._under_tape: Set[int] = set()  # keys of those that ran inside an eager tape, whose step they are part of
         self._dead: Dict[str, Function] = {}
         self._eagerly = False  # the current call runs as plain Python, and trains
-        self._calling: Optional[Calling] = None
-        self._sees_traces = False
+        self._awaited: Optional[Calling] = None
+        self._patches = Patches()
         self._profiled = False
-        self.tapes = EagerTapes(core, recorder, self.trains, core.training.count_late)
+        self.hooks = Calls(core.gaps, lambda: core.training.inside)
+        self.hooks.calling, self.hooks.on_gradient = self._calling, self.trains
+        self.tapes = EagerTapes(core, recorder, self.hooks, core.training.count_late)
         recorder.on_training = lambda _: self.trained.gradient_function_ran()
 
     def on_tensorflow(self, tf: Any) -> None:
         """Hook calls and tapes."""
         self.steps.tf = tf
         self._gaps.run("traces", lambda: self.trained.install(tf))
-        self._gaps.run("tf.function calls", lambda: self._hook_functions(tf))
-        self._gaps.run("gradient tapes", lambda: self.tapes.install(tf))
+        self.hooks.install(tf)
 
     def trains(self) -> None:
         """Note that a gradient is taken."""
@@ -127,14 +129,12 @@ class CallWatch:
 
     # --- functions ---------------------------------------------------------------------------------------
 
-    def _hook_functions(self, tf: Any) -> None:
-        kind = type(tf.function(lambda: None))
-        original, eager, functions, training = kind.__call__, tf.executing_eagerly, self._functions, self._training
+    def _calling(self, original: Any) -> Any:
+        eager, functions, training = self.steps.tf.executing_eagerly, self._functions, self._training
         noted, note, now, trained = self._noted, training.note, time.perf_counter_ns, self.trained
 
         # What a hook costs between two steps is set less by what it computes than by how much cold memory it touches:
         # a call that is only noted comes first, and touches next to nothing.
-        @functools.wraps(original)
         def call(function: Any, *args: Any, **kwds: Any) -> Any:
             part = noted.get(id(function))
             if part is not None and eager():
@@ -157,13 +157,13 @@ class CallWatch:
                 return self._other_call(original, function, args, kwds)
             return self._training_call(original, known, function, args, kwds)
 
-        kind.__call__ = call
+        return call
 
     def _training_call(self, original: Any, known: Function, function: Any, args: Any, kwds: Any) -> Any:
         """Call a function that is known to train, always the same."""
         part: Any = known.part
         self._recorder.begin(known.callee.key, args, kwds)
-        if self.tapes.active is not None:
+        if self.hooks.tape is not None:
             self._under_tape.add(part.key)
             self._note_part(known.callee, part)
             try:
@@ -175,14 +175,14 @@ class CallWatch:
         self._training.begin(part, self.steps.now(part) if part.steps > 1 else None)
         self._defer(id(function), known)
         if self._profiled and len(known.traces) > 1:
-            self._calling = Calling(known, counted=True)
+            self._awaited = Calling(known, counted=True)
         try:
             return original(function, *args, **kwds)
         except BaseException as error:
             self._failed(error)
             raise
         finally:
-            self._calling = None
+            self._awaited = None
             self._training.end()
             if known.traced != self.trained.count:
                 self._look(known, function, part, began)
@@ -203,13 +203,12 @@ class CallWatch:
         began = time.perf_counter_ns()
         training.inside, training.current, self._eagerly = True, callee, False
         training.begin_range(callee)
-        calling = Calling(known, counted=False) if known.several and self.tapes.active is None else None
-        self._calling = calling
+        calling = Calling(known, counted=False) if known.several and self.hooks.tape is None else None
+        self._awaited = calling
         self._recorder.begin(callee.key, args, kwds, first)
         try:
             if first:
-                naming = function, callee.key, callee.name
-                with Guarded(self._gaps, "graph record", lambda: self._recorder.first_call(*naming)):
+                with self._recorder.first_call(function, callee.key, callee.name):
                     result = original(function, *args, **kwds)
             else:
                 result = original(function, *args, **kwds)
@@ -219,7 +218,7 @@ class CallWatch:
                 self._failed(error)
             raise
         finally:
-            counted, self._calling = calling is not None and self._calling is None, None
+            counted, self._awaited = calling is not None and self._calling is None, None
             if counted:
                 training.end()
             training.end()
@@ -234,7 +233,7 @@ class CallWatch:
         parts = self._recorder.parts
         if parts.sampler is None:
             return
-        if part is not None and part.training and self.tapes.active is None:
+        if part is not None and part.training and self.hooks.tape is None:
             key, name = part.key, part.name
             self._gaps.run("graph record", lambda: parts.begin(key, name, eager=False))
         else:
@@ -254,7 +253,7 @@ class CallWatch:
         """Count a call that trained, as it turned out while it ran."""
         if part is None or not part.training:
             self._training.passed(callee, began)
-        elif self.tapes.active is None:
+        elif self.hooks.tape is None:
             self._training.count_late(part, began, self.steps.now(part) if part.steps > 1 else None)
 
     def _defer(self, number: int, known: Function) -> None:
@@ -336,30 +335,25 @@ class CallWatch:
 
     def _see_traces(self, function: Any) -> None:
         """See which trace runs: only where that is asked for."""
-        if not self._sees_traces:
-            self._sees_traces = True
-            self._gaps.run("traces that run", lambda: self._hook_traces(concrete_functions(function)[0]))
+        with Guard(self._gaps, "traces that run"):
+            self._patches.method(type(concrete_functions(function)[0]), "_call_flat", self._running)
 
-    def _hook_traces(self, concrete: Any) -> None:
-        kind = defining_class(type(concrete), "_call_flat")
-        run, watch = kind._call_flat, self
-
-        @functools.wraps(run)
+    def _running(self, run: Any) -> Any:
         def _call_flat(concrete: Any, *args: Any, **kwds: Any) -> Any:
-            if watch._calling is not None:
-                watch._gaps.run("traces that run", lambda: watch._runs(concrete))
+            if self._awaited is not None:
+                self._gaps.run("traces that run", lambda: self._runs(concrete))
             return run(concrete, *args, **kwds)
 
-        kind._call_flat = _call_flat
+        return _call_flat
 
     def _runs(self, concrete: Any) -> None:
         """Count a call by the trace that runs."""
-        calling, part = self._calling, None
+        calling, part = self._awaited, None
         if calling is not None:
             part = calling.function.traces.get(concrete.graph)
         if calling is None or part is None:
             return
-        self._calling = None
+        self._awaited = None
         if self._profiled:
             self._recorder.ran(concrete)
         if calling.counted:
@@ -368,8 +362,3 @@ class CallWatch:
             self._training.begin(part, self.steps.now(part) if part.steps > 1 else None)
         else:
             self._training.passed(part, time.perf_counter_ns())
-
-
-def concrete_functions(function: Any) -> List[Any]:
-    """Return the traces that a tf.function has."""
-    return list(getattr(function, "_list_all_concrete_functions", list)())

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any, List, Sequence, Tuple
 
 from ..core.framework import Core
 from .calls import CallWatch
-from .hooks.patch import defining_class
+from .hooks.patch import Patches
 from .layer_ranges import LayerRanges
 from .precision import on_model
 from .steps_per_call import fit_batches
@@ -24,25 +23,19 @@ class KerasHooks:
         self._training = core.training
         self._gaps = core.gaps
         self._calls = calls
-        self._seen: List[Any] = []
+        self._patches = Patches()
         self._applies = False  # one optimizer's apply calls another: apply_gradients, apply, the inner one
 
     def install(self, keras: Any) -> None:
         """Hook one Keras; a second call with the same does nothing."""
-        self._gaps.run("Keras fit", lambda: self._hook_fit(keras))
-        self._gaps.run("Keras optimizers", lambda: self._hook_optimizers(keras))
+        run, method = self._gaps.run, self._patches.method
+        run("Keras fit", lambda: method(keras.Model, "make_train_function", self._making))
+        run("Keras optimizers", lambda: self.hook_optimizers(optimizer_classes(keras)))
         for name in VALIDATION:
-            self._gaps.run("Keras validation", lambda name=name: self._hook_validation(keras, name))  # type: ignore[misc]
-        self._gaps.run("ranges of layers", lambda: self._layers.add(defining_class(keras.layers.Layer, "__call__")))
+            run("Keras validation", lambda name=name: method(keras.Model, name, self._validating))  # type: ignore[misc]
+        self._layers.bases.append(keras.layers.Layer)
 
-    def _hook_fit(self, keras: Any) -> None:
-        kind = defining_class(keras.Model, "make_train_function")
-        if kind in self._seen:
-            return
-        self._seen.append(kind)
-        make = kind.make_train_function
-
-        @functools.wraps(make)
+    def _making(self, make: Any) -> Any:
         def make_train_function(model: Any, *args: Any, **kwds: Any) -> Any:
             before = model.__dict__.get("train_function")
             if before is None:
@@ -54,38 +47,25 @@ class KerasHooks:
             self._calls.steps.fits(steps, batches, str(model.name) if made else None)
             return result
 
-        kind.make_train_function = make_train_function
+        return make_train_function
 
-    def _hook_validation(self, keras: Any, name: str) -> None:
-        kind = defining_class(keras.Model, name)
-        if (kind, name) in self._seen:
-            return
-        self._seen.append((kind, name))
-        original, tapes = kind.__dict__[name], self._calls.tapes
-
-        @functools.wraps(original)
+    def _validating(self, original: Any) -> Any:
         def validate(*args: Any, **kwds: Any) -> Any:
-            with tapes.validation():
+            with self._calls.tapes.validation():
                 return original(*args, **kwds)
 
-        setattr(kind, name, validate)
-
-    def _hook_optimizers(self, keras: Any) -> None:
-        self.hook_optimizers(optimizer_classes(keras))
+        return validate
 
     def hook_optimizers(self, roots: Sequence[Any]) -> None:
         """Hook the methods of optimizers, given their classes."""
-        for root in roots:
+        for kind in (kind for root in roots for kind in root.__mro__):
             for name in ("apply_gradients", "apply"):
-                for kind in root.__mro__:
-                    if name in kind.__dict__ and (kind, name) not in self._seen:
-                        self._seen.append((kind, name))
-                        setattr(kind, name, self._applying(kind.__dict__[name]))
+                if name in vars(kind):
+                    self._patches.method(kind, name, self._applying)
 
     def _applying(self, apply: Any) -> Any:
         calls, training, gaps = self._calls, self._training, self._gaps
 
-        @functools.wraps(apply)
         def applying(optimizer: Any, *args: Any, **kwds: Any) -> Any:
             at_call = training.current is not None or not calls.steps.tf.executing_eagerly()
             if self._applies or not (at_call or not training.inside):

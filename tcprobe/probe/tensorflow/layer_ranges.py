@@ -14,26 +14,22 @@ class LayerRanges:
     """Hooks calls of layers and iterators from `open` to `close`, so that steps outside the window pay nothing.
 
     Attributes:
+        bases: of the layers of every Keras.
         eager: whether TensorFlow executes eagerly.
         iterator: the class of iterators over datasets; None where there is none.
     """
 
     def __init__(self, ranges: Ranges, gaps: Gaps) -> None:
+        self.bases: List[Any] = []
         self.eager: Callable[[], bool] = lambda: True
         self.iterator: Any = None
         self._ranges = ranges
         self._gaps = gaps
-        self._bases: List[Any] = []
         self._patches = Patches()
-
-    def add(self, base: Any) -> None:
-        """Take a class that defines `__call__` for layers."""
-        if base not in self._bases:
-            self._bases.append(base)
 
     def open(self) -> None:
         """Hook."""
-        for base in self._bases:
+        for base in self.bases:
             self._patches.method(base, "__call__", self._marking)
         if self.iterator is not None:
             self._patches.method(self.iterator, "_next_internal", self._waiting)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import time
 import weakref
 from threading import get_ident
@@ -13,6 +12,7 @@ from ..core.lines import running_line
 from ..core.training import Callee
 from .graph.recorder import GraphRecorder
 from .graph.trained import handles
+from .hooks.calls import Calls
 
 
 class EagerStep(NamedTuple):
@@ -29,80 +29,35 @@ class EagerTapes:
     Args:
         core: the probe's.
         recorder: records the ops of a step.
-        trains: notes that the current call trains.
+        hooks: see the tapes.
         count_late: counts a step that turned out to train, given its callee and start.
 
     Attributes:
-        active: the outermost eager tape that is active.
         validating: Keras validates.
     """
 
     def __init__(
-        self,
-        core: Core,
-        recorder: GraphRecorder,
-        trains: Callable[[], None],
-        count_late: Callable[[Callee, int], None],
+        self, core: Core, recorder: GraphRecorder, hooks: Calls, count_late: Callable[[Callee, int], None]
     ) -> None:
-        self.active: Any = None
         self.validating = False
         self._training = core.training
         self._ranges = core.ranges
         self._gaps = core.gaps
         self._only = core.config.step_function
         self._parts = recorder.parts
-        self._trains = trains
+        self._hooks = hooks
         self._count_late = count_late
         self._callees: Dict[str, Callee] = {}
         self._applied: Dict[FrozenSet[int], Callee] = {}  # by the handles of the variables
         self._begun: Optional[EagerStep] = None
-        # Keras before 2.11 enters the tape of a step again to scale the loss.
-        self._latest: Callable[[], Any] = lambda: None
+        hooks.on_enter, hooks.on_leave, hooks.on_nested = self._entered, self._end_phase, self._nested
+        hooks.on_take, hooks.on_taken = self._gradient_taken, self._end
 
-    def install(self, tf: Any) -> None:
-        """Hook tapes."""
-        kind, eager, training = tf.GradientTape, tf.executing_eagerly, self._training
-        enter, leave, gradient = kind.__enter__, kind.__exit__, kind.gradient
-
-        @functools.wraps(enter)
-        def entered(tape: Any) -> Any:
-            if not training.inside and eager():
-                if self.active is not None:
-                    self._gaps.run("eager tapes", lambda: self._nested(tape))
-                elif self._latest() is not tape:
-                    self._gaps.run("eager tapes", lambda: self._tape_entered(tape))
-            return enter(tape)
-
-        @functools.wraps(leave)
-        def left(tape: Any, *args: Any) -> Any:
-            if self.active is tape:
-                self.active = None
-                self._end_phase()
-            return leave(tape, *args)
-
-        @functools.wraps(gradient)
-        def taken(tape: Any, *args: Any, **kwds: Any) -> Any:
-            self._trains()
-            if training.inside or not eager():
-                return gradient(tape, *args, **kwds)
-            self._gaps.run("eager tapes", lambda: self._gradient_taken(tape, *args, **kwds))
-            try:
-                return gradient(tape, *args, **kwds)
-            finally:
-                training.inside = not training.enabled
-                self._end_phase()
-                if self.active is tape and not getattr(tape, "_recording", True):  # its `__exit__` may never come
-                    self.active = None
-                    self._end_phase()
-
-        kind.__enter__, kind.__exit__, kind.gradient = entered, left, taken
-
-    def _tape_entered(self, tape: Any) -> None:
+    def _entered(self, tape: Any) -> None:
         place = running_line() or "?"
         callee = self._callees.get(place)
         if callee is None:
             callee = self._callees[place] = self._training.add("tape at " + place, eager=True)
-        self.active, self._latest = tape, weakref.ref(tape)
         here = self._training.owner in (None, get_ident())
         if here and not self._parts.closed and self._only is None:
             self._parts.begin(callee.key, callee.name, trains=False)
@@ -114,7 +69,7 @@ class EagerTapes:
 
     def _nested(self, tape: Any) -> None:
         begun = self._begun
-        if begun is not None and self.active in begun.tapes:
+        if begun is not None and self._hooks.tape in begun.tapes:
             begun.tapes.add(tape)
 
     def _gradient_taken(self, tape: Any, target: Any, sources: Any, *_: Any, **__: Any) -> None:  # noqa: ARG002
@@ -138,12 +93,11 @@ class EagerTapes:
         try:
             return apply(optimizer, *args, **kwds)
         finally:
-            self._training.inside = not self._training.enabled
-            self._end_phase()
+            self._end()
 
     def is_idle(self) -> bool:
         """Say whether neither a tape is active nor Keras validates."""
-        return self.active is None and not self.validating
+        return self._hooks.tape is None and not self.validating
 
     def validation(self) -> "Validation":
         """Return a context manager for what Keras does between steps: a phase, and no part of a step."""
@@ -159,6 +113,10 @@ class EagerTapes:
         if callee.training and get_ident() == self._training.owner:
             self._training.count(callee)
 
+    def _end(self) -> None:
+        self._training.inside = not self._training.enabled
+        self._end_phase()
+
     def _end_phase(self) -> None:
         self._gaps.run("ranges", self._ranges.end_phase)
 
@@ -166,7 +124,7 @@ class EagerTapes:
         before, self.validating = self.validating, validating
         self._parts.pause(validating)
         if validating and not before and self._ranges.active:
-            if self.active is None and not self._training.stepper.is_inside_step():
+            if self._hooks.tape is None and not self._training.stepper.is_inside_step():
                 self._ranges.end_step()
             self._ranges.begin_phase("validation")
         elif before and not validating:

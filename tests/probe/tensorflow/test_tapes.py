@@ -10,6 +10,7 @@ import pytest
 from tcprobe.probe.core.framework import Core
 from tcprobe.probe.core.gaps import Gaps
 from tcprobe.probe.tensorflow.eager.parts import EagerParts
+from tcprobe.probe.tensorflow.hooks.calls import Calls
 from tcprobe.probe.tensorflow.layer_ranges import LayerRanges
 from tcprobe.probe.tensorflow.tapes import EagerTapes
 from tests.probe.tensorflow.eager.test_parts import Sampler
@@ -75,8 +76,11 @@ class Rig:
         parts = EagerParts(lambda: Sampler(), lambda *_: None, self.gaps)  # type: ignore[arg-type,return-value]
         core: Any = Core(SimpleNamespace(step_function=None), self.gaps, self.ranges, self.training)  # type: ignore[arg-type]
         recorder: Any = SimpleNamespace(parts=parts)
-        self.tapes = EagerTapes(core, recorder, lambda: None, self.training.count)
-        self.tapes.install(SimpleNamespace(GradientTape=Tape, executing_eagerly=lambda: True))
+        self.hooks = Calls(self.gaps, lambda: self.training.inside)
+        self.tapes = EagerTapes(core, recorder, self.hooks, self.training.count)
+        function = type("Function", (), {"__call__": lambda _: None})
+        tf = SimpleNamespace(GradientTape=Tape, executing_eagerly=lambda: True, function=lambda _: function())
+        self.hooks.install(tf)
 
 
 @pytest.fixture
@@ -113,7 +117,7 @@ def test_phases_end_where_the_script_raises_or_breaks(rig: Rig) -> None:
     with pytest.raises(ValueError, match="no target"):
         tape.gradient(None, [])
     assert rig.ranges.seen == ["forward", "/"] * 3 + ["backward", "/"]
-    assert rig.tapes.active is None
+    assert rig.hooks.tape is None
     assert rig.gaps.gaps == []
 
 
@@ -131,6 +135,18 @@ def test_a_persistent_tape_stays_until_it_is_left(rig: Rig) -> None:
         tape.gradient(1, [2])
         tape.gradient(1, [3])
     assert rig.ranges.seen == ["forward", "backward", "/", "backward", "/", "/"]
+
+
+def test_a_tape_may_be_entered_twice_in_a_step_and_once_in_each(rig: Rig) -> None:
+    tape = rig.tape(persistent=True)
+    for _ in range(3):
+        with tape:
+            pass
+        with tape:  # to scale the loss
+            pass
+        tape.gradient(1, [2])
+    assert rig.ranges.seen == ["forward", "/", "backward", "/"] * 3
+    assert len(rig.training.counted) == 3
 
 
 def test_a_tape_whose_gradient_is_never_taken_does_not_train(rig: Rig) -> None:
@@ -176,7 +192,7 @@ def test_layers_and_input_are_marked_between_open_and_close() -> None:
 
     ranges: Any = Ranges()
     marks = LayerRanges(ranges, Gaps())
-    marks.add(Layer)
+    marks.bases.append(Layer)
     marks.iterator = Iterator
     marks.open()
     Layer()(False)

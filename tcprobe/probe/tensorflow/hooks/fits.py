@@ -43,7 +43,7 @@ class Fits:
             owner = defining_class(keras.Model, "fit")
             batches = batches_class(owner)
             of_keras_2 = batches.__name__ == DATA_HANDLER
-            self._patches.method(owner, "fit", lambda fit: self._fitting(fit, of_keras_2))
+            self._patches.method(keras.Model, "fit", lambda fit: self._fitting(fit, of_keras_2))
             self._patches.method(batches, "__init__", self._making)
 
     def remove(self) -> None:
@@ -112,23 +112,19 @@ class Datasets:
         self._patches = Patches()
         self._by_tensor: "weakref.WeakValueDictionary[int, Any]" = weakref.WeakValueDictionary()
         self._first: "weakref.WeakKeyDictionary[Any, First]" = weakref.WeakKeyDictionary()
-        self._generating: Optional[Callable[[], None]] = None
 
     def install(self, tf: Any) -> None:
         """Hook `tf`; a second call does nothing."""
         kind = tf.data.Dataset
         with Guard(self._gaps, "datasets"):
             self._patches.method(kind, "__init__", self._making)
-        if self._generating is None:
-            with Guard(self._gaps, "generators"):
-                self._generating = self._hook_generators(tf, kind)
+        with Guard(self._gaps, "generators"):
+            hook = self._watching(tf, vars(kind)["from_generator"].__func__)
+            self._patches.entry(kind, "from_generator", staticmethod(hook))
 
     def remove(self) -> None:
         """Put the original methods back."""
         self._patches.restore()
-        if self._generating is not None:
-            self._generating()
-            self._generating = None
 
     def of_tensor(self, tensor: Any) -> Any:
         """Return the dataset whose variant tensor this is, None where it is not known."""
@@ -150,10 +146,9 @@ class Datasets:
 
         return __init__
 
-    def _hook_generators(self, tf: Any, kind: Any) -> Callable[[], None]:
-        """Watch what generators yield; return what takes the hook out."""
-        original = kind.__dict__["from_generator"]
-        make, known, gaps = original.__func__, self._first, self._gaps
+    def _watching(self, tf: Any, make: Callable[..., Any]) -> Callable[..., Any]:
+        """Watch what generators yield."""
+        known, gaps = self._first, self._gaps
 
         @functools.wraps(make)
         def from_generator(generator: Any, *args: Any, **kwds: Any) -> Any:
@@ -170,14 +165,7 @@ class Datasets:
                 known[dataset] = first
             return dataset
 
-        hook = staticmethod(from_generator)
-        kind.from_generator = hook
-
-        def remove() -> None:
-            if kind.__dict__.get("from_generator") is hook:
-                kind.from_generator = original
-
-        return remove
+        return from_generator
 
 
 def batches_class(trainer: Any) -> Any:

@@ -10,7 +10,7 @@ from typing import Any, Callable, NamedTuple, Optional, Tuple
 
 from ...core.gaps import Guard
 from ...core.lines import Span, constructed_line
-from .patch import Patches, defining_class
+from .patch import Patches
 
 
 class CalledLayer(NamedTuple):
@@ -57,9 +57,9 @@ class LayerHooks:
         """Hook the base class of `keras`' layers; a second Keras may be hooked beside the first."""
         base = keras.layers.Layer
         with Guard(self._gaps, "keras Layer.__call__"):
-            self._patches.method(defining_class(base, "__call__"), "__call__", self._calling)
+            self._patches.method(base, "__call__", self._calling)
         with Guard(self._gaps, "keras Layer.__init__"):
-            self._patches.method(defining_class(base, "__init__"), "__init__", self._constructing)
+            self._patches.method(base, "__init__", self._constructing)
 
     def remove(self) -> None:
         """Put the original methods back."""

@@ -9,12 +9,12 @@ from typing import Any, Callable, List, NamedTuple
 
 
 class Patch(NamedTuple):
-    """One replaced method or entry.
+    """One replaced attribute or entry.
 
     Attributes:
         owner: a class, a module or a dictionary.
         name: of the attribute, or key of the entry.
-        original: what stood there; None where the class inherited it.
+        original: what stood there.
         replaced: what stands there now.
     """
 
@@ -25,44 +25,58 @@ class Patch(NamedTuple):
 
 
 class Patches:
-    """Methods that were replaced, and how to put them back."""
+    """What was replaced, and how to put it back."""
 
     def __init__(self) -> None:
         self._done: List[Patch] = []
 
     def method(self, owner: Any, name: str, make: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
-        """Replace `owner.name` by `make(original)`; nothing happens where that was done before.
+        """Replace a function by `make(original)`; nothing happens where that was done before.
+
+        Args:
+            owner: a module, or a class; a method that it inherits is replaced in the class that defines it.
+            name: of the function.
+            make: returns what stands in its place.
 
         Raises:
-            AttributeError: there is no such method.
+            AttributeError: there is no such function.
         """
-        if any(done.owner is owner and done.name == name for done in self._done):
+        owner = defining_class(owner, name) if isinstance(owner, type) else owner
+        if self._has(owner, name):
             return
         original = getattr(owner, name)
         wrapper = functools.wraps(original)(make(original))
         # Keras reads a layer's arguments off the signature, and getfullargspec does not look through wrappers.
         wrapper.__signature__ = inspect.signature(original)  # type: ignore[attr-defined]
-        self._done.append(Patch(owner, name, owner.__dict__.get(name), wrapper))
-        setattr(owner, name, wrapper)
+        self.entry(owner, name, wrapper)
 
-    def entry(self, table: Any, key: Any, value: Any) -> None:
-        """Replace `table[key]`."""
-        self._done.append(Patch(table, key, table[key], value))
-        table[key] = value
+    def entry(self, owner: Any, name: Any, value: Any) -> None:
+        """Replace an entry of a dictionary, or an attribute of a class or module; nothing happens likewise."""
+        if not self._has(owner, name):
+            self._done.append(Patch(owner, name, _standing(owner, name), value))
+            _put(owner, name, value)
 
     def restore(self) -> None:
         """Put every original back, the last replaced first, but for what somebody else has replaced since."""
         while self._done:
             done = self._done.pop()
-            if isinstance(done.owner, dict):
-                if done.owner.get(done.name) is done.replaced:
-                    done.owner[done.name] = done.original
-            elif done.owner.__dict__.get(done.name) is not done.replaced:
-                continue
-            elif done.original is None:
-                delattr(done.owner, done.name)
-            else:
-                setattr(done.owner, done.name, done.original)
+            if _standing(done.owner, done.name) is done.replaced:
+                _put(done.owner, done.name, done.original)
+
+    def _has(self, owner: Any, name: Any) -> bool:
+        return any(done.owner is owner and done.name == name for done in self._done)
+
+
+def _standing(owner: Any, name: Any) -> Any:
+    """Return what stands there as it is: of a static method not the function that it gives."""
+    return owner.get(name) if isinstance(owner, dict) else vars(owner).get(name) or getattr(owner, name, None)
+
+
+def _put(owner: Any, name: Any, value: Any) -> None:
+    if isinstance(owner, dict):
+        owner[name] = value
+    else:
+        setattr(owner, name, value)
 
 
 def everywhere(name: str, function: Any) -> List[Any]:

@@ -1,0 +1,119 @@
+"""Hooks on calls of tf.functions and on gradient tapes."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any, Callable, List
+
+from ...core.gaps import Gaps
+from .patch import Patches
+
+TAPES = "eager tapes"
+
+
+class Calls:
+    """Tells listeners what a script itself calls: functions, and tapes outside any.
+
+    Args:
+        gaps: takes what this TensorFlow lacks, and what a listener raises.
+        inside: says whether what runs is part of a call already, and no call of its own.
+
+    Attributes:
+        calling: makes the method that stands in the place of a function's ``__call__``.
+        on_call: called in the place of a function from outside: with what calls it really, it, and the arguments.
+        tape: the outermost tape that was entered outside; None where there is none.
+        on_enter, on_leave: told of that tape.
+        on_nested: told of a tape that is entered inside it.
+        on_gradient: told that any tape takes a gradient, in a function or outside.
+        on_take: told of a tape, and of the arguments, before it takes a gradient outside.
+        on_taken: told afterwards.
+    """
+
+    def __init__(self, gaps: Gaps, inside: Callable[[], bool]) -> None:
+        self.calling = self._calling
+        self.on_call: Callable[..., Any] = lambda *_: None
+        self.tape: Any = None
+        self.on_enter: Callable[[Any], object] = id
+        self.on_leave: Callable[[], object] = bool
+        self.on_nested: Callable[[Any], object] = id
+        self.on_gradient: Callable[[], object] = bool
+        self.on_take: Callable[..., object] = lambda *_, **__: None
+        self.on_taken: Callable[[], object] = bool
+        self._inside = inside
+        self._eager: Callable[[], bool] = bool
+        self._gaps = gaps
+        self._patches = Patches()
+        # Keras before 2.11 enters the tape of a step again to scale the loss, before it takes the gradient.
+        self._latest: Callable[[], Any] = bool
+
+    def install(self, tf: Any) -> None:
+        """Hook `tf`."""
+        self._eager = tf.executing_eagerly
+        self._gaps.run("tf.function calls", lambda: self._patches.method(function_class(tf), "__call__", self.calling))
+        self._gaps.run("gradient tapes", lambda: self._hook_tapes(tf.GradientTape))
+
+    def remove(self) -> None:
+        """Put the original methods back."""
+        self._patches.restore()
+
+    def _calling(self, original: Any) -> Any:
+        def call(function: Any, *args: Any, **kwds: Any) -> Any:
+            if self._inside() or not self._eager():
+                return original(function, *args, **kwds)
+            return self.on_call(original, function, args, kwds)
+
+        return call
+
+    def _hook_tapes(self, kind: Any) -> None:
+        for name, make in (("__enter__", self._entering), ("__exit__", self._leaving), ("gradient", self._taking)):
+            self._patches.method(kind, name, make)
+
+    def _entering(self, enter: Any) -> Any:
+        def entered(tape: Any) -> Any:
+            if not self._inside() and self._eager():
+                if self.tape is not None:
+                    self._gaps.run(TAPES, lambda: self.on_nested(tape))
+                elif self._latest() is not tape:
+                    self._gaps.run(TAPES, lambda: self.on_enter(tape))
+                    self.tape, self._latest = tape, weakref.ref(tape)
+            return enter(tape)
+
+        return entered
+
+    def _leaving(self, leave: Any) -> Any:
+        def left(tape: Any, *args: Any) -> Any:
+            if self.tape is tape:
+                self._left()
+            return leave(tape, *args)
+
+        return left
+
+    def _taking(self, gradient: Any) -> Any:
+        def taken(tape: Any, *args: Any, **kwds: Any) -> Any:
+            self._gaps.run(TAPES, self.on_gradient)
+            if self._inside() or not self._eager():
+                return gradient(tape, *args, **kwds)
+            self._latest = bool
+            self._gaps.run(TAPES, lambda: self.on_take(tape, *args, **kwds))
+            try:
+                return gradient(tape, *args, **kwds)
+            finally:
+                self._gaps.run(TAPES, self.on_taken)
+                if self.tape is tape and not getattr(tape, "_recording", True):  # its `__exit__` may never come
+                    self._left()
+
+        return taken
+
+    def _left(self) -> None:
+        self.tape = None
+        self._gaps.run(TAPES, self.on_leave)
+
+
+def function_class(tf: Any) -> Any:
+    """Return the class of tf.functions."""
+    return type(tf.function(lambda: None))
+
+
+def concrete_functions(function: Any) -> List[Any]:
+    """Return the traces that a tf.function has."""
+    return list(getattr(function, "_list_all_concrete_functions", list)())
