@@ -31,20 +31,20 @@ class Calls:
 
     def __init__(self, gaps: Gaps, inside: Callable[[], bool]) -> None:
         self.calling = self._calling
-        self.on_call: Callable[..., Any] = lambda *_: None
+        self.on_call: Callable[..., Any] = _nothing
         self.tape: Any = None
-        self.on_enter: Callable[[Any], object] = id
-        self.on_leave: Callable[[], object] = bool
-        self.on_nested: Callable[[Any], object] = id
-        self.on_gradient: Callable[[], object] = bool
-        self.on_take: Callable[..., object] = lambda *_, **__: None
-        self.on_taken: Callable[[], object] = bool
+        self.on_enter: Callable[[Any], object] = _nothing
+        self.on_leave: Callable[[], object] = _nothing
+        self.on_nested: Callable[[Any], object] = _nothing
+        self.on_gradient: Callable[[], object] = _nothing
+        self.on_take: Callable[..., object] = _nothing
+        self.on_taken: Callable[[], object] = _nothing
         self._inside = inside
         self._eager: Callable[[], bool] = bool
         self._gaps = gaps
         self._patches = Patches()
         # Keras before 2.11 enters the tape of a step again to scale the loss, before it takes the gradient.
-        self._latest: Callable[[], Any] = bool
+        self._latest: Callable[[], Any] = _nothing
 
     def install(self, tf: Any) -> None:
         """Hook `tf`."""
@@ -93,7 +93,7 @@ class Calls:
             self._gaps.run(TAPES, self.on_gradient)
             if self._inside() or not self._eager():
                 return gradient(tape, *args, **kwds)
-            self._latest = bool
+            self._latest = _nothing
             self._gaps.run(TAPES, lambda: self.on_take(tape, *args, **kwds))
             try:
                 return gradient(tape, *args, **kwds)
@@ -107,6 +107,10 @@ class Calls:
     def _left(self) -> None:
         self.tape = None
         self._gaps.run(TAPES, self.on_leave)
+
+
+def _nothing(*_: Any, **__: Any) -> None:
+    """Stand for a listener where there is none, and for a tape that is gone."""
 
 
 def function_class(tf: Any) -> Any:
