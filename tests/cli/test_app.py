@@ -36,3 +36,11 @@ def test_other_verbs_are_not_loaded() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     loaded = ("app", "ending", "streams", "workloads")
     assert done.stderr.strip() == str([f"tcprobe.cli.{name}" for name in loaded])
+
+
+@pytest.mark.parametrize("word", ["--help", "-h"])
+def test_the_help_on_all_verbs_needs_no_option_of_theirs(word: str) -> None:
+    ours, full = (typer.main.get_command(application(arguments)) for arguments in ([word], []))
+    texts = [command.get_help(typer.Context(command, info_name="tcprobe")) for command in (ours, full)]
+    assert texts[0] == texts[1] and all(verb in texts[0] for verb in VERBS)
+    assert [command.params for command in ours.commands.values()] == [[] for _ in VERBS]  # type: ignore[attr-defined]
