@@ -105,6 +105,10 @@ def test_a_head_does_not_speak_for_its_body() -> None:
     assert silenced(text, at(2), at(4)) == []
 
 
+def test_a_head_of_several_lines_speaks_to_its_last() -> None:
+    assert silenced("with scope(\n    Dense(63)\n):  # noqa: TC101\n    y = Dense(63)\n", at(2), at(4)) == [2]
+
+
 def test_a_comment_above_is_not_one_on_the_line() -> None:
     assert silenced("# noqa: TC101\nx = Dense(63)\n", at(2)) == []
 
