@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
+from tcprobe.api.arguments import names_arguments
 from tcprobe.errors import UsageError
 
 if TYPE_CHECKING:
@@ -16,6 +17,11 @@ if TYPE_CHECKING:
     from tcprobe.schema.finding import Finding as Found
 
 SAVED = "model.keras"
+CHOICES: Final = {
+    "mode": ("auto", "traced", "source"),
+    "dtype": ("float32", "tf32", "float16", "bfloat16", "float8"),
+}
+"""What these arguments take beside None; the command line's parser holds its own options to the same words."""
 LOADS = "import keras\n\nmodel = keras.saving.load_model({path!r}, compile=True)\n"
 
 
@@ -42,6 +48,7 @@ class Finding(Struct, frozen=True):
         return f"{place}{self.code} {self.message} ({self.severity})"
 
 
+@names_arguments
 def audit_shapes(
     model_or_path: Any,
     *,
@@ -71,6 +78,10 @@ def audit_shapes(
     from tcprobe.flows.audit.flow import audit
     from tcprobe.flows.audit.options import AuditOptions
     from tcprobe.foreign import input_path
+
+    for name, word in (("mode", mode), ("dtype", dtype)):
+        if word is not None and word not in CHOICES[name]:
+            raise UsageError(f"{name}={word!r}: no such {name}", f"one of {', '.join(CHOICES[name])}")
 
     def run(file: str, mode: str | None) -> list[tuple[Audited, Found]]:
         from tcprobe.report.audit.words import rows

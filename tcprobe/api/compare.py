@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from tcprobe.api.profile import Profile
 from tcprobe.api.shown import Shown
@@ -18,6 +18,13 @@ if TYPE_CHECKING:
     from tcprobe.schema.changes.comparison import Comparison as Compared
 
 Run: TypeAlias = "str | os.PathLike[str] | Profile"
+DTYPES: Final = {
+    **dict.fromkeys(("run", "step"), "Int64"),
+    **dict.fromkeys(("value", "low", "high", "change", "change_pct", "change_low_pct", "change_high_pct"), "Float64"),
+    **dict.fromkeys(("time_ns", "change_ns", "tc_ns", "launches", "kernels_ns"), "Float64"),
+    **dict.fromkeys(("less_is_better", "per_step"), "boolean"),
+}
+"""Columns that hold no text, whatever is in them; the value of a setting is text."""
 
 
 def compare(first: Run, *others: Run) -> Comparison:
@@ -41,7 +48,8 @@ class Comparison(Shown):
     """Runs side by side: their figures, layers, ops and kernels as DataFrames, and the report.
 
     ``figures`` has a row for each figure and run; ``layers``, ``ops`` and ``kernels`` one for each name and run, with
-    its time in a step and the change from the first run, in ns. NA is what is not known.
+    its time in a step and the change from the first run, in ns. NA is what is not known. A column has the same dtype
+    whatever it holds.
     """
 
     def __init__(self, compared: Compared) -> None:
@@ -123,4 +131,8 @@ class Comparison(Shown):
         from tcprobe.report.document import ReportSpec
 
         table = single(self._compared, ReportSpec(by=(name,)))
-        return pd.DataFrame(list(table.rows()), columns=list(table.columns)).convert_dtypes()
+        dtypes = {column: DTYPES.get(column, "string") for column in table.columns}
+        if name == "setting":
+            dtypes["value"] = "string"
+        frame = pd.DataFrame(list(table.rows()), columns=list(table.columns), dtype=object)
+        return frame.astype(dtypes)

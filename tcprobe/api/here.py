@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tcprobe.api.arguments import names_arguments
 from tcprobe.api.profile import Profile
 from tcprobe.errors import TcprobeError
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from tcprobe.capture.here.recorder import Recorder
 
 
+@names_arguments
 def profile(
     function: Callable[[], Any],
     *,
@@ -72,8 +74,9 @@ def KerasCallback(  # noqa: N802 - a class to its users, made when Keras is ther
     """Return a callback for ``model.fit`` that profiles some of its batches; afterwards it has `profile`.
 
     Batches count from the start of training, validation apart; with ``steps_per_execution`` each call is one step.
-    Training that ends before the window does leaves what there is, marked as partial if it failed. What keeps the
-    callback from recording does not stop the training: `profile` raises it.
+    A training of fewer batches than the window takes has fewer of each kind, and a note says how many; one that ends
+    sooner than Keras knew leaves what there is, marked as partial if it failed. What keeps the callback from recording
+    does not stop the training: `profile` raises it.
 
     Args:
         steps: batches under the profiler.
@@ -101,14 +104,13 @@ def KerasCallback(  # noqa: N802 - a class to its users, made when Keras is ther
 
         @property
         def profile(self) -> Profile | None:
-            """The report; None until the window is over, or the training.
-
-            Raises:
-                TcprobeError: nothing could be recorded.
-            """
+            """The report; None until the window is over, or the training. Raises what kept it from being recorded."""
             return self.batches.profile
 
-        def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:  # noqa: ARG002 - Keras' signature
+        def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:  # noqa: ARG002 - Keras' signature
+            self.batches.expect(_batches_left(self.params, epoch, self.model))
+
+        def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:  # noqa: ARG002
             self.batches.begin()
 
         def on_train_batch_end(self, batch: int, logs: Any = None) -> None:  # noqa: ARG002
@@ -120,6 +122,19 @@ def KerasCallback(  # noqa: N802 - a class to its users, made when Keras is ther
     made = Callback()
     weakref.finalize(made, recorder.forget)
     return made
+
+
+def _batches_left(params: Mapping[str, Any], epoch: int, model: Any) -> int | None:
+    """Return how many calls of `on_train_batch_begin` a `fit` makes from an epoch on; None if Keras does not know."""
+    batches, epochs = params.get("steps"), params.get("epochs")
+    if batches is None or epochs is None:
+        return None
+    together = getattr(model, "steps_per_execution", None) or getattr(model, "_steps_per_execution", None)
+    try:
+        in_a_call = int(1 if together is None else together)  # a variable in Keras 2
+    except (TypeError, ValueError):
+        return None
+    return (int(epochs) - epoch) * -(-int(batches) // max(in_a_call, 1))
 
 
 class _Batches:
@@ -139,6 +154,11 @@ class _Batches:
         if self._failure is not None:
             raise self._failure
         return self._profile
+
+    def expect(self, count: int | None) -> None:
+        """Make the window fit into a training of so many batches; once it has begun it stays as it is."""
+        if count is not None and not self._recorder.has_begun:
+            self._recorder.expect(count)
 
     def begin(self) -> None:
         """Enter a step, until the window is over."""

@@ -8,6 +8,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tcprobe.api.arguments import names_arguments
 from tcprobe.api.shown import Shown
 from tcprobe.errors import TcprobeError
 from tcprobe.schema.tables import TABLES
@@ -27,6 +28,7 @@ class NoTable(TcprobeError, AttributeError):
     code = "E601"
 
 
+@names_arguments
 def read(
     path: str | os.PathLike[str],
     *,
@@ -67,15 +69,48 @@ class Profile(Shown):
 
     _rows_in_html = 5
 
+    # the tables, made when they are asked for
+    launches: pd.DataFrame
+    launch_configs: pd.DataFrame
+    op_details: pd.DataFrame
+    memory_ops: pd.DataFrame
+    host_ops: pd.DataFrame
+    host_events: pd.DataFrame
+    ranges: pd.DataFrame
+    threads: pd.DataFrame
+    step_marks: pd.DataFrame
+    graph_ops: pd.DataFrame
+    scopes: pd.DataFrame
+    steps: pd.DataFrame
+    metrics: pd.DataFrame
+    kernel_counters: pd.DataFrame
+    reported: pd.DataFrame
+    summary: pd.DataFrame
+    causes: pd.DataFrame
+    phases: pd.DataFrame
+    kernels: pd.DataFrame
+    ops: pd.DataFrame
+    range_kernels: pd.DataFrame
+    layers: pd.DataFrame
+    iterations: pd.DataFrame
+    devices: pd.DataFrame
+    gaps: pd.DataFrame
+    gemms: pd.DataFrame
+    bad_sizes: pd.DataFrame
+    what_ifs: pd.DataFrame
+    advice: pd.DataFrame
+
     def __init__(self, analysed: Analysed, path: Path) -> None:
         self._analysed = analysed
         self.path = path
 
-    def __getattr__(self, name: str) -> pd.DataFrame:
-        if name in TABLES:
-            return self.table(name)
-        near = get_close_matches(name, dir(self), n=1)
-        raise AttributeError(f"a profile has no {name!r}" + (f": did you mean {near[0]!r}?" if near else ""))
+    if not TYPE_CHECKING:  # else a type checker would take every name for a table
+
+        def __getattr__(self, name: str) -> pd.DataFrame:
+            if name in TABLES:
+                return self.table(name)
+            near = get_close_matches(name, dir(self), n=1)
+            raise AttributeError(f"a profile has no {name!r}" + (f": did you mean {near[0]!r}?" if near else ""))
 
     def __dir__(self) -> Iterable[str]:
         return sorted({*super().__dir__(), *TABLES})

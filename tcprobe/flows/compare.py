@@ -45,7 +45,7 @@ def compare_all(given: Sequence[Path | Profile], paths: Sequence[Path], options:
         As `make_comparison`.
     """
     if len(given) < 2:
-        raise UsageError("compare takes two runs or more", "as in: tcprobe compare RUN_A RUN_B")
+        raise UsageError("compare takes two runs or more", "name another run: a run folder or a profile")
     from tcprobe.analysis.compare import compare
 
     return compare([one if isinstance(one, Profile) else _read(one, options) for one in given], short_names(paths))

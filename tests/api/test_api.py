@@ -6,16 +6,19 @@ import ast
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
 import tcprobe
+from tcprobe.api.arguments import names_arguments
 from tcprobe.schema.tables import TABLES
 from tests.fixtures.gpu_run.make import RUN, load
 from tests.support import ROOT
 
+NO_GPU = ROOT / "tests" / "fixtures" / "xplane" / "cpu_graph.xplane.pb"
 DOCS = ROOT / "docs" / "python-api.md"
 
 
@@ -102,6 +105,57 @@ def test_runs_compare_by_path_and_by_profile(profile: tcprobe.Profile) -> None:
     assert found.to_markdown().startswith("# Comparison of runs")
     with pytest.raises(tcprobe.TcprobeError, match="two runs or more"):
         tcprobe.compare(profile)
+
+
+def test_frames_of_a_comparison_have_the_dtypes_of_their_columns(profile: tcprobe.Profile) -> None:
+    """Whatever they hold: nothing at all, missing values alone, or floats that are whole numbers."""
+    bare = tcprobe.read(NO_GPU)
+    names = ("figures", "layers", "ops", "kernels", "renamed", "losses", "settings")
+    full, empty = tcprobe.compare(profile, profile), tcprobe.compare(bare, bare)
+    assert len(full.kernels) and not len(empty.kernels)
+    for name in names:
+        assert dict(getattr(full, name).dtypes) == dict(getattr(empty, name).dtypes), name
+    assert str(full.figures.dtypes["value"]) == "Float64" and str(full.settings.dtypes["value"]) == "string"
+
+
+def test_tables_are_attributes_to_a_type_checker() -> None:
+    assert set(TABLES) <= set(tcprobe.Profile.__annotations__)
+
+
+@pytest.mark.parametrize(
+    ("call", "said", "hint"),
+    [
+        (lambda: tcprobe.read(RUN, step_range="("), "step_range='(': no regular", r"as in step_range='^step (\d+)'"),
+        (lambda: tcprobe.read(RUN, iter_start=500), "iter_start=500 is outside", "give a number from 1 to 5"),
+        (lambda: tcprobe.audit_shapes("m.py:make", mode="source"), "only in traced", "leave mode='source' out"),
+        (lambda: tcprobe.audit_shapes("m.py", batch_size=0), "batch_size: at least 1", None),
+        (lambda: tcprobe.audit_shapes("m.py", mode="fast"), "mode='fast'", "one of auto, traced, source"),
+        (lambda: tcprobe.audit_shapes("m.py", dtype="fp16"), "dtype='fp16'", "one of float32, tf32, float16"),
+        (lambda: tcprobe.compare(RUN), "two runs or more", "name another run: a run folder or a profile"),
+    ],
+)
+def test_hints_name_arguments(
+    call: Callable[[], object], said: str, hint: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "m.py").write_text("import keras\n")
+    with pytest.raises(tcprobe.TcprobeError) as raised:
+        call()
+    assert said in str(raised.value)
+    assert raised.value.hint == hint or (hint is not None and str(raised.value.hint).startswith(hint))
+    assert "--" not in f"{raised.value}{raised.value.hint}"
+
+
+def test_a_hint_for_the_command_line_says_so() -> None:
+    @names_arguments
+    def verb(timeout_s: float) -> None:
+        raise tcprobe.TcprobeError("--timeout is 3", "allow more (--timeout), or run it (--run)")
+
+    with pytest.raises(tcprobe.TcprobeError) as raised:
+        verb(3)
+    assert (str(raised.value), raised.value.hint) == (
+        "timeout_s is 3", "on the command line: allow more (--timeout), or run it (--run)"
+    )  # fmt: skip
 
 
 def test_errors_are_those_of_tcprobe(tmp_path: Path) -> None:

@@ -93,7 +93,20 @@ assert unused.profile is None and not list(Path(".").glob("*unused*"))
 del unused
 short = tcprobe.KerasCallback(steps=4, timed=9, warmup=3, output="short")
 model.fit(x, y, verbose=0, callbacks=[short])
-assert list(short.profile.steps.kind) == ["warm-up"]
+assert list(short.profile.steps.kind) == ["profiled", "after"]  # one batch, of 16 that were asked for
+assert [n.message for n in short.profile.notes if n.code == "short-training"] == [
+    "the training has 1 of the 16 steps that were asked for: 0 of 3 warm-up, 0 of 9 timed, 1 of 4 profiled"]
+together = keras.Sequential([keras.Input((30,)), keras.layers.Dense(10)])
+together.compile("sgd", "mse", steps_per_execution=2)
+calls = tcprobe.KerasCallback(output="calls")
+together.fit(np.zeros((640, 30), "float32"), np.zeros((640, 10), "float32"), epochs=2, verbose=0, callbacks=[calls])
+assert list(calls.profile.steps.kind) == ["warm-up"] * 7 + ["measured"] * 6 + ["profiled"] * 7 + ["after"]
+unknown = tcprobe.KerasCallback(steps=4, timed=9, warmup=3, output="unknown")
+batches = ((x, y) for _ in range(5))
+model.fit(batches, verbose=0, callbacks=[unknown])
+assert [n.message for n in unknown.profile.notes if n.code == "short-training"] == [
+    "the training ended after 5 steps; the first to profile was 12"], unknown.profile.notes
+assert list(unknown.profile.steps.kind) == ["warm-up"] * 3 + ["measured"] * 2 + ["after"]
 both = tcprobe.compare(run, watch.profile)
 assert both.names == ("run", "fit") and both.answer
 """

@@ -64,9 +64,25 @@ class Window(Struct, frozen=True):
         return self.warmup + self.timed
 
     @property
+    def parts(self) -> tuple[int, int, int]:
+        """How many steps of each kind, in their order."""
+        return self.warmup, self.timed, self.steps
+
+    @property
     def count(self) -> int:
         """All steps."""
         return self.first + self.steps
+
+    def within(self, count: int) -> Window:
+        """Return the window for a workload of `count` steps: itself if it fits, else fewer of each kind.
+
+        A third at least is profiled; of the others half are warm-up, at least one if there are two steps.
+        """
+        if count >= self.count:
+            return self
+        steps = min(self.steps, -(-count // 3))
+        warmup = min(self.warmup, -(-(count - steps) // 2))
+        return Window(warmup, min(self.timed, count - steps - warmup), steps)
 
     def kind(self, step: int) -> str:
         """Return where a step stands, as in the table `steps`."""
@@ -95,6 +111,7 @@ class Recorder(Struct, eq=False):
     _starts: list[int] = field(default_factory=list)
     _began: int = 0
     _ended: int = 0
+    _whole: int = 0  # steps that ended
     _paused: int = 0
     _open: bool = False
     _bounds: list[int] = field(default_factory=list)
@@ -121,6 +138,18 @@ class Recorder(Struct, eq=False):
             graph.watch_fits()
         return cls(window, label, output, force, of_fit, tensorflow, gaps, graph)
 
+    def expect(self, count: int) -> None:
+        """Fit the window into a training of `count` steps, and say so; it has not begun."""
+        asked, self.window = self.window, self.window.within(count)
+        if self.window != asked:
+            each = zip(("warm-up", "timed", "profiled"), self.window.parts, asked.parts, strict=True)
+            parts = ", ".join(f"{steps} of {wanted} {kind}" for kind, steps, wanted in each)
+            self._gaps.note(
+                "short-training",
+                f"the training has {count} of the {asked.count} steps that were asked for: {parts}",
+                "train longer, or give smaller steps, timed and warmup: the first steps are slower than later ones",
+            )
+
     @property
     def is_over(self) -> bool:
         """Whether all steps of the window have been taken."""
@@ -130,6 +159,11 @@ class Recorder(Struct, eq=False):
         """Take out the hooks of a recorder that nobody will use."""
         if self._home is None:
             self._graph.remove()
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether a step was taken."""
+        return bool(self._starts)
 
     @property
     def is_done(self) -> bool:
@@ -158,7 +192,7 @@ class Recorder(Struct, eq=False):
         with self._mark(number), self._graph.step(self._open):
             yield
             self._wait()  # else a step ends when its work is launched, and what the GPU still does is of none
-        self._ended = self._clock()
+        self._ended, self._whole = self._clock(), number + 1
         if self._open and number + 1 == self.window.count:
             self._pausing(self._stop)
 
@@ -197,6 +231,12 @@ class Recorder(Struct, eq=False):
             _recording.remove(self)
         if self._open:
             self._pausing(self._stop)
+        if not self._bounds and not failed:
+            self._gaps.note(
+                "short-training",
+                f"the training ended after {self._whole} steps; the first to profile was {self.window.first}",
+                "train longer, or give smaller timed and warmup",
+            )
         self._graph.write()
         self._write_steps(self._home.path)
         record = self._record(self._home.path, failed)
@@ -244,9 +284,10 @@ class Recorder(Struct, eq=False):
         self._paused += time.perf_counter_ns() - began
 
     def _write_steps(self, home: Path) -> None:
-        rows: list[tuple[Any, ...]] = [(n, at, self.window.kind(n)) for n, at in enumerate(self._starts)]
-        if rows and len(rows) == self.window.count:
-            rows.append((len(rows), self._ended, "after"))  # when the last step was over
+        last = self._starts[self._whole] if self._whole < len(self._starts) else self._ended
+        starts = [*self._starts[: self._whole], last]  # of a step that never ended, or when the last one was over
+        kinds = [*map(self.window.kind, range(self._whole)), "after"]
+        rows = [(step, start, kind) for step, (start, kind) in enumerate(zip(starts, kinds, strict=True))]
         with (home / "probe" / "steps.csv").open("w", encoding="utf-8", newline="") as out:
             csv.writer(out, lineterminator="\n").writerows([("step", "start_ns", "kind"), *rows])
 
@@ -255,10 +296,10 @@ class Recorder(Struct, eq=False):
         gpus = self._gpus()
         window = None
         if len(self._bounds) == 2:
-            first, last = self.window.first, len(self._starts) - 1
+            first, last = self.window.first, self._whole - 1
             window = {"first_step": first, "last_step": last, "start_ns": self._bounds[0],
                       "stop_ns": self._bounds[1], "reason": REASON}  # fmt: skip
-        steps = {"count": len(self._starts), "period": None, "functions": self._graph.names(), "basis": "marked"}
+        steps = {"count": self._whole, "period": None, "functions": self._graph.names(), "basis": "marked"}
         probe = {
             "schema": run_record.SCHEMA, "gpus": gpus, "gpu_used": bool(gpus), "window": window,
             "peak_gpu_memory_bytes": self._peak(gpus), "notes": self._gaps.notes, "pid": os.getpid(),
