@@ -15,7 +15,6 @@ from .core.framework import Core, Devices, Framework
 from .core.gaps import Gaps
 from .core.journal import Journal
 from .core.metrics import Patterns
-from .core.phases import StepCalls
 from .core.ranges import Ranges
 from .core.resources import free_bytes
 from .core.stepper import Stepper
@@ -49,7 +48,9 @@ class Probe:
         self.journal = Journal(config.out, self.gaps)
         self.ranges = Ranges(self.gaps)
         self.stepper = Stepper(self.journal, self.clock, self)
-        self.training = TrainingCalls(self.stepper, self.ranges, self._at, self.gaps, config.step_function)
+        self.training = TrainingCalls(
+            self.stepper, self.journal.calls, self.ranges, self._at, self.gaps, config.step_function
+        )
         self.framework = framework(Core(config, self.gaps, self.ranges, self.training))
         self._recorded = RecordedRange(self.ranges, self.gaps) if config.tool else None
         self.window = self._window()
@@ -114,7 +115,7 @@ class Probe:
         self.gaps.run("steps", self.stepper.conclude)
         self.gaps.run("profiler stop", self._finish_window)
         self._count_no_more()
-        self.gaps.run("graph record", lambda: self.framework.layers.write(self._step_calls()))
+        self.gaps.run("graph record", self.framework.layers.write)
         self.gaps.run("GPUs", self._look_at_gpus)
         self.gaps.run("notes", self._conclude)
         self.tee.stop()
@@ -156,6 +157,8 @@ class Probe:
                 "functions": self.training.names(),
                 "basis": self._basis() if self.stepper.count else None,
             },
+            "parts": self.training.described(),
+            "calls": {"kept": self.journal.calls.kept, "lost": self.journal.calls.lost},
             "phases": self._phases(),
             "pauses": [{"start_ns": start, "stop_ns": stop} for start, stop in list(self.journal.pauses)],
             "window": self.sessions.describe(self.stepper.count),
@@ -171,9 +174,6 @@ class Probe:
         if self.config.step_function and self.stepper.explicit is None:
             return "step function"
         return self.framework.basis() or "period" if basis == "period" else basis
-
-    def _step_calls(self) -> StepCalls:
-        return self.training.step_calls(self.stepper.phases(), self.window.first_row)
 
     def _phases(self) -> List[Dict[str, Any]]:
         """Return the phases as probe.json has them."""
@@ -200,7 +200,7 @@ class Probe:
         began = time.perf_counter_ns()
         acted = self.sessions.before_step(row, number)
         if self.config.profile and self.window.is_over():
-            self.framework.layers.stop(self._step_calls)
+            self.framework.layers.stop()
         self._set_pace()
         if acted:
             self._paused += time.perf_counter_ns() - began

@@ -21,7 +21,7 @@ from tcprobe.flows.report import make_report
 from tcprobe.jsonfile import read_object
 from tcprobe.probe.core.gaps import Gaps
 from tcprobe.probe.core.journal import Journal
-from tcprobe.readers.run_folder.graph import read_metrics, read_steps
+from tcprobe.readers.run_folder.steps import read_metrics, read_steps
 from tests.faults.table import Fault, Kept, cases
 
 EVENTS = {"open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.chmod", "os.truncate", "shutil.rmtree"}

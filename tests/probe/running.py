@@ -42,11 +42,6 @@ class Run:
     def profiles(self) -> list[Path]:
         return sorted((self.folder / "raw").rglob("*.xplane.pb"))
 
-    def calls_per_step(self) -> list[float]:
-        """Return how often each training function is called in a step, as graph.json says."""
-        document = json.loads((self.folder / "probe/graph.json").read_text(encoding="utf-8"))
-        return [f["calls_per_step"] for f in document["functions"] if f["training"]]
-
     def rows(self, name: str) -> list[dict[str, str]]:
         with (self.folder / "probe" / name).open(encoding="utf-8", newline="") as file:
             return list(csv.DictReader(file))

@@ -85,14 +85,14 @@ def read_found(folder: Path, notes: Iterable[Said] = ()) -> Found:
     summary = {row["metric"]: row for row in _rows(folder, "summary")}
     flops = summary.get("flops_per_step", {})
     window = probe.get("window")
-    phases = probe.get("phases")
+    phases = _rows(folder, "phases")
     said = (Said(n["code"], n["message"], n["level"]) for n in [*run.get("notes", ()), *probe.get("notes", ())])
     return Found(
         tensorflow=str(probe.get("tensorflow") or run.get("tensorflow")),
         keras=str(probe.get("keras") or run.get("keras")),
         steps=probe.get("steps", {}).get("count"),
-        phases=tuple(p["last_step"] - p["first_step"] + 1 for p in phases) if phases is not None else None,
-        flops_of_phases={int(r["phase"]): round(float(f)) for r in _rows(folder, "phases") if (f := _flops_of(r))},
+        phases=tuple(int(row["steps"]) for row in phases) or None,
+        flops_of_phases={int(r["phase"]): round(float(f)) for r in phases if (f := _flops_of(r))},
         window=(window["first_step"], window["last_step"]) if window else None,
         flops=round(float(known)) if (known := flops.get("value") or flops.get("low")) else None,
         bound=_is_bound(folder, flops),

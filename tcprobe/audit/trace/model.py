@@ -68,7 +68,12 @@ def _model(
     functions = [
         f for f in graph.get("functions", ()) if f.get("training") and f.get("python_name") in unit["functions"]
     ]
-    ops = [op for f in functions for op in f["ops"] if op.get("executes") != "no" and _multiplies(op)]
+    ops = [
+        {**op, "calls": _calls(f, op)}
+        for f in functions
+        for op in f["ops"]
+        if op.get("executes") != "no" and _multiplies(op)
+    ]
     places = {layer.name: layer.place for layer in layers}
     traced = [_product(op, unit, names, places) for op in ops]
     fed = {str(record["name"]): tuple(record.get("fed_by", ())) for record in unit["layers"]}
@@ -161,9 +166,15 @@ def _multiplies(op: Mapping[str, Any]) -> bool:
 
 def _loop(op: Mapping[str, Any]) -> Loop:
     """Return whether a loop or branch stands around an op, and whether it tells how often it runs."""
-    if op.get("calls_per_step") is None or op.get("at_least"):
+    if op["calls"] is None or op.get("at_least") or op.get("in_steps_loop"):
         return "unknown"
     return "none" if op.get("repeats", 1.0) == 1.0 else "known"
+
+
+def _calls(function: Mapping[str, Any], op: Mapping[str, Any]) -> float | None:
+    """Return how often a step runs an op of a function; None where that is unknown."""
+    calls, repeats = function.get("calls_per_step"), op.get("repeats")
+    return None if calls is None or repeats is None else float(calls * repeats)
 
 
 def _product(
@@ -171,12 +182,12 @@ def _product(
 ) -> Product:
     layer = names.get(op["layer"], op["layer"]) if op.get("layer") else None
     fed = op.get("fed_by") or {}
-    calls = op.get("calls_per_step")
+    calls = op["calls"]
     place = places.get(layer) if layer else None
     return Product(
         record=_record(op),
         layer=layer,
-        calls=1.0 if calls is None else float(calls),
+        calls=1.0 if calls is None else calls,
         op=str(op["op"]),
         inputs_from=tuple(names.get(name, name) for name in fed.get("layers", ())),
         compiled=unit["xla"] if unit["own_step"] else bool(op.get("compiled") or unit["xla"]),

@@ -11,7 +11,6 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Protocol, Se
 
 from ..config import Config
 from .gaps import Gaps
-from .phases import StepCalls
 from .ranges import Ranges
 from .training import TrainingCalls
 
@@ -95,14 +94,14 @@ class Layers(Protocol):
     def close(self) -> None:
         """Mark no layers any more: the window closes."""
 
-    def stop(self, calls: Callable[[], StepCalls]) -> None:
+    def stop(self) -> None:
         """Take out every hook that records, and write what is known by now: the run may be killed.
 
         Called between two steps, in their thread, again and again once the window is over.
         """
 
-    def write(self, calls: StepCalls) -> None:
-        """Write graph.json; `calls` says how often a step calls each function."""
+    def write(self) -> None:
+        """Write graph.json."""
 
 
 class Framework(Protocol):

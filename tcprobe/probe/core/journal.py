@@ -1,4 +1,4 @@
-"""Writes what the probe sees: steps.csv and metrics.csv as they come, probe.json as things become known.
+"""Writes what the probe sees: steps.csv, metrics.csv and calls.bin as they come, probe.json as things become known.
 
 A daemon thread flushes twice a second, so that a killed process loses less than the last second. What cannot be written
 (the folder was removed, the disk is full for a while) is written later; rows that a file has are not written again.
@@ -18,6 +18,7 @@ import time
 from array import array
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
+from .calls import CallLog
 from .gaps import Gaps
 
 INTERVAL_SECONDS = 0.4
@@ -85,6 +86,7 @@ class Journal:
 
     Attributes:
         numbers, starts: of the steps: number, and start in ns since the start of the workload.
+        calls: those that train.
         kind: returns the kind of a row of steps.csv; rows of one kind lie side by side.
         summary: returns the content of probe.json.
         before_flush: called by the thread before it writes.
@@ -95,6 +97,7 @@ class Journal:
     def __init__(self, folder: str, gaps: Gaps) -> None:
         self.numbers = array("q")
         self.starts = array("q")
+        self.calls = CallLog(os.path.join(folder, "calls.bin"))
         self.kind: Callable[[int], str] = lambda _: "measured"
         self.summary: Callable[[], Dict[str, Any]] = dict
         self.before_flush: Callable[[], None] = lambda: None
@@ -170,6 +173,7 @@ class Journal:
         self._gaps.run("logged figures", self.before_flush)
         for hook, action in (
             ("steps.csv", self._flush_steps),
+            ("calls.bin", self.calls.flush),
             ("metrics.csv", self._flush_metrics),
             ("probe.json", self._flush_summary),
         ):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any, Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Sequence
+from typing import List, Mapping, NamedTuple, Optional, Sequence
 
 # Steps in a row, alike and unlike those before, after which the script's own steps are another phase.
 STEADY = 3
@@ -23,25 +23,6 @@ class Phase(NamedTuple):
     first_row: int
     calls: Optional[Mapping[int, float]]
     basis: str
-
-
-class StepCalls(NamedTuple):
-    """How often the steps call each function.
-
-    Attributes:
-        in_phases: calls in one step of each phase, by key; None where that is unknown.
-        profiled: number of the phase that the profiled window lies in; None where no step was made.
-        eager: keys of the parts of eager steps that hold products.
-    """
-
-    in_phases: Dict[int, List[Optional[float]]]
-    profiled: Optional[int]
-    eager: FrozenSet[int] = frozenset()
-
-    def per_step(self) -> Dict[int, Optional[float]]:
-        """Return the calls in one step of the profiled phase, by key."""
-        number = self.profiled
-        return {} if number is None else {key: calls[number] for key, calls in self.in_phases.items()}
 
 
 class MarkedPhase:
@@ -122,23 +103,3 @@ def steps_of_a_row(numbers: Sequence[int], first: int, last: int, count: int) ->
     ends = [*numbers[first + 1 : last + 2], *([count] if last + 1 >= len(numbers) else [])]
     each = Counter(end - begin for begin, end in zip(numbers[first : last + 1], ends))
     return max(1, each.most_common(1)[0][0]) if each else 1
-
-
-def phase_at(phases: Sequence[Phase], row: Optional[int]) -> Optional[int]:
-    """Return the number of the phase that a row lies in, of the last one where there is no row; None without phases."""
-    within = [number for number, phase in enumerate(phases) if row is None or phase.first_row <= row]
-    return within[-1] if within else None
-
-
-def usual_count(times: Any, starts: Any) -> int:
-    """Return how many of `times` lie in the usual one of the rows that begin at `starts`; both rise."""
-    counts, place = [], 0
-    for begin, end in zip(starts, [*starts[1:], None]):
-        while place < len(times) and times[place] < begin:
-            place += 1
-        before = place
-        while place < len(times) and (end is None or times[place] < end):
-            place += 1
-        counts.append(place - before)
-    counts.sort()
-    return counts[(len(counts) - 1) // 2] if counts else 0

@@ -6,18 +6,14 @@ import collections
 import operator
 import threading
 import time
-from array import array
 from threading import get_ident
-from typing import Callable, Deque, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Deque, Dict, List, Optional, Tuple
 
-from ..constants import PHASES
+from ..constants import PHASES, TAKEN_BACK
+from .calls import CallLog
 from .gaps import Gaps
-from .phases import Phase, StepCalls, phase_at, usual_count
 from .ranges import Ranges
 from .stepper import Stepper
-
-# Calls that train nothing whose times are kept, of one callee.
-MOST_TIMES = 1 << 16
 
 
 class Callee:
@@ -35,10 +31,9 @@ class Callee:
         steps: steps that one call makes.
         calls: training calls that have been counted.
         made: steps that they made.
-        times: when it was called without training, in ns since the start of the workload.
     """
 
-    __slots__ = ("begins", "calls", "eager", "key", "made", "model", "name", "steps", "times", "training")
+    __slots__ = ("begins", "calls", "eager", "key", "made", "model", "name", "steps", "training")
 
     def __init__(self, key: int, name: str, eager: bool, begins: bool = True) -> None:
         self.key = key
@@ -50,7 +45,6 @@ class Callee:
         self.steps = 1
         self.calls = 0
         self.made = 0
-        self.times = array("q")
 
     @property
     def title(self) -> str:
@@ -70,6 +64,7 @@ class TrainingCalls:
 
     Args:
         stepper: takes the calls, in order.
+        log: keeps them.
         ranges: marks the phases.
         at: nanoseconds since the start of the workload at a reading of `time.perf_counter_ns`.
         gaps: takes what fails.
@@ -88,7 +83,13 @@ class TrainingCalls:
     """
 
     def __init__(
-        self, stepper: Stepper, ranges: Ranges, at: Callable[[int], int], gaps: Gaps, function: Optional[str]
+        self,
+        stepper: Stepper,
+        log: CallLog,
+        ranges: Ranges,
+        at: Callable[[int], int],
+        gaps: Gaps,
+        function: Optional[str],
     ) -> None:
         self.inside = False
         self.current: Optional[Callee] = None
@@ -98,6 +99,7 @@ class TrainingCalls:
         self.owner: Optional[int] = None
         self.callees: List[Callee] = []
         self.stepper = stepper
+        self._log = log
         self._ranges = ranges
         self._at = at
         self._gaps = gaps
@@ -134,35 +136,13 @@ class TrainingCalls:
         """Say whether a step of eager lines has been seen."""
         return any(callee.training and callee.eager and callee.begins for callee in self.callees)
 
-    def step_calls(self, phases: Sequence[Phase], row: Optional[int]) -> StepCalls:
-        """Return how often the steps call each callee.
-
-        Args:
-            phases: those of the run.
-            row: of steps.csv, in the profiled window; None where there is none.
-        """
-        spans = [(p.first_row, q.first_row - 1) for p, q in zip(phases, phases[1:])]
-        spans += [(phases[-1].first_row, len(self.stepper.starts) - 1)] if phases else []
-        each = [self.stepper.steps_of_a_row(*span) for span in spans]
-        found = {
-            callee.key: [self._calls(callee, phase, span, steps) for phase, span, steps in zip(phases, spans, each)]
+    def described(self) -> List[Dict[str, Any]]:
+        """Return the callees that train, as probe.json has them."""
+        return [
+            {"key": callee.key, "name": callee.title, "eager": callee.eager, "begins": callee.begins}
             for callee in self.callees
-        }
-        eager = frozenset(callee.key for callee in self.callees if callee.training and callee.eager and callee.begins)
-        return StepCalls(found, phase_at(phases, row), eager)
-
-    def _calls(self, callee: Callee, phase: Phase, span: Tuple[int, int], steps: int) -> Optional[float]:
-        if callee.training:
-            return None if phase.calls is None else phase.calls.get(callee.key, 0.0) / steps
-        if self.is_eager():
-            return None  # a part of eager lines may call it
-        rows = self.stepper.starts[span[0] : span[1] + 1]
-        return usual_count(callee.times, rows) / steps
-
-    def passed(self, callee: Callee, began: int) -> None:
-        """Note a call that trained nothing, which began at a reading of `time.perf_counter_ns`."""
-        if len(callee.times) < MOST_TIMES and get_ident() == self.owner:
-            callee.times.append(self._at(began))
+            if callee.training
+        ]
 
     def begin(self, callee: Callee, steps: Optional[int] = None) -> None:
         """Begin a call that trains, as a phase of its step; it makes `steps` where these are other than usual."""
@@ -235,6 +215,8 @@ class TrainingCalls:
                         self._take_back()
                     elif thread == self.owner:
                         self._tell(callee, self._at(clock), None)
+                    else:
+                        self._log.add((callee.key,), (self._at(clock),), (callee.steps,), thread)
 
     def _count_together(self, noted: List[Noted]) -> int:
         """Count the first of these calls, as far as they go on with the pattern; return how many."""
@@ -254,6 +236,7 @@ class TrainingCalls:
             callee.made += calls * callee.steps
         if done:
             self._latest = callees[done - 1], callees[done - 1].steps
+            self._log.add(keys[:done], starts[:done], steps[:done])
         return done
 
     def _tell(self, callee: Callee, start: Optional[int], steps: Optional[int]) -> None:
@@ -262,12 +245,15 @@ class TrainingCalls:
         callee.made += steps
         self._latest = callee, steps
         self.stepper.call(callee.key, steps, start, callee.begins)
+        start = self._at(time.perf_counter_ns()) if start is None else start  # not before the step that it begins
+        self._log.add((callee.key,), (start,), (min(max(steps, 0), TAKEN_BACK - 1),))
 
     def _take_back(self) -> None:
         latest, self._latest = self._latest, None
         if latest is not None:
             latest[0].calls -= 1
             latest[0].made -= latest[1]
+            self._log.take_back(self._at(time.perf_counter_ns()))
         self.stepper.retract()
 
     def disable(self) -> None:

@@ -225,7 +225,7 @@ class CallWatch:
             self._recorder.end()
         self._note_part(callee, part)
         if not counted:
-            self._gaps.run("steps", lambda: self._after(callee, part, began))
+            self._gaps.run("steps", lambda: self._after(part, began))
         return result
 
     def _note_part(self, callee: Callee, part: Optional[Callee]) -> None:
@@ -249,11 +249,9 @@ class CallWatch:
             known.part = part if part.training else None
         return part
 
-    def _after(self, callee: Callee, part: Optional[Callee], began: int) -> None:
+    def _after(self, part: Optional[Callee], began: int) -> None:
         """Count a call that trained, as it turned out while it ran."""
-        if part is None or not part.training:
-            self._training.passed(callee, began)
-        elif self.hooks.tape is None:
+        if part is not None and part.training and self.hooks.tape is None:
             self._training.count_late(part, began, self.steps.now(part) if part.steps > 1 else None)
 
     def _defer(self, number: int, known: Function) -> None:
@@ -360,5 +358,3 @@ class CallWatch:
             return
         if part.training:
             self._training.begin(part, self.steps.now(part) if part.steps > 1 else None)
-        else:
-            self._training.passed(part, time.perf_counter_ns())

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, Callable, Dict, Optional
+from typing import Any, Dict, Optional
 
 from ..core.framework import Core, Devices, Hook
-from ..core.phases import StepCalls
 from . import memory, places, precision
 from .annotations import TensorFlowAnnotations
 from .calls import CallWatch
@@ -151,17 +150,12 @@ class TensorFlowLayers:
         self._marks.close()
         self._calls.profiled(False)
 
-    def stop(self, calls: Callable[[], StepCalls]) -> None:
+    def stop(self) -> None:
         """Resolve what was traced, take out the hooks of tracing and of layers, and write graph.json."""
         if self._core.gaps.run("graph record", self._recorder.stop):
-            self._core.gaps.run("graph record", lambda: self._save(calls()))
+            self._core.gaps.run("graph record", self._recorder.write)
 
-    def write(self, calls: StepCalls) -> None:
+    def write(self) -> None:
         """Write graph.json."""
         self._core.gaps.run("updates", self._calls.steps.conclude)
-        self._save(calls)
-
-    def _save(self, calls: StepCalls) -> None:
-        self._recorder.store.calls_in_phases(calls.in_phases, calls.eager)
-        self._recorder.calls_per_step(calls.per_step())
         self._recorder.write()

@@ -20,7 +20,9 @@ from tcprobe.masking import mask_tree
 from tcprobe.probe.constants import PARTIAL, RECORD, WITH_XSPACE, WORDS
 from tcprobe.readers.base import Refusal
 from tcprobe.readers.merge import merge
-from tcprobe.readers.run_folder.graph import damaged, read_graph, read_metrics, read_phases, read_scopes, read_steps
+from tcprobe.readers.run_folder.graph import read_graph, read_scopes
+from tcprobe.readers.run_folder.phases import phase_of, read_phases, with_recorded
+from tcprobe.readers.run_folder.steps import damaged, read_metrics, read_steps
 from tcprobe.schema.profile import Metadata, Note, Profile
 
 FORMAT = "run_folder"
@@ -140,10 +142,8 @@ def around(files: list[Path], inside: Sequence[Profile], refused: Sequence[Refus
     folder = files[0].parent
     run = mask_tree(read_object(folder / RECORD))
     probe = mask_tree(read_object(folder / "probe" / "probe.json", folder))
-    own, damage = _probed(folder)
+    own, damage = _probed(folder, probe)
     damage += [] if probe else _unread(folder / "probe" / "probe.json", folder)
-    phases = read_phases(probe, read_object(folder / "probe" / "graph.json", folder))
-    own = own if phases is None else own.with_tables(phases)
     profile = merge([own, *inside]) if inside else merge([_with_nothing_recorded(own, refused)])
     if inside:
         profile = replace(profile.with_metadata(format=inside[0].metadata.format), traits=inside[0].traits)
@@ -161,12 +161,16 @@ def around(files: list[Path], inside: Sequence[Profile], refused: Sequence[Refus
     )
 
 
-def _probed(folder: Path) -> tuple[Profile, list[Note]]:
-    """Return what the probe wrote, with why a table is missing, and notes on what is damaged."""
+def _probed(folder: Path, seen: dict[str, Any]) -> tuple[Profile, list[Note]]:
+    """Return what the probe wrote, with why a table is missing, and notes on what is damaged; `seen` is probe.json."""
     probe, watched = folder / "probe", (folder / "probe" / "config.json").is_file()
     profile, notes = Profile(Metadata(FORMAT, (str(folder),))), list[Note]()
+    phases, row = read_phases(seen), -1
+    if phases is not None:
+        profile = profile.with_tables(with_recorded(phases, seen, read_object(probe / "graph.json", folder)))
+        row = phase_of(phases, seen.get("window"))
     for name, why, (table, damage) in (
-        ("graph_ops", NO_GRAPH, read_graph(probe / "graph.json")),
+        ("graph_ops", NO_GRAPH, read_graph(probe / "graph.json", phases, row)),
         ("scopes", NO_SCOPES, read_scopes(probe / "graph.json")),
         ("steps", NO_STEPS, read_steps(probe / "steps.csv")),
         ("metrics", NO_METRICS, read_metrics(probe / "metrics.csv")),

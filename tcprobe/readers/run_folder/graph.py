@@ -1,30 +1,25 @@
-"""Read what the probe wrote into a run folder as tables: the graph, the phases, steps and logged figures."""
+"""Read the graph that the probe recorded: the products of each traced function, and how often a step runs them."""
 
 from __future__ import annotations
 
-import csv
 import json
-import math
 import re
-from bisect import bisect_left, bisect_right
-from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Final
 
 from msgspec import UNSET, Meta, Struct, convert, field
+from msgspec.structs import replace
 
 from tcprobe.errors import InputError, MissingInput
 from tcprobe.foreign import read
-from tcprobe.jsonfile import MOST_BYTES, Count, Number, Text, parse, read_object, record, records
+from tcprobe.jsonfile import MOST_BYTES, Number, Text, parse, read_object, record, records
+from tcprobe.readers.run_folder.phases import part_calls, read_phases
+from tcprobe.readers.run_folder.steps import TableAndNotes, damaged, home
 from tcprobe.schema.columns import Table
-from tcprobe.schema.op import PASSES, Part
-from tcprobe.schema.profile import Note
-from tcprobe.schema.tables import EXECUTES_BASES, GRAPH_OPS, METRICS, PHASES, SCOPES, STEPS, USES_TC
+from tcprobe.schema.op import PASSES
+from tcprobe.schema.tables import EXECUTES_BASES, GRAPH_OPS, SCOPES, USES_TC
 
-MOST_LOG_BYTES: Final = 1 << 30  # a month of steps of 100 ms; one step takes 30 bytes
-MOST_PHASES: Final = 256  # the probe tells 64 stretches apart; each is a pass over the whole graph
-KINDS: Final = STEPS.column("kind").values
-TableAndNotes = tuple[Table | None, tuple[Note, ...]]
+Key = Annotated[int, Meta(gt=-(2**53), lt=2**53)]
 PLAIN: Final = ("op", "op_type", "executed_op", "executed_type", "layer", "layer_class", "source", "called_from")
 _IN_LOOP = re.compile(r"(?:^|/)(?:while|cond|case)(?:_\d+)?/")
 
@@ -49,9 +44,17 @@ class _Op(Struct):
     attributes: dict[str, Any] = field(default_factory=dict)
     alias_of: list[Any] = field(default_factory=list)
     # a damaged number is not an absent one, which says that the probe left the calls open
-    calls_per_step: Any = None
+    calls_per_step: Any = UNSET
     repeats: Any = UNSET
     at_least: Any = False
+    in_steps_loop: Any = False
+
+
+class _Caller(Struct):
+    """A part of eager steps that calls a function, and how often one call of it does."""
+
+    key: Key
+    calls: Number
 
 
 class _Function(Struct):
@@ -60,46 +63,29 @@ class _Function(Struct):
     name: Text | None = None
     python_name: Any = None
     training: Any = False
-    key: Annotated[int, Meta(gt=-(2**53), lt=2**53)] | None = None
+    key: Key | None = None
     executed_basis: str | None = None
     calls_per_step: Number | None = None
     calls_in_phases: list[Any] | None = None
+    share: Number = 1.0
+    callers: list[Any] = field(default_factory=list)
     ops: list[Any] = field(default_factory=list)
 
 
-class _Pause(Struct):
-    """A time that the process stood still."""
-
-    start_ns: int
-    stop_ns: Annotated[int, Meta(lt=2**53)]
-
-
-class _Part(Struct):
-    """A part of a step, by the number that the graph knows it by."""
-
-    key: Count
-    name: str = ""
-    calls_per_step: Annotated[int, Meta(ge=0, lt=2**53)] | Annotated[float, Meta(ge=0, lt=2**53)] | None = None
-
-
-class _Phase(Struct):
-    """A phase of probe.json."""
-
-    first_step: Count
-    last_step: Count
-    parts: list[Any] = field(default_factory=list)
-    basis: str | None = None
-
-
-def read_graph(path: Path) -> TableAndNotes:
+def read_graph(path: Path, phases: Table | None = None, profiled: int = -1) -> TableAndNotes:
     """Return `GRAPH_OPS` of the training functions in graph.json, and what is wrong with the file.
 
     Ops of functions that do not train are left out; those that no counted step calls stay, with 0 calls. An op that
     is damaged is skipped and counted. The other names under which an op may appear in a profile go into
     ``attributes`` as ``aliases``.
+
+    Args:
+        path: of the file.
+        phases: of the run.
+        profiled: row of the phase that the profiled window lies in.
     """
     try:
-        data = parse(read(path, MOST_BYTES, _home(path)).decode())
+        data = parse(read(path, MOST_BYTES, home(path)).decode())
     except MissingInput:
         return None, ()
     except (InputError, ValueError) as error:
@@ -107,18 +93,21 @@ def read_graph(path: Path) -> TableAndNotes:
     functions = data.get("functions") if isinstance(data, dict) else None
     if not isinstance(functions, list):
         return None, (damaged(path, "it holds no list of functions", "no layers, shapes and sizes from the graph"),)
-    probe = read_object(path.with_name("probe.json"), _home(path))
-    parts = _parts(probe)
-    trained = [f for f in records(_Function, functions) if f.training or f.key in parts]
+    probe = read_object(path.with_name("probe.json"), home(path))
+    phases = read_phases(probe) if phases is None else phases
+    each = [] if phases is None else part_calls(phases)
+    trained = [f for f in records(_Function, functions) if f.training or any(f.key in parts for parts in each)]
+    if isinstance(probe.get("parts"), list):  # else it has divided itself
+        trained = [_divided(f, each, profiled) for f in trained]
     ops = [(f, record(_Op, op)) for f in trained for op in f.ops]
-    good = [(f, op) for f, op in ops if op]
+    good = [(f, _counted(f, op)) for f, op in ops if op]
     notes = (damaged(path, f"{len(ops) - len(good)} of {len(ops)} ops lack a name or type", "they are left out"),)
     return (_graph_table(good, _whole_step(probe, trained)) if good else None), notes if len(good) < len(ops) else ()
 
 
 def read_scopes(path: Path) -> TableAndNotes:
     """Return `SCOPES` of graph.json; `read_graph` says what is wrong with the file."""
-    found = read_object(path, _home(path)).get("scopes")
+    found = read_object(path, home(path)).get("scopes")
     rows = found.items() if isinstance(found, dict) else ()
     good = [{"scope": scope, "layer": layer} for scope, layer in rows if scope and _text(layer)]
     return (Table.from_rows(SCOPES, good) if good else None), ()
@@ -155,10 +144,32 @@ def _basis(function: _Function, op: _Op) -> str | None:
     return basis if basis in EXECUTES_BASES else None
 
 
-def _parts(probe: dict[str, Any]) -> frozenset[int | None]:
-    """Return the numbers of the parts of training that probe.json lists, whatever their functions are said to do."""
-    phases = read_phases(probe)
-    return frozenset(p.key for parts in phases.values("parts") for p in Part.all_of(parts)) if phases else frozenset()
+def _divided(function: _Function, each: list[dict[int, float | None]], profiled: int) -> _Function:
+    """Return a function with its calls in a step of each phase, by itself and by the eager parts that call it."""
+    if not each or function.key is None or function.calls_per_step is not None:
+        return function
+    callers = [(function.key, function.share), *((c.key, c.calls) for c in records(_Caller, function.callers))]
+    found: list[float | None] = []
+    for parts in each:
+        calls = [parts.get(key, 0.0) if parts else None for key, _ in callers]
+        known = [one * times for one, (_, times) in zip(calls, callers, strict=True) if one is not None]
+        found.append(sum(known) if len(known) == len(calls) else None)
+    return replace(function, calls_in_phases=found, calls_per_step=found[profiled])
+
+
+def _counted(function: _Function, op: _Op) -> _Op:
+    """Return an op with how often a step runs it, as probes before wrote it themselves.
+
+    Where one call makes several steps, its calls in one are below 1, and the loop that makes them turns as often.
+    """
+    if op.calls_per_step is not UNSET:
+        return op
+    repeats, at_least, calls = _number(op.repeats), op.at_least is True, function.calls_per_step
+    if op.in_steps_loop is True and repeats is not None:
+        several = calls is not None and 0 < calls < 1
+        repeats, at_least = (repeats / calls, at_least) if several and calls else (repeats, True)
+    known = None if calls is None or repeats is None else calls * repeats
+    return replace(op, repeats=UNSET if op.repeats is UNSET else repeats, at_least=at_least, calls_per_step=known)
 
 
 def _whole_step(probe: dict[str, Any], training: list[_Function]) -> _Function | None:
@@ -184,149 +195,8 @@ def _attributes(op: _Op) -> str:
     return json.dumps({**op.attributes, **({"aliases": aliases} if aliases else {})}, sort_keys=True)
 
 
-def read_steps(path: Path) -> TableAndNotes:
-    """Return `STEPS` of steps.csv; the length of a step is the distance to the next one's start.
-
-    Where numbers jump, one call made several steps (steps_per_execution): each takes its share of the distance.
-    A last line that was cut off is dropped; a damaged one elsewhere is skipped and counted, and then a jump in the
-    numbers gives no length to the step before it. A step in which the whole process stood still has none either.
-    """
-    lines, refused = _rows(path)
-    rows = [row for row in lines if len(row) == 3 and _whole(row[0]) and _whole(row[1])]
-    notes = (*refused, *_skipped(path, len(lines) - len(rows)))
-    if not rows:
-        return None, notes
-    steps, starts = [int(r[0]) for r in rows], [int(r[1]) for r in rows]
-    jumps = [b - a for a, b in pairwise(steps)]
-    sure = [jump == 1 or (jump > 1 and not notes) for jump in jumps]
-    apart = [b - a for a, b in pairwise(starts)]
-    lengths = [d // j if ok and d >= 0 else None for d, j, ok in zip(apart, jumps, sure, strict=True)]
-    pauses = _pauses(path.with_name("probe.json"))
-    if pauses and min(apart, default=0) >= 0:
-        notes += (_stood_still(pauses),)
-        for row in _paused(starts, pauses):
-            lengths[row] = None
-    kinds = [r[2] if r[2] in KINDS else "measured" for r in rows]
-    return Table(STEPS, {"step": steps, "start_ns": starts, "duration_ns": [*lengths, None], "kind": kinds}), notes
-
-
-def _pauses(path: Path) -> list[tuple[int, int]]:
-    """Return start and stop of each time that the process stood still, in order, without those that overlap."""
-    found: list[tuple[int, int]] = []
-    for pause in records(_Pause, read_object(path).get("pauses")):
-        if (found[-1][1] if found else 0) <= pause.start_ns < pause.stop_ns:
-            found.append((pause.start_ns, pause.stop_ns))
-    return found
-
-
-def _paused(starts: list[int], pauses: list[tuple[int, int]]) -> list[int]:
-    """Return the rows in which the process stood still: a pause was seen with the moments before and after it."""
-    rows = list[int]()
-    for start, stop in pauses:
-        near = range(max(0, bisect_right(starts, start) - 1), min(bisect_left(starts, stop), len(starts) - 1))
-        rows += [row for row in near if starts[row + 1] - starts[row] > (stop - start) / 2]
-    return rows
-
-
-def _stood_still(pauses: list[tuple[int, int]]) -> Note:
-    times = "once" if len(pauses) == 1 else f"{len(pauses)} times"
-    seconds = sum(stop - start for start, stop in pauses) / 1e9
-    why = "stopped by Ctrl-Z or its like, or its machine was"
-    message = f"the workload stood still {times}, for {seconds:.0f} s ({why}): steps that this fell into have no length"
-    return Note("stood-still", message, None, "note")
-
-
-def read_metrics(path: Path) -> TableAndNotes:
-    """Return `METRICS` of metrics.csv; damaged lines are skipped and counted."""
-    lines, refused = _rows(path)
-    rows = [row for row in lines if len(row) == 4 and row[1] and _figure(row[2]) is not None]
-    notes = (*refused, *_skipped(path, len(lines) - len(rows)))
-    if not rows:
-        return None, notes
-    columns = {
-        "step": [int(r[0]) if _whole(r[0]) else None for r in rows],
-        "name": [r[1] for r in rows],
-        "value": [_figure(r[2]) for r in rows],
-        "unit": [r[3] or None for r in rows],
-    }
-    return Table(METRICS, columns), notes
-
-
-def _rows(path: Path) -> tuple[list[list[str]], tuple[Note, ...]]:
-    """Return the rows below the header, without a last line that was cut off, and why the file cannot be read."""
-    try:
-        text = read(path, MOST_LOG_BYTES, _home(path)).decode("utf-8", "replace")
-    except MissingInput:
-        return [], ()
-    except InputError as error:
-        return [], (damaged(path, error.found, "nothing of it is used"),)
-    whole = text[: text.rfind("\n") + 1].replace("\0", "").splitlines()
-    try:
-        return [row for row in list(csv.reader(whole))[1:] if row], ()
-    except csv.Error:
-        return [row for line in whole[1:] if (row := _fields(line))], ()
-
-
-def _home(path: Path) -> Path:
-    """Return the run folder of a file of the probe's; no link of it is followed beyond."""
-    return path.parent.parent
-
-
 def _reason(error: Exception) -> str:
     return error.found if isinstance(error, InputError) else str(error)
-
-
-def _fields(line: str) -> list[str]:
-    try:
-        return next(iter(csv.reader([line])), [])
-    except csv.Error:
-        return [""]
-
-
-def _skipped(path: Path, count: int) -> tuple[Note, ...]:
-    if not count:
-        return ()
-    lines = "1 line is" if count == 1 else f"{count} lines are"
-    return (damaged(path, f"{lines} damaged", "skipped"),)
-
-
-def damaged(path: Path, found: str, effect: str) -> Note:
-    """Return the note on a file of the probe's: what is wrong with it, and what that costs."""
-    name = f"{path.parent.name}/{path.name}"
-    return Note(f"damaged-{path.stem}", f"{name}: {found}: {effect}", "run `tcprobe profile` again to have it whole")
-
-
-def read_phases(probe: dict[str, Any], graph: dict[str, Any] | None = None) -> Table | None:
-    """Return what probe.json says of `PHASES`; None where it says nothing that can be used.
-
-    Of graph.json it takes which parts were not recorded.
-
-    Phases that overlap, end before they start, or are more than a run has, are those of a damaged file: none of them
-    is used.
-    """
-    given = probe.get("phases")
-    if not isinstance(given, list) or not 0 < len(given) <= MOST_PHASES:
-        return None
-    unrecorded = (graph or {}).get("unrecorded")
-    rows = [_phase(number, one, unrecorded) for number, one in enumerate(records(_Phase, given))]
-    if len(rows) < len(given) or any(row["steps"] < 1 for row in rows):
-        return None
-    table = Table.from_rows(PHASES, rows)
-    apart = table.numbers("first_step")[1:] > table.numbers("last_step")[:-1]
-    return table if apart.all() else None
-
-
-def _phase(number: int, phase: _Phase, unrecorded: Any) -> dict[str, Any]:
-    left_out = unrecorded if isinstance(unrecorded, list) else []
-    parts = (Part(p.key, p.name, p.calls_per_step, p.key not in left_out) for p in records(_Part, phase.parts))
-    return {
-        "phase": number,
-        "first_step": phase.first_step,
-        "last_step": phase.last_step,
-        "steps": phase.last_step - phase.first_step + 1,
-        "parts": Part.text_of(parts),
-        "basis": phase.basis,
-    }
 
 
 def _text(value: Any) -> str | None:
@@ -341,19 +211,5 @@ def _number(value: Any) -> float | None:
     return number
 
 
-def _whole(text: str) -> bool:
-    """Whether it is a whole number that a float64 column holds exactly."""
-    return text.isascii() and text.isdigit() and len(text) <= 16 and int(text) < 2**53
-
-
 def _json_list(value: Any) -> str | None:
     return json.dumps(value) if isinstance(value, list) else None
-
-
-def _figure(text: str) -> float | None:
-    """Return the number; NaN and infinities are figures that a script may log, and digits past a double's are none."""
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return None if math.isinf(value) and "inf" not in text.lower() else value

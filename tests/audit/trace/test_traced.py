@@ -32,7 +32,7 @@ def op(**changes: Any) -> dict[str, Any]:
         "output_shapes": [[64, 8]],
         "output_dtypes": ["float16"],
         "attributes": {"transpose_a": False},
-        "calls_per_step": 1.0,
+        "repeats": 1.0,
         "source": None,
         "called_from": FILE + ":9",
         "compiled": False,
@@ -84,7 +84,7 @@ def document(layers: list[dict[str, Any]], **changes: Any) -> dict[str, Any]:
 
 
 def graph(*ops: dict[str, Any], training: bool = True) -> dict[str, Any]:
-    return {"functions": [{"python_name": "step", "training": training, "ops": list(ops)}]}
+    return {"functions": [{"python_name": "step", "training": training, "calls_per_step": 1.0, "ops": list(ops)}]}
 
 
 def test_an_op_and_a_layer_become_a_product_and_a_layer() -> None:
@@ -135,13 +135,13 @@ def test_a_script_says_itself_what_xla_compiles() -> None:
 
 
 def test_a_loop_of_unknown_length_counts_once_and_says_so() -> None:
-    (model,) = read_models(document([]), graph(op(calls_per_step=None)), FILE, None)
+    (model,) = read_models(document([]), graph(op(repeats=None)), FILE, None)
     assert model.products[0].calls == 1.0
     assert "1 product runs in a loop" in model.notes[1]
 
 
 def test_a_loop_of_known_length_counts_as_often_as_it_turns() -> None:
-    ops = graph(op(calls_per_step=6.0, repeats=6.0), op(calls_per_step=2.0, repeats=2.0, at_least=True))
+    ops = graph(op(repeats=6.0), op(repeats=2.0, at_least=True))
     (model,) = read_models(document([]), ops, FILE, None)
     assert [p.calls for p in model.products] == [6.0, 2.0]
     assert "1 product runs in a loop" in model.notes[1]
@@ -157,7 +157,7 @@ def test_a_recurrent_layers_loop_becomes_what_a_gpu_runs() -> None:
         fed_by=["net/embedding"],
     )
     cell = layer("net/lstm/cell", kind="LSTMCell", class_name="LSTMCell")
-    loop = op(layer="net/lstm/cell", calls_per_step=None)
+    loop = op(layer="net/lstm/cell", repeats=None)
     (model,) = read_models(document([lstm, cell]), graph(op(layer=None), loop, loop), FILE, None)
     assert [p.record.op_type for p in model.products] == ["MatMul", "CudnnRNNV3", "CudnnRNNBackpropV3"]
     assert model.products[1].record.input_shapes[0] == (10, 64, 31)
@@ -168,10 +168,10 @@ def test_a_recurrent_layers_loop_becomes_what_a_gpu_runs() -> None:
 
 def test_a_cell_of_the_users_own_runs_once_for_each_time_step() -> None:
     rnn = layer("net/rnn", kind="RNN", class_name="RNN", input_shapes=[[64, 10, 31]], config={}, calls=2)
-    loop = op(layer="net/rnn/cell", calls_per_step=None)
+    loop = op(layer="net/rnn/cell", repeats=None)
     (model,) = read_models(document([rnn]), graph(loop), FILE, None)
     assert model.products[0].calls == 20.0
-    told = op(layer="net/rnn/cell", calls_per_step=10.0, repeats=10.0)  # each call of the layer has its own
+    told = op(layer="net/rnn/cell", repeats=10.0)  # each call of the layer has its own
     (model,) = read_models(document([rnn]), graph(told, told), FILE, None)
     assert [p.calls for p in model.products] == [10.0, 10.0]
 

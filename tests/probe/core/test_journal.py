@@ -74,7 +74,7 @@ def test_failure_is_a_gap(tmp_path: Path) -> None:
     gaps = Gaps()
     (tmp_path / "file").touch()
     Journal(str(tmp_path / "file/folder"), gaps).flush()
-    assert {gap["hook"] for gap in gaps.gaps} == {"steps.csv", "metrics.csv", "probe.json"}
+    assert {gap["hook"] for gap in gaps.gaps} == {"steps.csv", "calls.bin", "metrics.csv", "probe.json"}
 
 
 def test_what_could_not_be_written_is_written_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

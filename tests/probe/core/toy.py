@@ -15,7 +15,6 @@ from typing import Any
 
 from tcprobe.probe.config import Config
 from tcprobe.probe.core.framework import Core, Devices, Hook
-from tcprobe.probe.core.phases import StepCalls
 from tcprobe.probe.core.training import Callee
 from tcprobe.probe.probe import Probe
 
@@ -76,14 +75,14 @@ class ToyLayers:
     def close(self) -> None:
         self.told.append("close")
 
-    def stop(self, calls: Callable[[], StepCalls]) -> None:
+    def stop(self) -> None:
         if self.on:
             self.told.append("stop")
-            self.write(calls())
+            self.write()
         self.on = False
 
-    def write(self, calls: StepCalls) -> None:
-        self.path.write_text(json.dumps({"layers": self.seen, "calls_per_step": calls.per_step()}))
+    def write(self) -> None:
+        self.path.write_text(json.dumps({"layers": self.seen}))
 
 
 class Toy:

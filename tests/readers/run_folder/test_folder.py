@@ -16,7 +16,8 @@ from tcprobe.errors import UsageError
 from tcprobe.readers import READERS
 from tcprobe.readers.open import open_profile
 from tcprobe.readers.run_folder import folder as run_folder
-from tcprobe.readers.run_folder.graph import read_graph, read_metrics, read_steps
+from tcprobe.readers.run_folder.graph import read_graph
+from tcprobe.readers.run_folder.steps import read_metrics, read_steps
 from tcprobe.schema.profile import Profile
 from tests.fixtures.xplane.make import serialise
 from tests.support import ROOT

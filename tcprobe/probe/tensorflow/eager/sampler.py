@@ -207,7 +207,6 @@ def _record(op: FlowOp, inputs: Sequence[Any], outputs: Sequence[Any], note: OpN
         "attributes": attributes(op_type, op.get_attr, ATTRIBUTES, sizes, results),
         "repeats": 1.0,
         "at_least": False,
-        "calls_per_step": 1.0,
         "source": layer.source if layer else None,
         "called_from": op.line,
         "alias_of": [],

@@ -166,7 +166,7 @@ class GraphRecorder:
         self.store.runs[text_of(concrete.name)] += 1
 
     def calls_per_step(self, calls: Mapping[Any, Optional[float]]) -> None:
-        """Note how often each function is called in one step; None where that is unknown."""
+        """Note how often each function is called in one step, where the writer of the file knows the steps."""
         for key, count in calls.items():
             if key in self.store.functions:
                 self.store.functions[key].calls_per_step = count

@@ -44,7 +44,6 @@ def op_record(
         "output_shapes": outputs,
         "output_dtypes": [t.dtype.base_dtype.name for t in op.outputs],
         "attributes": with_form(shaping, pass_, passes.form(note)),
-        "calls_per_step": None,
         **repeats_of(visit.times),
         "source": layer.source if layer else None,
         "called_from": (traced_line(note.forward_op()) if note else None) or traced_line(op),
@@ -53,16 +52,13 @@ def op_record(
 
 
 def repeats_of(times: Times) -> Record:
-    """Return the keys of an op that say how often it runs in one call of its function.
-
-    `in_steps_loop` is for the store, which knows how many steps a call makes.
-    """
+    """Return the keys of an op that say how often it runs in one call of its function."""
     return {"repeats": times.number, "at_least": times.at_least, "in_steps_loop": times.steps_loop is not None}
 
 
 def executed_record(op: Executed, shapes: Optional[OpShapes]) -> Record:
     """Return the record of an op of the optimised graph that nothing traced explains."""
-    record = dict.fromkeys(("layer", "layer_class", "calls_per_step", "source", "called_from"))
+    record = dict.fromkeys(("layer", "layer_class", "source", "called_from"))
     known = shapes or OpShapes([], [])
     return {
         "op": op.path,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections import Counter, OrderedDict
-from itertools import zip_longest
-from typing import Any, Dict, FrozenSet, Hashable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, Hashable, List, NamedTuple, Optional, Tuple
 
 from ..eager.parts import Body
 from .notes import LayerScopes
@@ -34,8 +33,7 @@ class Function:
         call: its first call, until the sizes in it are known.
         sizes: what it was first called with.
         traces: times that it was traced with products in it.
-        calls_per_step: its calls in one step, None where unknown.
-        calls_in_phases: the same in each phase of the run.
+        calls_per_step: its calls in one step, where what writes the file knows the steps; else None.
         training: whether it trains.
     """
 
@@ -46,7 +44,6 @@ class Function:
         self.sizes: Optional[CallSizes] = None
         self.traces = 0
         self.calls_per_step: Optional[float] = None
-        self.calls_in_phases: List[Optional[float]] = []
         self.training = False
 
 
@@ -71,7 +68,6 @@ class Store:
         self._eager: Optional[Record] = None
         self._bodies: Dict[Hashable, List[Body]] = {}
         self._samples: List[Record] = []
-        self._eager_keys: FrozenSet[Any] = frozenset()  # of the parts of eager steps, recorded or not
         self._scopes = LayerScopes()
 
     def keep(self, key: Hashable, record: Record) -> None:
@@ -94,13 +90,6 @@ class Store:
     def made_by(self, scopes: LayerScopes) -> None:
         """Keep which layer made the ops of each name scope of a trace."""
         self.changed = self._scopes.merge(scopes) or self.changed
-
-    def calls_in_phases(self, calls: Mapping[Any, List[Optional[float]]], eager: FrozenSet[Any]) -> None:
-        """Note how often each function is called in one step of each phase; `eager` are the parts of eager steps."""
-        self._eager_keys = eager
-        for key in calls.keys() & self.functions.keys():
-            self.functions[key].calls_in_phases = calls[key]
-            self.changed = True
 
     def is_part(self, name: str, key: Hashable) -> None:
         """Note that the trace `name` counts as `key`, which may be another's than its function's."""
@@ -160,19 +149,17 @@ class Store:
             name = record["name"]
             key = self._part(kept.function, name)
             function = self.functions[key]
-            own, more = _calls(function), called.get(kept.function, [])
-            calls, *in_phases = _sums(own, more) if more and function.calls_per_step is not None else more or own
+            callers: Dict[Hashable, float] = called.get(kept.function, {})
             first = mains[TraceName(key, stem(name))]
             (functions if first == name else variants).append(
                 dict(
                     record,
                     key=key,
-                    training=function.training or kept.function in called,
+                    training=function.training or bool(callers),
                     traces=self.functions[kept.function].traces,
-                    calls_per_step=calls,
-                    calls_in_phases=in_phases,
+                    calls_per_step=function.calls_per_step,
+                    callers=[{"key": caller, "calls": calls} for caller, calls in callers.items()],
                     variant_of=None if first == name else first,
-                    ops=[counted(op, calls) for op in record["ops"]],
                 )
             )
         self.changed = False
@@ -182,7 +169,6 @@ class Store:
             "functions": functions,
             "variants": variants,
             "models": self.models,
-            "unrecorded": sorted(self._eager_keys - self._bodies.keys()),
             "scopes": self._scopes.sure(),
         }
 
@@ -191,24 +177,20 @@ class Store:
         names: "Counter[str]" = Counter()
         found = []
         for key, bodies in self._bodies.items():
-            function = self.functions[key]
             for body in bodies:
-                calls, *phases = _times(_calls(function), body.share)
-                record = _eager_record([counted(dict(op, op=_numbered(op["op"], names)), calls) for op in body.ops])
-                found.append(
-                    dict(record, key=key, python_name=function.name, calls_per_step=calls, calls_in_phases=phases)
-                )
+                record = _eager_record([dict(op, op=_numbered(op["op"], names)) for op in body.ops])
+                name = self.functions[key].name
+                found.append(dict(record, key=key, python_name=name, calls_per_step=None, share=body.share))
         return found
 
-    def _called(self) -> Dict[Hashable, List[Optional[float]]]:
-        """Return how often the eager parts call each tf.function: see `_calls`."""
-        found: Dict[Hashable, List[Optional[float]]] = {}
+    def _called(self) -> Dict[Hashable, Dict[Hashable, float]]:
+        """Return for each tf.function how often a call of each eager part calls it."""
+        found: Dict[Hashable, Dict[Hashable, float]] = {}
         for key, bodies in self._bodies.items():
-            each = _calls(self.functions[key])
             for body in bodies:
                 for function, calls in body.calls.items():
-                    more = _times(each, body.share * calls)
-                    found[function] = _sums(found[function], more) if function in found else more
+                    callers = found.setdefault(function, {})
+                    callers[key] = callers.get(key, 0.0) + body.share * calls
         return found
 
 
@@ -246,33 +228,3 @@ def _alike(one: Record, other: Record) -> bool:
 
 def _essence(op: Record) -> Tuple[Any, ...]:
     return op["op_type"], op["executes"], op["input_shapes"], op["input_dtypes"], op["layer"]
-
-
-def counted(op: Record, calls: Optional[float]) -> Record:
-    """Return the record of an op with how often it runs, in a call and in a step.
-
-    Args:
-        op: its record as it is kept.
-        calls: of its function in one step, None where unknown. Where one call makes several steps, it is below 1, and
-            the loop that makes them turns as often.
-    """
-    op = dict(op)
-    repeats = op["repeats"]
-    if op.pop("in_steps_loop", False) and repeats is not None:
-        several = calls is not None and 0 < calls < 1
-        op.update(repeats=repeats / calls) if several and calls else op.update(at_least=True)
-    known = calls is not None and op["repeats"] is not None
-    return dict(op, calls_per_step=op["repeats"] * calls if known else None)
-
-
-def _calls(function: Function) -> List[Optional[float]]:
-    """Return the calls in one step: of the profiled phase first, then of each; None where unknown."""
-    return [function.calls_per_step, *function.calls_in_phases]
-
-
-def _times(counts: Sequence[Optional[float]], by: float) -> List[Optional[float]]:
-    return [None if one is None else one * by for one in counts]
-
-
-def _sums(one: Sequence[Optional[float]], other: Sequence[Optional[float]]) -> List[Optional[float]]:
-    return [None if a is None or b is None else a + b for a, b in zip_longest(one, other)]

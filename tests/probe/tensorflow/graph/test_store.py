@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-import pytest
-
 from tcprobe.probe.core.gaps import Gaps
 from tcprobe.probe.tensorflow.eager.parts import Body
-from tcprobe.probe.tensorflow.graph.store import KEPT, KEPT_IN_ALL, RETRACING, Function, Store, counted
+from tcprobe.probe.tensorflow.graph.store import KEPT, KEPT_IN_ALL, RETRACING, Function, Store
 
 
 def called() -> None:
@@ -32,7 +30,7 @@ def record(name: str, rows: int = 8) -> dict[str, Any]:
         "input_shapes": [[rows, 4]],
         "input_dtypes": ["float32"],
     }
-    times = {"repeats": 3.0, "at_least": False, "in_steps_loop": False, "calls_per_step": None}
+    times = {"repeats": 3.0, "at_least": False, "in_steps_loop": False}
     return {"name": name, "python_name": "f", "ops": [{**op, "layer": "dense", **times}]}
 
 
@@ -80,32 +78,6 @@ def test_the_program_keeps_a_bounded_number() -> None:
     assert len(held.document(None)["functions"]) == KEPT_IN_ALL
 
 
-def test_calls_per_step_multiply_and_unknown_stays_unknown() -> None:
-    held = store(1)
-    held.keep(1, record("__inference_step_1"))
-    assert held.document(None)["functions"][0]["ops"][0]["calls_per_step"] is None
-    held.functions[1].calls_per_step = 5.0
-    op = held.document(None)["functions"][0]["ops"][0]
-    assert (op["repeats"], op["calls_per_step"], op["at_least"]) == (3.0, 15.0, False)
-    assert "in_steps_loop" not in op
-
-
-@pytest.mark.parametrize(
-    ("calls", "repeats", "a_step", "at_least"),
-    [(0.125, 24.0, 3.0, False), (1.0, 3.0, 3.0, True), (None, 3.0, None, True), (0.0, 3.0, 0.0, True)],
-)
-def test_a_loop_that_makes_the_steps_turns_as_often_as_a_call_makes_steps(
-    calls: float | None, repeats: float, a_step: float | None, at_least: bool
-) -> None:
-    kept = {"op": "x", "repeats": 3.0, "at_least": False, "in_steps_loop": True, "calls_per_step": None}
-    assert counted(kept, calls) == {"op": "x", "repeats": repeats, "at_least": at_least, "calls_per_step": a_step}
-
-
-def test_an_unknown_number_of_executions_stays_unknown() -> None:
-    kept = {"op": "x", "repeats": None, "at_least": False, "in_steps_loop": True, "calls_per_step": None}
-    assert counted(kept, 0.125) == {"op": "x", "repeats": None, "at_least": False, "calls_per_step": None}
-
-
 def test_retracing_is_told_once() -> None:
     held = store(1)
     for number in range(2 * RETRACING):
@@ -127,41 +99,27 @@ def once(rows: int) -> list[dict[str, Any]]:
     return [{**op, "repeats": 1.0} for op in record("x", rows)["ops"]]
 
 
-def test_the_parts_of_an_eager_step_add_up() -> None:
-    """Two bodies of one tape, called twice a step, run once each; a function called twice in one of them runs twice."""
+def test_an_eager_part_tells_what_share_of_its_calls_runs_a_body_and_calls_a_function() -> None:
+    """Two bodies of one tape run in half of its calls each; one of them calls a function twice."""
     held = store(7)
     held.functions[7].training = False
     held.keep(7, record("__inference_forward_1"))
     held.keep_part(1, "tape", [Body(once(rows), Counter({7: calls}), 0.5) for rows, calls in ((8, 2), (4, 0))])
-    assert [f["calls_per_step"] for f in held.document(None)["functions"]] == [None, None, None]
-    held.functions[1].calls_per_step = 2.0
     first, second, forward = held.document(None)["functions"]
-    assert [(f["key"], f["python_name"], f["calls_per_step"]) for f in (first, second)] == [(1, "tape", 1.0)] * 2
-    assert [(op["op"], op["calls_per_step"]) for f in (first, second) for op in f["ops"]] == [
-        ("dense/MatMul", 1.0),
-        ("dense/MatMul_1", 1.0),
-    ]
-    assert (forward["training"], forward["calls_per_step"], forward["ops"][0]["calls_per_step"]) == (True, 2.0, 6.0)
+    assert [(f["key"], f["python_name"], f["share"]) for f in (first, second)] == [(1, "tape", 0.5)] * 2
+    assert [op["op"] for f in (first, second) for op in f["ops"]] == ["dense/MatMul", "dense/MatMul_1"]
+    assert (forward["training"], forward["callers"]) == (True, [{"key": 1, "calls": 1.0}])
+    held.keep_part(2, "other", [Body([], Counter({7: 3}), 1.0)])
+    (forward,) = [f for f in held.document(None)["functions"] if f["key"] == 7]
+    assert forward["callers"] == [{"key": 1, "calls": 1.0}, {"key": 2, "calls": 3.0}]
 
 
-def test_a_function_counts_in_each_phase_as_often_as_the_eager_parts_of_that_phase_call_it() -> None:
-    """Two phases of one tape each; the first calls the function twice, the second once, and once by itself."""
-    held = store(7)
-    held.keep(7, record("__inference_forward_1"))
-    held.keep_part(1, "tape", [Body([], Counter({7: 2}), 1.0)])
-    held.keep_part(2, "tape", [Body([], Counter({7: 1}), 1.0)])
-    held.functions[1].calls_per_step, held.functions[2].calls_per_step = 1.0, 0.0
-    calls: dict[int, list[float | None]] = {1: [1.0, 0.0], 2: [0.0, 3.0], 7: [None, None], 9: [0.0, 1.0]}
-    held.calls_in_phases(calls, frozenset({1, 2, 9}))
-    (function,) = [f for f in held.document(None)["functions"] if f["key"] == 7]
-    assert (function["calls_per_step"], function["calls_in_phases"]) == (2.0, [2.0, 3.0])
-    held.functions[7].calls_per_step, held.functions[7].calls_in_phases = 1.0, [1.0, 0.0]
-    (function,) = [f for f in held.document(None)["functions"] if f["key"] == 7]
-    assert (function["calls_per_step"], function["calls_in_phases"]) == (3.0, [3.0, 3.0])
-    held.functions[2].calls_in_phases = [0.0, None]
-    (function,) = [f for f in held.document(None)["functions"] if f["key"] == 7]
-    assert function["calls_in_phases"] == [3.0, None]
-    assert held.document(None)["unrecorded"] == [9]
+def test_only_what_knows_its_steps_writes_the_calls_in_one() -> None:
+    held = store(1)
+    held.keep(1, record("__inference_step_1"))
+    assert held.document(None)["functions"][0]["calls_per_step"] is None
+    held.functions[1].calls_per_step = 5.0
+    assert held.document(None)["functions"][0]["calls_per_step"] == 5.0
 
 
 def test_what_is_seen_later_of_a_part_replaces_what_was_seen_before() -> None:

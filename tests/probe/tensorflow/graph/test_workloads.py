@@ -231,10 +231,6 @@ def test_where_the_data_decides_a_loop_counts_at_least_once_and_a_branch_not(rec
     assert told == {(1.0, True, False): 3, (None, False, True): 3}
 
 
-def test_without_known_steps_the_executions_of_one_are_unknown(recorded: Path) -> None:
-    assert {op["calls_per_step"] for op in in_loops(recorded, "nested")} == {None}
-
-
 # The layers without products stand in scopes that Keras 3 numbers twice for each call; its own numbers count on.
 def test_every_scope_of_a_layer_tells_its_path(recorded: Path) -> None:
     scopes = json.loads((folder(recorded, "fit.py functional") / "graph.json").read_text())["scopes"]

@@ -1,0 +1,80 @@
+"""Keeps every call that trains, for calls.bin: which, when, in which thread, and how many steps it made.
+
+The file is a header and records of 16 bytes, all little-endian: the start of a call in ns since the start of the
+workload; then 24 bits for its key, 8 for its thread and 32 for its steps. A record of TAKEN_BACK steps is no call: it
+says that the latest call before it was none.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import sys
+from array import array
+from itertools import chain
+from typing import Dict, Sequence
+
+from ..constants import CALL_BYTES, CALLS_MAGIC, CALLS_VERSION, MOST_CALLS, TAKEN_BACK
+
+HEADER = struct.pack("<8sHHI", CALLS_MAGIC, CALLS_VERSION, CALL_BYTES, 0)
+OTHERS = 255  # all threads from the 255th on
+
+
+class CallLog:
+    """The calls of a run: those that are not in the file yet, and how many there are.
+
+    Args:
+        path: of the file.
+
+    Attributes:
+        kept: calls in the file, or on their way there.
+        lost: calls that came when it was full.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.kept = 0
+        self.lost = 0
+        self._path = path
+        self._words = array("q", struct.unpack("<2q", HEADER))
+        self._size = 0  # of the file
+        self._threads: Dict[int, int] = {}
+
+    def add(self, keys: Sequence[int], starts: Sequence[int], steps: Sequence[int], thread: int = 0) -> None:
+        """Add some calls; `thread` is their identifier, 0 of the thread that trains."""
+        number = min(self._threads.setdefault(thread, len(self._threads) + 1), OTHERS) << 24 if thread else 0
+        room = MOST_CALLS - self.kept
+        if len(keys) > room:
+            self.lost += len(keys) - room
+            keys = keys[:room]
+        words = [key | number | each << 32 for key, each in zip(keys, steps)]
+        # In one call of a C function: what writes them sees all words of a record, or none.
+        self._words.extend(array("q", chain.from_iterable(zip(starts, words))))
+        self.kept += len(keys)
+
+    def take_back(self, at: int) -> None:
+        """Note that the latest call of the thread that trains was none."""
+        self.add((0,), (at,), (TAKEN_BACK,))
+
+    def flush(self) -> None:
+        """Write what came since the last time, all or nothing; a file that was removed meanwhile is not begun anew.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        words = self._words[:]
+        if not words:
+            return
+        if sys.byteorder == "big":
+            words.byteswap()
+        data, new = words.tobytes(), 0 if self._size else os.O_CREAT | os.O_TRUNC
+        file = os.open(self._path, os.O_WRONLY | os.O_APPEND | new, 0o600)
+        try:
+            while data:
+                data = data[os.write(file, data) :]
+        except OSError:
+            os.ftruncate(file, self._size)
+            raise
+        finally:
+            os.close(file)
+        self._size += 8 * len(words)
+        del self._words[: len(words)]
