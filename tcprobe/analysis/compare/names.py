@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, TypeAlias
 
+from tcprobe.analysis.compare.spelling import one_spelling
 from tcprobe.analysis.kernels.cxx import parse
 from tcprobe.analysis.ops.paths import plain_path
 
@@ -90,7 +91,8 @@ def kernel_names(runs: Sequence[Iterable[str]]) -> list[Renaming]:
     """Return for each run what to call each of its kernels: by its function alone where a run tells no more of it.
 
     Some reports (DLProf's kernel report) give the names of functions without scopes, template arguments and parameters:
-    ``fft2d_r2c_32x32`` is then all that can be joined with ``void fft2d_r2c_32x32<float, ...>(...)``.
+    ``fft2d_r2c_32x32`` is then all that can be joined with ``void fft2d_r2c_32x32<float, ...>(...)``. What tools spell
+    in other ways is one kernel (`tcprobe.analysis.compare.spelling`).
     """
     given = [set(names) for names in runs]
     bare = [not any(_WHOLE.search(name) for name in names) for names in given]
@@ -99,7 +101,7 @@ def kernel_names(runs: Sequence[Iterable[str]]) -> list[Renaming]:
         {name: name if is_bare or not short else _function(name, short) for name in names}
         for names, is_bare in zip(given, bare, strict=True)
     ]
-    return _then(cut, compiled_names)
+    return _then(_then(cut, one_spelling), compiled_names)
 
 
 def _function(name: str, short: set[str]) -> str:

@@ -125,6 +125,7 @@ def rows(comparison: Comparison, labels: Sequence[str], what: str, top: int | No
         *_of_runs(labels, _time, _time_change),
         cell_of("Tensor Cores", _tensor_cores, 2),
         cell_of("launches", lambda row: _course(_rounded(n, 3) for n in row.launches), 5, right=True),
+        *([cell_of("each", lambda row: _course(_each(row)), 4, right=True)] if what == "kernels" else []),
         source_of(6, lambda row: row.source),
     )
     of = f"{len(changed[:top]):,} of {len(changed):,}{unchanged}; time in {_whole(comparison)}"
@@ -145,6 +146,12 @@ def _course(texts: Iterable[str]) -> Cell:
     each = list(texts)
     text = " -> ".join(each) if len(set(each)) > 1 else each[0] if each else f.NA
     return Cell(text, text)
+
+
+def _each(row: ComparedRow) -> list[str]:
+    """Return the mean time of a kernel in each run that launched it."""
+    runs = zip(row.sides, row.launches, strict=True)
+    return [f.duration(spent / count) for spent, count in runs if spent is not None and count]
 
 
 def _tensor_cores(row: ComparedRow) -> Cell:
