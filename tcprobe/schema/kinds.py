@@ -7,7 +7,7 @@ needs. Only `tcprobe.report` turns a kind into a sentence, and no code parses a 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
 
 from msgspec import Struct
 
@@ -32,6 +32,47 @@ REASONS: Final[Mapping[ReasonKind, str]] = {
 
 UsesTc = Literal["yes", "no", "unknown"]
 """Whether a kernel runs on Tensor Cores."""
+
+KernelKind = Literal[
+    "matmul", "matrix_vector", "convolution", "attention", "recurrent", "helper", "normalisation", "softmax",
+    "elementwise", "reduction", "pooling", "copy", "gather", "embedding", "random", "sort", "optimizer", "fourier",
+    "communication", "autotuning", "fusion", "unknown",
+]  # fmt: skip
+KERNEL_KINDS: Final[Mapping[KernelKind, str]] = {
+    "matmul": "multiplies matrices",
+    "matrix_vector": "multiplies a matrix and a vector, or two vectors",
+    "convolution": "convolves",
+    "attention": "attention, or what stands for it: linear attention, state spaces",
+    "recurrent": "a step of a recurrent layer",
+    "helper": "prepares, routes, transforms or reduces for a product",
+    "normalisation": "normalises",
+    "softmax": "softmax, or a loss on it",
+    "elementwise": "each element from those in its place",
+    "reduction": "sums, extrema, scans",
+    "pooling": "pools or resizes images",
+    "copy": "copies, fills, casts, quantises or changes the layout",
+    "gather": "gathers or scatters by index",
+    "embedding": "looks up embeddings, or their gradient",
+    "random": "draws random numbers, dropout too",
+    "sort": "sorts, or picks the largest",
+    "optimizer": "updates weights",
+    "fourier": "a Fourier transform",
+    "communication": "moves data between GPUs",
+    "autotuning": "checks or delays others while they are tried",
+    "fusion": "several ops that a compiler (Triton, XLA, TensorRT) put into one kernel; none of them a product",
+    "unknown": "the name does not tell",
+}
+"""What a kernel does, as its name tells."""
+KernelLibrary = Literal[
+    "cublas", "cudnn", "cutlass", "flash-attention", "tensorrt", "pytorch", "tensorflow", "eigen", "cub", "curand",
+    "triton", "xla", "nccl",
+]  # fmt: skip
+KERNEL_LIBRARIES: Final[tuple[KernelLibrary, ...]] = get_args(KernelLibrary)
+"""Whose kernel it is, as its name tells; cuBLAS runs CUTLASS's too."""
+GENERATIONS: Final = ("maxwell", "pascal", "volta", "turing", "ampere", "ada", "hopper", "blackwell")
+"""Of GPUs, oldest first."""
+PRODUCTS: Final[frozenset[KernelKind]] = frozenset({"matmul", "convolution", "attention", "recurrent"})
+"""Kinds that Tensor Cores are made for."""
 
 BlockerKind = Literal[
     "none", "not_nvidia", "gpu", "gpu_unknown", "type", "type_unknown", "dtype", "dtype_missing", "dtype_unknown",

@@ -15,7 +15,18 @@ from typing import Final
 from tcprobe.schema.advice import BOUNDS, REMEDIES, SHARES
 from tcprobe.schema.columns import Column as C
 from tcprobe.schema.columns import TableSpec as T
-from tcprobe.schema.kinds import BLOCKERS, CAUSE_GROUPS, CAUSES, CHANGES, RATE_BASES, REASONS, SIZE_ADVICE
+from tcprobe.schema.kinds import (
+    BLOCKERS,
+    CAUSE_GROUPS,
+    CAUSES,
+    CHANGES,
+    GENERATIONS,
+    KERNEL_KINDS,
+    KERNEL_LIBRARIES,
+    RATE_BASES,
+    REASONS,
+    SIZE_ADVICE,
+)
 from tcprobe.schema.op import PASSES
 from tcprobe.schema.waits import HOST_WORK, STEP_LENGTHS
 
@@ -308,6 +319,23 @@ KERNELS: Final = T(
         C("grid", "str", "blocks per grid of the costliest configuration"),
         C("occupancy_pct", "float", "theoretical occupancy of the costliest configuration, 0-100"),
         C("cause", "str", "why its time is spent as it is: every kernel has one cause", values=tuple(CAUSES)),
+        C("kind", "str", "what it does, by its name", values=tuple(KERNEL_KINDS)),
+        C("fused_ops", "str", "ops in a compiled fusion, as its name lists them"),
+        C("pass", "str", "pass of a convolution, by its name", values=PASSES),
+        C("accumulates_in", "str", "what a product is summed in: fp16, fp32, fp64, int32, by its name"),
+        C("tile", "str", "rows x columns of the result that one block computes (128x256), by its name"),
+        C("tile_k", "int", "elements of the dimension in between that it holds at a time, by its name"),
+        C("stages", "int", "how many of those it holds at once, by its name"),
+        C("split_k", "bool", "whether several blocks share that dimension; NA where the name does not say so"),
+        C("layout", "str", "of a product's operands, as the library writes it: nn, nt, tn, tt"),
+        C(
+            "alignment",
+            "int",
+            "elements of which contiguous dimensions must be a multiple, by its name; 1 for any kernel on CUDA cores "
+            "that names one",
+        ),
+        C("library", "str", "whose kernel it is, by its name", values=KERNEL_LIBRARIES),
+        C("generation", "str", "oldest GPUs that it was built for, by its name", values=GENERATIONS),
     ),
     key=("device", "kernel", "op", "op_type"),
 )

@@ -4,8 +4,8 @@ The rules follow the grammar in which libraries compose names; they are no list 
 beside a GEMM and instructions of the CUDA cores, then instructions, operand shapes and kernel families of the
 Tensor Cores, then families that never multiply matrices, and last what cannot be told. Each says in which part of
 the name its words count: mostly the function's own name; an instruction, operand type or operator class in the
-template arguments too; a scope only where it is a library's (Eigen, marlin), never as a verb. Result type and
-parameters decide nothing.
+template arguments too; a scope only where it is a library's (Eigen, marlin), never as a verb. Of parameters the types
+of CUDA's own matrix instructions count; the result type decides nothing.
 docs/classification.md describes each rule; a test holds the two together. ``(?<![a-z])`` keeps a token from
 matching inside a word (gemma, summary); digits and underscores may stand on both sides of it.
 """
@@ -17,10 +17,12 @@ from typing import Final
 
 from tcprobe.analysis.kernels.rule import (
     FRAMEWORK_MULTIPLIES,
+    MENTIONS,
     MOVES_OR_MAPS,
     MULTIPLIES,
     NameRule,
     Sought,
+    compiled,
     seek,
     whole_words,
 )
@@ -35,9 +37,9 @@ DLPROF: Final = "cuBLAS and cuDNN names; NVIDIA DLProf marks them as not using T
 ARITHMETIC: Final = "CUDA C++ Programming Guide, arithmetic instructions of the CUDA cores"
 
 
-def anywhere(pattern: str) -> tuple[Sought, ...]:
-    """Search the function's own name and the identifiers of its template arguments."""
-    return seek("function", pattern), seek("argument", pattern)
+def anywhere(pattern: str, unless: str | None = None) -> tuple[Sought, ...]:
+    """Search the function's own name, unless its words hold something, and identifiers of its template arguments."""
+    return seek("function", pattern, unless), seek("argument", pattern)
 
 
 # in upper case: cuDNN's generated kernels of any kind write the architecture in lower case and sizes of clusters
@@ -66,7 +68,7 @@ NAME_RULES: Final[tuple[NameRule, ...]] = (
                 | merge_?(?:attn_?)?states? | reduce_wgrad\w* | get_mla_metadata\w*
                 | moe_?(?:align|sum|permute|unpermute|sort|topk|finalize)\w* | topk\w{0,40}?gating\w*
                 | finalize_?moe\w* | routing(?:Indices|Main|Init)\w* | build_?expert_?maps\w*
-                | count_and_sort_expert\w* | concat_and_cache\w* | fmha_reduce\w* | flash_attn_stream_k_fixup\w*
+                | count_and_sort_expert\w* | concat_and_cache\w* | fmha_?reduc\w* | flash_attn_stream_k_fixup\w*
                 """,
             ),
             seek("path", r"deep_gemm::(?:transpose|pack|smxx_)\w* | epilogue::impl::globalKernel | moe::dev::\w+::\w+"),
@@ -160,18 +162,21 @@ NAME_RULES: Final[tuple[NameRule, ...]] = (
         "yes",
         (
             *anywhere(
-                r"(?<![a-z])(?:[hidqbomu]|w|wg|[hiqbd]g|utc[hiqo]?|tc)mma(?![a-z]) | tcgen05 | (?:tma|warp)[gu]mma"
+                r"(?<![a-z])(?:[hidqbomu]|w|wg|[hiqbd]g|utc[hiqo]?|tc)mma(?![a-z]) | tcgen05 | (?:tma|warp)[gu]mma",
+                unless=MENTIONS,
             ),
             seek("argument", r"^[gu]mma$"),
+            Sought("function", re.compile(r"(?<![A-Z])Wgmma(?![a-z])")),
+            seek("parameters", r"(?<!\w)nvcuda::wmma::\w+"),
         ),
         "a Tensor Core instruction",
-        PTX,
+        f"{PTX}; NVlabs/tiny-cuda-nn, fully_fused_mlp.cu (nvcuda::wmma::layout_t); nvidia-cutlass-dsl's kernel names",
     ),
     NameRule(
         "mma-word",
         "yes",
         (
-            Sought("function", re.compile(r"(?<![a-z])mma\d*(?![A-Za-z])|(?<![a-z])ldmatrix")),
+            Sought("function", re.compile(r"(?<![a-z])mma\d*(?![A-Za-z])|(?<![a-z])ldmatrix"), compiled(MENTIONS)),
             Sought("argument", re.compile(r"(?<![a-z])mma\d*(?![A-Za-z])|(?<![a-z])ldmatrix")),
         ),
         "the PTX instruction in the name",
@@ -193,23 +198,35 @@ NAME_RULES: Final[tuple[NameRule, ...]] = (
         "yes",
         anywhere(
             r"""
-            (?<![a-z0-9])m(?:8|16|32|64|128|256) n(?:\d{1,2}|1\d\d|2[0-4]\d|25[0-6]) k(?:4|8|16|32|64|96|128|256)(?!\d)
+            (?<![a-z0-9])m(?:8|16|32|64|128|256)
+            n(?:x|\d{1,2}|1\d\d|2[0-4]\d|25[0-6]) k(?:4|8|16|32|64|96|128|256)(?!\d)
             """
         ),
         "an MMA shape as PTX spells it",
-        PTX,
+        f"{PTX}; mit-han-lab/llm-awq (gemm_forward_4bit_cuda_m16nXk32)",
     ),
     NameRule(
         "cute-atom",
         "yes",
-        (Sought("function", CUTE_ATOM), Sought("argument", CUTE_ATOM)),
+        (
+            Sought("function", CUTE_ATOM),
+            Sought("argument", CUTE_ATOM),
+            # of the CUDA cores' multiply-add CuTe makes an atom too: its shape is 1x1x1
+            seek(
+                "function",
+                r"""
+                TiledMMA_\w{0,120}?MMAAtom_\w{0,40}?ShapeMNK(?!111_)\d\w*
+                | (?:sm_?(?:90|1[012]\d)|hopper|blackwell)\w{0,200}?(?:TiledMMA|MMAAtom)_(?!\w*ShapeMNK111_)\w*
+                """,
+            ),
+        ),
         "a CuTe MMA atom",
-        "NVIDIA/cutlass, include/cute/arch",
+        "NVIDIA/cutlass, include/cute/arch and python/CuTeDSL (cute.TiledMma in the names of its kernels)",
     ),
     NameRule(
         "tensorop",
         "yes",
-        anywhere(r"tensorop\w{0,24} | tensor_op(?![a-z])"),
+        anywhere(r"tensorop\w{0,24} | tensor_op(?![a-z])", unless=MENTIONS),
         "CUTLASS's operator class for Tensor Cores",
         f"{CUTLASS}; {MEASURED}",
     ),
@@ -288,7 +305,7 @@ NAME_RULES: Final[tuple[NameRule, ...]] = (
                 fmha_cutlass[FB]_b?f16\w* | (?<![a-z])fmha_v2_\w+ | (?<![a-z])fmha(?:Sm\d+\w?)?Kernel_\w*
                 | (?<![a-z])fmha_(?:fprop|dgrad)_fp16\w* | qk_int8_sv_f(?:8|16)\w*
                 | (?<![a-z])(?:Single|Batch)?Prefill_?With\w{0,40}?Kernel\w* | (?<![a-z])gemm_mha_v\d+\w*
-                | BatchDecodeWithPagedKVCacheKernelMlaCute\w*
+                | BatchDecodeWithPagedKVCacheKernelMlaCute\w* | ^kernel_mha$
                 """,
             ),
             *anywhere(r"Sm(?:90|100)Fmha\w*"),
@@ -299,7 +316,7 @@ NAME_RULES: Final[tuple[NameRule, ...]] = (
         ),
         "fused attention on half precision or narrower",
         "facebookresearch/xformers; NVIDIA/TensorRT-LLM; NVIDIA/apex; flashinfer prefill.cuh "
-        "and decode_mla_cute_sm80.cuh; SageAttention; "
+        "and decode_mla_cute_sm80.cuh; SageAttention; TensorRT-LLM's XQA (kernel_mha: mha.cu, mha_sm90.cu); "
         "NVIDIA/TensorRT#4167 (its MHA kernels take FP16, BF16 or INT8, from compute capability 7.5 on)",
     ),
     NameRule(
@@ -310,12 +327,14 @@ NAME_RULES: Final[tuple[NameRule, ...]] = (
                 "function",
                 r"""
                 (?<![a-z])(?:Single|Batch)Decode\w{0,40}?Kernel\w* | paged_attention_v[12]\w* | mul_mat_vec\w*
-                | flash_attn_(?:tile|vec)\w*
+                | flash_attn_(?:tile|vec)\w* | moe_wna16_gemm\w*
                 """,
             ),
+            seek("signature", r"(?P<token>(?<![a-z0-9])router_gemm_kernel(?:_\w+_output)?)<[a-z_]"),
         ),
-        "attention or matrix times vector for one token: dot products on CUDA cores",
-        "flashinfer decode.cuh; vLLM csrc/attention; ggml-cuda (mmvq, fattn-vec, fattn-tile)",
+        "attention, or products for one token or a few: dot products on CUDA cores",
+        "flashinfer decode.cuh; vLLM csrc/attention and csrc/moe/moe_wna16.cu (HFMA2); ggml-cuda (mmvq, fattn-vec, "
+        "fattn-tile); TensorRT-LLM, dsv3RouterGemm.cu",
     ),
     NameRule(
         "trtllm-gen",
@@ -335,11 +354,13 @@ NAME_RULES: Final[tuple[NameRule, ...]] = (
             seek(
                 "path", r"deep_gemm::\w{0,40}?(?:gemm|logits)\w* | (?<!\w)marlin\w*::\w{0,40}?Marlin\w* | machete::\w+"
             ),
-            seek("function", r"(?<![a-z])sm(?:90|100)_\w{0,40}?gemm_\w{0,40}?impl"),
+            seek("path", r"(?<!\w)vllm::cutlass_[23]x_(?:group_)?gemm\w*"),
+            seek("function", r"(?<![a-z])sm(?:90|100)_\w{0,40}?gemm_\w{0,40}?impl | ^fused_a_gemm_kernel"),
             seek("signature", r"(?<![a-z_])marlin\w{0,40}?<"),
         ),
-        "DeepGEMM, Marlin or Machete, which are written around MMA instructions",
-        "deepseek-ai/DeepGEMM; IST-DASLab/marlin; vLLM csrc/quantization",
+        "a GEMM of a serving library that is written around MMA instructions",
+        "deepseek-ai/DeepGEMM; IST-DASLab/marlin; vLLM csrc/quantization (machete, cutlass_w8a8: OpClassTensorOp); "
+        "TensorRT-LLM, dsv3FusedAGemm.cu (hmma_16_8_16)",
     ),
     NameRule(
         "cudnn-listed",
@@ -364,18 +385,33 @@ NAME_RULES: Final[tuple[NameRule, ...]] = (
         "the kernel's own name",
     ),
     NameRule(
+        "triton-operands",
+        "yes",
+        (seek("function", r"(?<![a-z])matmul_ogs_[nt]{3}_(?:[a-z]+\d+\w{0,8}?x)?(?:bf16|fp16|fp8\w{0,8}?)x\w+"),),
+        "a Triton matrix multiplication whose name says that its operands are narrow",
+        "triton-lang/triton, python/triton_kernels (matmul_ogs: layouts, then the types of result, operand and weight)",
+    ),
+    NameRule(
         "triton-gemm",
         "unknown",
-        (seek("function", r"gemm_fusion\w* | triton_gemm\w* | (?<![a-z])triton_(?:tem|mm|bmm|conv)\w*"),),
+        (
+            seek(
+                "function", r"gemm_fusion\w* | matmul_ogs\w* | triton_gemm\w* | (?<![a-z])triton_(?:tem|mm|bmm|conv)\w*"
+            ),
+        ),
         "a Triton matrix multiplication: the dtype and the GPU decide, which the name does not tell",
         "OpenXLA, GemmFusion; PyTorch Inductor templates",
     ),
     NameRule(
         "triton-map",
         "no",
-        (seek("function", r"(?<![a-z])triton_(?:poi|red|per|for|spl)_\w* | (?<![a-z])triton_softmax\w*"),),
+        (
+            seek("function", r"(?<![a-z])triton_(?:poi|red|per|for|spl)_\w* | (?<![a-z])triton_softmax\w*"),
+            seek("function", r"^_(?:state_passing|chunk_cumsum)_(?:fwd|bwd)\w*"),
+        ),
         "a Triton pointwise, reduction or scan kernel",
-        "PyTorch Inductor, codegen/triton.py (kernel categories); OpenXLA softmax fusion",
+        "PyTorch Inductor, codegen/triton.py (kernel categories); OpenXLA softmax fusion; state-spaces/mamba "
+        "(ssd_state_passing.py, ssd_chunk_state.py: no tl.dot)",
         multiplies=False,
     ),
     NameRule(
@@ -443,10 +479,10 @@ NAME_RULES: Final[tuple[NameRule, ...]] = (
                 | kgemm_4bit_inference_naive | gemm_half_q_half\w*
                 """,
             ),
-            seek("path", r"(?<!\w)gemv\w*::kernel$"),
+            seek("path", r"(?<!\w)(?:fpA_intB_)?gemv\w*::kernel$"),
         ),
         "a vector or small-matrix kernel on CUDA cores",
-        f"{DLPROF}; bitsandbytes; exllamav2",
+        f"{DLPROF}; bitsandbytes; exllamav2; TensorRT-LLM, weightOnlyBatchedGemv",
     ),
     NameRule(
         "cudnn-direct",
@@ -489,7 +525,7 @@ NAME_RULES: Final[tuple[NameRule, ...]] = (
                 r"""
                 split_embedding\w* | op_generic_tensor\w* | op_tensor\w* | add_tensor\w* | cunn_\w+
                 | cuCompute(?:GradInput|(?:Part)?GradGammaBeta) | genericReformat\w* | generatedNativePointwise
-                | multi_tensor_apply\w* | xmma_pooling\w*
+                | multi_tensor_apply\w* | xmma_pooling\w* | generate_seed_pseudo\w* | gen_sequenced\w* | ^curand\w*
                 """,
             ),
             seek(
@@ -505,7 +541,7 @@ NAME_RULES: Final[tuple[NameRule, ...]] = (
             seek("path", r"(?<!\w)cudnn::[\w:]+", unless=MULTIPLIES),
         ),
         "a framework's own pointwise, reduction, indexing or copy kernel",
-        "sources of Eigen, TensorFlow, PyTorch (and apex's layer norm), Thrust and CUB: no MMA in them",
+        "sources of Eigen, TensorFlow, PyTorch (and apex's layer norm), Thrust and CUB: no MMA in them; cuRAND's names",
         multiplies=False,
     ),
     NameRule(

@@ -44,6 +44,8 @@ _WORD: Final = re.compile(r"(?<!\()(?:un)?signed char|[A-Za-z_]\w*")
 _NARROW: Final = frozenset({"int8", "int4", "fp8", "fp4"})
 # cuDNN writes f16 for both 16-bit types in the names of its attention kernels
 _SIXTEEN_BIT: Final = re.compile(r"cudnn_generated_\w{0,80}?sdpa_(?!\w{0,80}?bf16)\w{0,80}?f16")
+# triton_kernels names result, operand and weight, in this order
+_OGS: Final = re.compile(r"matmul_ogs_[NT]{3}_[a-z0-9]+x(bf16|fp16|fp8)")
 _NVJET: Final = re.compile(r"(?<![a-z])nvjet_(?:sm\d+\w?_)?([a-z])[a-z]{2,4}_")
 _NVJET_OPERAND: Final = {"t": "bf16", "h": "fp16", "s": "tf32", "q": "fp8", "o": "fp4", "d": "fp64", "i": "int8"}
 _SHAPE: Final = re.compile(
@@ -69,6 +71,8 @@ def precision_of_name(name: NameParts, uses_tc: UsesTc, multiplies: bool) -> str
     function = name.texts["function"]
     if found := _NVJET.search(function):
         return _NVJET_OPERAND.get(found[1])
+    if found := _OGS.search(function):
+        return found[1]
     if _SIXTEEN_BIT.search(function):
         return None
     ignored = {"fp32"} if uses_tc == "yes" else set() if multiplies else _NARROW

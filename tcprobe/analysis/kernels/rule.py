@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final, Literal
 
 from msgspec import Struct
@@ -11,8 +12,8 @@ from tcprobe.analysis.kernels.cxx import KernelName, parse, split_list
 from tcprobe.schema.kinds import UsesTc
 
 # whole: the text as it is; path: scopes and function; function: its own name; signature: function<argument, ...;
-# words: the function's words; argument: each identifier of the template arguments
-Part = Literal["whole", "path", "function", "signature", "words", "argument"]
+# words: the function's words; argument: each identifier of the template arguments; parameters: types, as written
+Part = Literal["whole", "path", "function", "signature", "words", "argument", "parameters"]
 # kernels that run what their first template argument names
 _CARRIERS: Final = re.compile(r"Kernel2?|device_kernel|enable_\w+|attention_kernel_(?:backward_)?batched_impl")
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_]\w*")
@@ -53,6 +54,7 @@ class NameParts(Struct, frozen=True):
     name: KernelName  # as parsed
 
     @classmethod
+    @lru_cache(maxsize=4096)
     def of(cls, text: str) -> NameParts:
         """Parse a name; a kernel that carries another in its first template argument counts as that one."""
         name = parse(text[:LONGEST_NAME])
@@ -66,6 +68,7 @@ class NameParts(Struct, frozen=True):
             "function": function,
             "signature": f"{function}<{(subject.arguments or '')[:_SIGNATURE]}",
             "words": words_of(function),
+            "parameters": (name.parameters or "")[:_LONGEST_PATH],
         }
         return cls(texts, arguments, name)
 
@@ -122,16 +125,23 @@ def whole_words(alternatives: str) -> str:
 
 # Words of kernels that may multiply matrices: where one stands, no other word proves the contrary. The first may
 # stand within a word. qk alone is one; with what is done to it (qk_norm, qkv_split) it is an object.
-_WITHIN: Final = "gemm(?!a) | matmul | flash(?!infer) | attention | convol | mul_mat | tensor_?core"
-MULTIPLIES: Final = f"{_WITHIN} | " + whole_words(r"""
-    (?:mat|matrix|mtx)_?(?:mul|vec)\w* | mm | bmm | b?addmm | spmm | sddmm | (?:[hidqbwu]|wg)?mma | conv\d*d?
-    | deconv\w* | [dw]grad\w* | fprop | attn | \w{0,20}mha | mla | sdpa | linear | mlp | ffn | dot\w* | dense | einsum
+_PRODUCT: Final = "gemm(?!a) | matmul | flash(?!infer) | attention | convol | mul_mat"
+_WITHIN: Final = f"{_PRODUCT} | tensor_?core"
+_PRODUCTS: Final = r"""
+    (?:mat|matrix|mtx)_?(?:mul|vec)\w* | mm | bmm | b?addmm | spmm | sddmm | conv\d*d? | deconv\w*
+    | [dw]grad\w* | fprop | attn | \w{0,20}mha | mla | sdpa | linear | mlp | ffn | dot\w* | dense | einsum
     | lstm | gru | rnn | moe | experts? | lora\w* | [bs]gmv\w* | chunk\w* | ss[dm] | retention | delta | gla | fla
     | gdn | nsa | fp8_index | kkt | recompute | lm_head
     | qk(?!v?_?(?:rms_?|apply_?)?(?:norm|rope|rotary|bias|split|reshape|transpose|pad))\w*
     | proj\w* | fc\d* | outer | gram | cdist | syrk | trsm | trmm | hadamard
     | marlin | prefill | first_layer
-""")
+"""
+MULTIPLIES: Final = f"{_WITHIN} | " + whole_words(f"(?:[hidqbwu]|wg)?mma | {_PRODUCTS}")
+# Names that hold the name of a Tensor Core instruction or operator class, and are of what is done about it: no word of
+# a product, and one of counting or copying (hmma_counter_reset, tensorop_copy_kernel)
+MENTIONS: Final = rf"^(?!.*(?:{_PRODUCT} | {whole_words(_PRODUCTS)})).*?" + whole_words(
+    r"counters? | reset | (?<!async_)copy | cpy | memcpy | memset | fill | init\w* | clear | stats"
+)
 # Those that a framework's own kernels have only if they multiply: its lstm_cell, cdist and bilinear are pointwise
 FRAMEWORK_MULTIPLIES: Final = f"{_WITHIN} | " + whole_words(
     r"mm | bmm | b?addmm | (?:[hidqbwu]|wg)?mma | conv\d*d? | attn | \w{0,20}mha | sdpa | einsum"

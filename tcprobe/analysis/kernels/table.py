@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from tcprobe.analysis.context import identified, parse_capability, tf32_asked
 from tcprobe.analysis.kernels.counters import Configuration, Counters, reported_notes
+from tcprobe.analysis.kernels.details import with_details
 from tcprobe.analysis.kernels.launches import NO, UNKNOWN, YES, Launched, LaunchGroups, group_launches
 from tcprobe.analysis.kernels.precision import precision_of_dtype
 from tcprobe.analysis.kernels.verdict import Verdict, classify, may_multiply, precision_as, refine
@@ -114,7 +115,7 @@ def classified_kernels(profile: Profile, groups: LaunchGroups, chosen: IntArray)
     order = np.lexsort((rows.label_rank, ranks(groups.names)[rows.kernel], -sums))
     place = np.empty(count, np.int64)
     place[order] = np.arange(count)
-    return Table(KERNELS, columns).take(order), place[row]
+    return with_details(Table(KERNELS, columns).take(order)), place[row]
 
 
 class _Rows:
@@ -312,7 +313,7 @@ def reclassify(table: Table, profile: Profile) -> tuple[Table, tuple[Note, ...]]
         "evidence": [e if k else v.evidence for v, e, k in zip(found, evidence, kept, strict=True)],
         "precision": [p or v.precision for v, p in zip(found, table.values("precision"), strict=True)],
     }
-    return table.with_columns(**changed), reported_notes(table, named, said)
+    return with_details(table.with_columns(**changed)), reported_notes(table, named, said)
 
 
 _CODES: Final = {"no": NO, "yes": YES, "unknown": UNKNOWN}

@@ -11,7 +11,7 @@ from tcprobe.report import formatting as f
 from tcprobe.report.blocks import Cell, ColumnHead
 from tcprobe.report.fields import Field, cell_of, field_of, name_of, number_of, sentence_of, source_of
 from tcprobe.report.run.causes import cause_label, cause_of_op
-from tcprobe.report.run.words import phase_steps
+from tcprobe.report.run.words import kind_label, phase_steps
 from tcprobe.schema.columns import Row, Value
 from tcprobe.schema.op import Part
 from tcprobe.schema.tables import RANGE_BUCKETS
@@ -122,6 +122,7 @@ KERNEL_VIEW = View(
     (
         name_of("kernel", "kernel", least=40),
         field_of("uses TC", "uses_tc"),
+        field_of("kind", "kind", 4, kind_label),
         number_of("time", "sum_ns"),
         number_of("share", "share_pct"),
         number_of("calls", "calls", 1),
@@ -140,6 +141,8 @@ KERNEL_VIEW = View(
         field_of("block", "block", 9),
         field_of("grid", "grid", 9),
         number_of("occupancy", "occupancy_pct", 9),
+        field_of("tile", "tile", 9),
+        number_of("alignment", "alignment", 9),
         number_of("GPU", "device", 3),
     ),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Final, cast
 
 from tcprobe.gemm.alignment import next_size
 from tcprobe.hardware import lookup_gpu, spoken_name
@@ -20,10 +20,40 @@ from tcprobe.rules.words import (
     with_article,
 )
 from tcprobe.schema.columns import Row, Value
-from tcprobe.schema.kinds import Blocker, BlockerKind, SizeAdvice, SizeAdviceKind
+from tcprobe.schema.kinds import Blocker, BlockerKind, KernelKind, SizeAdvice, SizeAdviceKind
 from tcprobe.schema.profile import Profile
 
+KIND_WORDS: Final[Mapping[KernelKind, str]] = {
+    "matmul": "matrix product",
+    "matrix_vector": "matrix x vector",
+    "convolution": "convolution",
+    "attention": "attention",
+    "recurrent": "recurrent step",
+    "helper": "helper of a product",
+    "normalisation": "normalisation",
+    "softmax": "softmax, loss",
+    "elementwise": "elementwise",
+    "reduction": "reduction, scan",
+    "pooling": "pooling, resizing",
+    "copy": "copy, cast, layout",
+    "gather": "gather, scatter",
+    "embedding": "embedding",
+    "random": "random numbers",
+    "sort": "sorting",
+    "optimizer": "optimizer",
+    "fourier": "Fourier transform",
+    "communication": "communication",
+    "autotuning": "autotuning",
+    "fusion": "fused ops",
+    "unknown": f.NA,
+}
+"""Each kind of kernel in a word or two."""
 FEWEST_PHASES: Final = 2  # of a run of one phase all figures are, and none of this is said
+
+
+def kind_label(kind: Value) -> str:
+    """Return what a kernel does in a word or two."""
+    return f.NA if kind is None else KIND_WORDS[cast(KernelKind, kind)]
 
 
 def blocker_of(row: Row) -> str | None:

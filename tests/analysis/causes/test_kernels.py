@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from tcprobe.analysis import analyse
-from tcprobe.analysis.causes.kernels import Few, OpFacts, few_of, few_of_gradients, is_direct, part_of
+from tcprobe.analysis.causes.kernels import Few, OpFacts, few_of, few_of_gradients
+from tcprobe.analysis.kernels.parts import is_direct, part_of
 from tcprobe.flows.report import make_report
 from tcprobe.schema.kinds import BLOCKERS
 from tcprobe.schema.op import OpRecord

@@ -25,6 +25,7 @@ PLACES = {
     "signature": "first arguments",
     "words": "words",
     "argument": "arguments",
+    "parameters": "parameters",
 }
 csv.field_size_limit(2**24)  # a mangled CUTLASS name has 8 kB
 

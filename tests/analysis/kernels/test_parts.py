@@ -6,7 +6,7 @@ import csv
 
 import pytest
 
-from tcprobe.analysis.causes.kernels import is_direct, part_of
+from tcprobe.analysis.kernels.parts import is_direct, part_of
 from tests.support import shared
 
 PARTS = {
