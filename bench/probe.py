@@ -2,12 +2,14 @@
 
 Run with an interpreter that has TensorFlow: ``python bench/probe.py [PAIRS]``. Every run is a fork of one process that
 has imported TensorFlow and run nothing with it. A probed run has its window in its first steps; then it makes calls for
-the measure of the whole, to the end of the run, and calls with the hook of tf.function out and in by turns.
+the measure of the whole, to the end of the run, and calls with the hooks of functions, tapes and optimizers out and in
+by turns.
 
-Prints, in ns per call (limit 3 us) and per step of `fit` (limit 5 us), medians over the runs: what the hook adds to the
-CPU time of the thread that trains, the CPU time of the probe's own thread and of the end of the run, and the sum of
-both, which the limits are for. Then what whole probed runs take more than plain ones, beside these: CPU time of the
-thread that trains, wall time, and CPU time of the process. Those say little where other processes run.
+Prints, in ns per call (limit 3 us), per step of `fit` (limit 5 us) and per step of an eager loop (limit 40 us), medians
+over the runs: what the hooks add to the CPU time of the thread that trains, the CPU time of the probe's own thread and
+of the end of the run, and the sum of both, which the limits are for. Then what whole probed runs take more than plain
+ones, beside these: CPU time of the thread that trains, wall time, and CPU time of the process. Those say little where
+other processes run.
 
 Last, the CPU seconds of a script that prints 50 MB, plain and probed, by the way it prints.
 """
@@ -24,19 +26,19 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 
 PAIRS = 15
-BLOCK = 200  # calls
+BLOCK, EAGER_BLOCK = 200, 10  # calls
 WARM_UP, WHOLE, BY_TURNS = 2, 30, 40  # blocks
 
-# Makes so many blocks of calls, telling `between` of the end of each.
+# Makes so many blocks, telling `between` of the end of each.
 Train = Callable[[int, Callable[[], None]], None]
 
 
@@ -80,11 +82,38 @@ def fit_steps(tf: Any) -> Train:
     return train
 
 
-# What trains, the limit in ns, and the calls in one step.
-STYLES: dict[str, tuple[Callable[[Any], Train], int, int]] = {
-    "training call": (lambda tf: function_calls(tf, 1), 3000, 1),
-    "two by turns": (lambda tf: function_calls(tf, 2), 3000, 2),
-    "step of fit": (fit_steps, 5000, 1),
+def eager_steps(tf: Any) -> Train:
+    """Return what makes steps of an eager loop."""
+    model = tf.keras.Sequential([tf.keras.Input((4,)), tf.keras.layers.Dense(4), tf.keras.layers.Dense(4)])
+    optimizer = tf.keras.optimizers.SGD(1e-6)
+    data = tf.ones((4, 4))
+
+    def train(blocks: int, between: Callable[[], None]) -> None:
+        for _ in range(blocks):
+            for _ in range(EAGER_BLOCK):
+                with tf.GradientTape() as tape:
+                    loss = tf.reduce_sum(model(data))
+                gradients = tape.gradient(loss, model.trainable_variables)
+                optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
+            between()
+
+    return train
+
+
+class Style(NamedTuple):
+    """What trains, the limit in ns, the calls in a block and in a step."""
+
+    make: Callable[[Any], Train]
+    limit: int
+    block: int = BLOCK
+    per_step: int = 1
+
+
+STYLES = {
+    "training call": Style(lambda tf: function_calls(tf, 1), 3000),
+    "two by turns": Style(lambda tf: function_calls(tf, 2), 3000, per_step=2),
+    "step of fit": Style(fit_steps, 5000),
+    "eager step": Style(eager_steps, 40_000, EAGER_BLOCK),
 }
 
 
@@ -100,7 +129,7 @@ def started_probe(folder: str) -> Any:
     return probe
 
 
-def whole(train: Train, probe: Any) -> dict[str, float]:
+def whole(train: Train, probe: Any, calls: int) -> dict[str, float]:
     """Return ns per call of wall time and CPU time: of this thread, of the process, and of the probe's own thread."""
     own = None if probe is None else time.pthread_getcpuclockid(probe.journal._thread.ident)
     begun = time.perf_counter_ns(), time.process_time_ns(), time.clock_gettime_ns(own) if own else 0
@@ -114,46 +143,54 @@ def whole(train: Train, probe: Any) -> dict[str, float]:
         probe.journal.finish()  # what the thread has not done by now, and what the end of every run does
         thread += time.thread_time_ns()
     spent = {"wall": wall, "here": here, "process": time.process_time_ns() - begun[1], "thread": thread}
-    return {name: value / (WHOLE * BLOCK) for name, value in spent.items()}
+    return {name: value / calls for name, value in spent.items()}
 
 
-def by_turns(train: Train, kind: Any, calls: Any) -> dict[str, float]:
-    """Return ns per call of CPU time of this thread without the hook, and what the hook adds."""
-    hooked = kind.__dict__["__call__"]
+def hooked_methods(tf: Any) -> list[tuple[Any, str, Any]]:
+    """Return the methods that the probe has hooked and that train: their classes, names, and what stands there."""
+    kinds = [type(tf.function(lambda: None)), tf.GradientTape, *tf.keras.optimizers.SGD.__mro__]
+    names = ("__call__", "__enter__", "__exit__", "gradient", "apply", "apply_gradients")
+    found = [(kind, name, vars(kind)[name]) for kind in kinds for name in names if name in vars(kind)]
+    return [one for one in found if "/tcprobe/probe/" in getattr(getattr(one[2], "__code__", None), "co_filename", "")]
+
+
+def by_turns(train: Train, hooked: Sequence[tuple[Any, str, Any]], calls: Any, block: int) -> dict[str, float]:
+    """Return ns per call of CPU time of this thread without the hooks, and what the hooks add."""
     times: dict[bool, list[int]] = {True: [], False: []}
     state = {"block": 0, "end": 0}
 
     def between() -> None:
         # Changing a class drops the interpreter's inline caches: the first of two blocks fills them again.
-        now, block = time.thread_time_ns(), state["block"]
-        on = block // 2 % 2 == 0
-        if block % 2:
+        now, number = time.thread_time_ns(), state["block"]
+        on = number // 2 % 2 == 0
+        if number % 2:
             times[on].append(now - state["end"])
-            kind.__call__ = hooked.__wrapped__ if on else hooked
+            for kind, name, method in hooked:
+                setattr(kind, name, method.__wrapped__ if on else method)
             calls.set_deferred(not on)
-        state.update(block=block + 1, end=time.thread_time_ns())
+        state.update(block=number + 1, end=time.thread_time_ns())
 
     train(4 * BY_TURNS, between)
     added = statistics.median(a - b for a, b in zip(times[True], times[False], strict=True))
-    return {"plain": statistics.median(times[False]) / BLOCK, "hook": added / BLOCK}
+    return {"plain": statistics.median(times[False]) / block, "hook": added / block}
 
 
-def run(style: str, probed: bool) -> dict[str, float]:
+def run(name: str, probed: bool) -> dict[str, float]:
     """Run one style in this process; return what it took."""
-    make, _, per_step = STYLES[style]
+    style = STYLES[name]
     folder = tempfile.mkdtemp()
     probe = started_probe(folder) if probed else None
     import tensorflow as tf
 
-    train = make(tf)
+    train = style.make(tf)
     train(WARM_UP, lambda: None)
     gc.collect()
-    spent = whole(train, probe)
+    spent = whole(train, probe, WHOLE * style.block)
     if probe is not None:
         assert probe.window.state == "done", probe.window.state
-        assert probe.stepper.count == (WARM_UP + WHOLE) * BLOCK // per_step, probe.stepper.count
+        assert probe.stepper.count == (WARM_UP + WHOLE) * style.block // style.per_step, probe.stepper.count
         assert not probe.gaps.gaps, probe.gaps.gaps
-        spent.update(by_turns(train, type(tf.function(lambda: None)), probe.framework.calls))
+        spent.update(by_turns(train, hooked_methods(tf), probe.framework.calls, style.block))
     shutil.rmtree(folder)
     return spent
 
@@ -180,7 +217,7 @@ def measure(style: str, pairs: int) -> bool:
     for number in range(pairs):
         for on in (True, False) if number % 2 else (False, True):
             (probed if on else plain).append(forked(style, on))
-    limit = STYLES[style][1]
+    limit = STYLES[style].limit
     own = {name: statistics.median(one[name] for one in probed) for name in ("plain", "hook", "thread")}
     more = {name: statistics.median(b[name] - a[name] for a, b in zip(plain, probed, strict=True)) for name in plain[0]}
     cost = own["hook"] + own["thread"]

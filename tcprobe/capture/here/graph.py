@@ -54,7 +54,8 @@ class StepGraph:
         self._recorder = GraphRecorder("", self.gaps)
         self._recorder.on_training = self._recorder.training
         self._hooks = Calls(self.gaps, lambda: self._thread != get_ident() or self._recorder.current is not None)
-        self._hooks.on_call, self._hooks.on_gradient = self._called, self._takes_gradient
+        self._hooks.on_call = self._called
+        self._hooks.on_gradient = self._hooks.on_take = self._takes_gradient
 
     @property
     def in_fit(self) -> bool:
@@ -126,7 +127,7 @@ class StepGraph:
         """Return the names of the functions that steps under the profiler called."""
         return [one.name for one in self._functions.values() if one.calls]
 
-    def _takes_gradient(self) -> None:
+    def _takes_gradient(self, *_: Any, **__: Any) -> None:
         if self._thread == get_ident() and self._tf.executing_eagerly():
             self._differentiates = True
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 import weakref
+from functools import partial
 from threading import get_ident
 from typing import Any, Dict, FrozenSet, NamedTuple, Optional, Set
 
@@ -82,7 +83,7 @@ class CallWatch:
         self._awaited: Optional[Calling] = None
         self._patches = Patches()
         self._profiled = False
-        self.hooks = Calls(core.gaps, lambda: core.training.inside)
+        self.hooks = Calls(core.gaps, partial(getattr, core.training, "inside"))  # no frame of Python's: see `_calling`
         self.hooks.calling, self.hooks.on_gradient = self._calling, self.trains
         self.tapes = EagerTapes(core, recorder, self.hooks, core.training.count_late)
         recorder.on_training = lambda _: self.trained.gradient_function_ran()
@@ -94,7 +95,7 @@ class CallWatch:
         self.hooks.install(tf)
 
     def trains(self) -> None:
-        """Note that a gradient is taken."""
+        """Note that a gradient is taken within a call, or in a graph."""
         if self.steps.tf.executing_eagerly():
             self._eagerly = True
         else:

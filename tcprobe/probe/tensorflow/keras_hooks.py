@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, List, Sequence, Tuple
 
 from ..core.framework import Core
@@ -64,21 +65,26 @@ class KerasHooks:
                     self._patches.method(kind, name, self._applying)
 
     def _applying(self, apply: Any) -> Any:
-        calls, training, gaps = self._calls, self._training, self._gaps
+        calls, training, gaps, name = self._calls, self._training, self._gaps, apply.__name__
 
         def applying(optimizer: Any, *args: Any, **kwds: Any) -> Any:
-            at_call = training.current is not None or not calls.steps.tf.executing_eagerly()
-            if self._applies or not (at_call or not training.inside):
+            if self._applies:
                 return apply(optimizer, *args, **kwds)
-            self._applies = True
+            within = training.current is not None or not calls.hooks.eager()
+            if training.inside and not within:
+                return apply(optimizer, *args, **kwds)
+            self._applies, after = True, None
             try:
-                args, kwds, variables = given(optimizer, apply.__name__, args, kwds)
-                if not at_call:
-                    return calls.tapes.eager_apply(apply, optimizer, variables, args, kwds)
-                gaps.run("traces", lambda: calls.applies(optimizer, variables))
+                args, kwds, variables = given(optimizer, name, args, kwds)
+                if within:
+                    gaps.run("traces", partial(calls.applies, optimizer, variables))
+                else:
+                    after = gaps.run("eager optimizers", partial(calls.tapes.applies, variables))
                 return apply(optimizer, *args, **kwds)
             finally:
                 self._applies = False
+                if after is not None:
+                    after()
 
         return applying
 
@@ -96,14 +102,16 @@ def given(optimizer: Any, name: str, args: Any, kwds: Any) -> Tuple[Any, Any, Li
         if hasattr(pairs, "__next__"):
             pairs = list(pairs)  # a zip is read once
             args, kwds = ((pairs, *args[1:]), kwds) if args else (args, dict(kwds, grads_and_vars=pairs))
-        whole = [pair for pair in _listed(pairs) if isinstance(pair, (list, tuple)) and len(pair) == 2]
-        return args, kwds, [variable for gradient, variable in whole if gradient is not None]
+        try:
+            return args, kwds, [variable for gradient, variable in pairs if gradient is not None]
+        except (TypeError, ValueError):
+            return args, kwds, []  # what is wrong in a call, the optimizer itself has to say
     variables = args[1] if len(args) > 1 else kwds.get("trainable_variables")
     return args, kwds, _listed(getattr(optimizer, "_trainable_variables", ()) if variables is None else variables)
 
 
 def _listed(value: Any) -> List[Any]:
-    """Return what can be read again as a list; what is wrong in a call, the optimizer itself has to say."""
+    """Return what can be read again as a list; nothing for what cannot."""
     return list(value) if hasattr(value, "__iter__") and not hasattr(value, "__next__") else []
 
 

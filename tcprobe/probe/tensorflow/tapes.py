@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import time
 import weakref
+from functools import partial
 from threading import get_ident
-from typing import Any, Callable, Dict, FrozenSet, NamedTuple, Optional
+from typing import Any, Callable, Dict, FrozenSet, List, NamedTuple, Optional, Tuple
 
 from ..core.framework import Core
 from ..core.lines import running_line
 from ..core.training import Callee
 from .graph.recorder import GraphRecorder
 from .graph.trained import handles
-from .hooks.calls import Calls
+from .hooks.calls import Calls, Ending
 
 
 class EagerStep(NamedTuple):
@@ -49,11 +50,13 @@ class EagerTapes:
         self._count_late = count_late
         self._callees: Dict[str, Callee] = {}
         self._applied: Dict[FrozenSet[int], Callee] = {}  # by the handles of the variables
+        self._applied_to: Dict[Tuple[int, ...], Callee] = {}  # by the ids of variables that are all alive
+        self._alive: Dict[int, Any] = {}
         self._begun: Optional[EagerStep] = None
-        hooks.on_enter, hooks.on_leave, hooks.on_nested = self._entered, self._end_phase, self._nested
-        hooks.on_take, hooks.on_taken = self._gradient_taken, self._end
+        self._end_phase: Ending = partial(self._gaps.run, "ranges", self._ranges.end_phase)
+        hooks.on_enter, hooks.on_nested, hooks.on_take = self._entered, self._nested, self._gradient_taken
 
-    def _entered(self, tape: Any) -> None:
+    def _entered(self, tape: Any) -> Optional[Ending]:
         place = running_line() or "?"
         callee = self._callees.get(place)
         if callee is None:
@@ -65,14 +68,17 @@ class EagerTapes:
             self._begun = EagerStep(callee, time.perf_counter_ns(), weakref.WeakSet((tape,)))
         elif here:
             self._training.count(callee)
+        if not self._ranges.active:
+            return None
         self._ranges.begin_phase("forward")
+        return self._end_phase
 
     def _nested(self, tape: Any) -> None:
         begun = self._begun
         if begun is not None and self._hooks.tape in begun.tapes:
             begun.tapes.add(tape)
 
-    def _gradient_taken(self, tape: Any, target: Any, sources: Any, *_: Any, **__: Any) -> None:  # noqa: ARG002
+    def _gradient_taken(self, tape: Any, target: Any, sources: Any, *_: Any, **__: Any) -> Ending:  # noqa: ARG002
         begun = self._begun
         if not self._parts.closed and self._training.owner in (None, get_ident()):
             self._parts.differentiated(sources)
@@ -82,18 +88,16 @@ class EagerTapes:
             self._begun = None
             begun.callee.training = True
             self._count_late(begun.callee, begun.began)
-        self._training.inside = True
-        self._ranges.begin_phase("backward")
+        return self._begin("backward")
 
-    def eager_apply(self, apply: Any, optimizer: Any, variables: Any, args: Any, kwds: Any) -> Any:
-        """Apply an optimizer eagerly, a part of the step of its own; the functions that it calls are no steps."""
-        self._gaps.run("eager optimizers", lambda: self._count_apply(variables))
-        self._training.inside = True
-        self._gaps.run("ranges", lambda: self._ranges.begin_phase("optimizer"))
-        try:
-            return apply(optimizer, *args, **kwds)
-        finally:
-            self._end()
+    def applies(self, variables: List[Any]) -> Ending:
+        """Count an optimizer that is applied eagerly, a part of the step of its own; return what ends it."""
+        callee = self._applied_to.get(tuple(map(id, variables)))
+        if callee is None:
+            callee = self._part(variables)
+        if callee.training and get_ident() == self._training.owner:
+            self._training.count(callee)
+        return self._begin("optimizer")
 
     def is_idle(self) -> bool:
         """Say whether neither a tape is active nor Keras validates."""
@@ -103,22 +107,36 @@ class EagerTapes:
         """Return a context manager for what Keras does between steps: a phase, and no part of a step."""
         return Validation(self)
 
-    def _count_apply(self, variables: Any) -> None:
+    def _part(self, variables: List[Any]) -> Callee:
+        """Return what updates of variables count as."""
         trains = frozenset(number for variable in variables for number in handles(variable))
         callee = self._applied.get(trains)
         if callee is None:
             name = "%s at %s" % ("apply_gradients", running_line() or "?")
             callee = self._applied[trains] = self._training.add(name, eager=True, begins=False)
             callee.training = self._only is None
-        if callee.training and get_ident() == self._training.owner:
-            self._training.count(callee)
+        if len(trains) >= len(variables):  # else one of them is none, as the optimizer is about to say
+            self._alive.update((id(variable), weakref.ref(variable, self._forget)) for variable in variables)
+            self._applied_to[tuple(map(id, variables))] = callee
+        return callee
+
+    def _forget(self, _: Any) -> None:
+        self._applied_to.clear()  # the id of a variable that is gone may be another's
+
+    def _begin(self, phase: str) -> Ending:
+        """Begin a part of a step, in which functions are called that are no steps; return what ends it."""
+        self._training.inside = True
+        if not self._ranges.active:
+            return self._end
+        self._ranges.begin_phase(phase)
+        return self._end_with_phase
 
     def _end(self) -> None:
         self._training.inside = not self._training.enabled
-        self._end_phase()
 
-    def _end_phase(self) -> None:
-        self._gaps.run("ranges", self._ranges.end_phase)
+    def _end_with_phase(self) -> None:
+        self._end()
+        self._end_phase()
 
     def _validate(self, validating: bool) -> bool:
         before, self.validating = self.validating, validating

@@ -57,6 +57,19 @@ def test_the_running_line_is_this_one() -> None:
     assert running_line() == f"{__file__}:{line}"
 
 
+def test_each_line_of_a_code_is_told_from_others_and_from_those_of_code_that_is_gone() -> None:
+    lines = []
+    for number in range(3):
+        place = f"/home/me/cell{number}.py"  # its code goes with the turn, and its address may be the next one's
+        for _ in range(2):
+            exec(compile("ask()\nask()", place, "exec"), {"ask": lambda: lines.append(line_of_the_caller())})
+    assert lines == [f"/home/me/cell{number}.py:{line}" for number in range(3) for _ in range(2) for line in (1, 2)]
+
+
+def line_of_the_caller() -> str | None:
+    return running_line(3)
+
+
 class Base:
     def __init__(self) -> None:
         self.line, self.by_layer, self.span = constructed_line(self, sys._getframe(1), None)

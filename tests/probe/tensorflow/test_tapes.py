@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from threading import get_ident
 from types import SimpleNamespace
 from typing import Any
 
@@ -39,10 +40,12 @@ class Training:
     def __init__(self) -> None:
         self.inside, self.enabled, self.owner = False, True, None
         self.counted: list[Any] = []
+        self.added = 0
         self.stepper = SimpleNamespace(is_inside_step=lambda: False)
 
-    def add(self, name: str, eager: bool) -> Any:
-        return SimpleNamespace(key=name, name=name, eager=eager, training=False)
+    def add(self, name: str, eager: bool, begins: bool = True) -> Any:
+        self.added += 1
+        return SimpleNamespace(key=(name, self.added), name=name, eager=eager, training=False)
 
     def count(self, callee: Any, _: int = 0) -> None:
         self.counted.append(callee.key)
@@ -169,6 +172,53 @@ def test_two_tapes_before_their_gradients_both_train(rig: Rig) -> None:
         first.gradient(1, [2])
         second.gradient(1, [2])
     assert len(set(rig.training.counted)) == 2
+
+
+class Variable:
+    """A variable with a number that no other has."""
+
+    count = 0
+
+    def __init__(self) -> None:
+        Variable.count += 1
+        self.handle = SimpleNamespace(_id=Variable.count)
+
+
+def parts_of(rig: Rig, *updates: list[Any]) -> list[Any]:
+    """Return what these updates counted as."""
+    rig.training.owner = get_ident()
+    for variables in updates:
+        ends = rig.tapes.applies(variables)
+        assert rig.training.inside
+        ends()
+        assert not rig.training.inside
+    return rig.training.counted[-len(updates) :]
+
+
+def test_updates_of_the_same_variables_are_one_part_in_any_order(rig: Rig) -> None:
+    one, two, three = Variable(), Variable(), Variable()
+    parts = parts_of(rig, [one, two], [two, one], [one, three], [one, two], [three, one])
+    assert [parts.index(part) for part in parts] == [0, 0, 2, 0, 2]
+    assert rig.ranges.seen == ["optimizer", "/"] * 5
+
+
+def test_a_variable_in_the_place_of_one_that_is_gone_is_another(rig: Rig) -> None:
+    kept = Variable()
+    seen: set[Any] = set()
+    ids: set[int] = set()
+    for _ in range(50):
+        variable = Variable()
+        ids.add(id(variable))
+        for _ in range(2):
+            seen.update(parts_of(rig, [kept, variable]))
+        del variable
+    assert len(ids) < 50, "no variable took the place of another"
+    assert len(seen) == 50
+
+
+def test_what_is_no_variable_is_asked_anew_each_time(rig: Rig) -> None:
+    assert len(set(parts_of(rig, [3.5], ["w", Variable()], [3.5]))) == 2
+    assert rig.gaps.gaps == []
 
 
 def test_validation_is_a_phase_outside_any_step(rig: Rig) -> None:

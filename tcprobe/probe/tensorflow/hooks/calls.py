@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import weakref
-from typing import Any, Callable, List
+from functools import partial
+from typing import Any, Callable, List, Optional
 
 from ...core.gaps import Gaps
 from .patch import Patches
 
 TAPES = "eager tapes"
+Ending = Callable[[], object]
+"""What a listener is called for once more, after what it was told of; it raises nothing."""
 
 
 class Calls:
@@ -20,35 +23,34 @@ class Calls:
 
     Attributes:
         calling: makes the method that stands in the place of a function's ``__call__``.
+        eager: whether TensorFlow executes eagerly.
         on_call: called in the place of a function from outside: with what calls it really, it, and the arguments.
         tape: the outermost tape that was entered outside; None where there is none.
-        on_enter, on_leave: told of that tape.
+        on_enter: told of that tape; may return what to call as it is left.
         on_nested: told of a tape that is entered inside it.
-        on_gradient: told that any tape takes a gradient, in a function or outside.
-        on_take: told of a tape, and of the arguments, before it takes a gradient outside.
-        on_taken: told afterwards.
+        on_gradient: told that a tape takes a gradient within a call, or in a graph.
+        on_take: told of a tape, and of the arguments, before it takes a gradient outside; may return what to call then.
     """
 
     def __init__(self, gaps: Gaps, inside: Callable[[], bool]) -> None:
         self.calling = self._calling
         self.on_call: Callable[..., Any] = _nothing
         self.tape: Any = None
-        self.on_enter: Callable[[Any], object] = _nothing
-        self.on_leave: Callable[[], object] = _nothing
+        self.on_enter: Callable[[Any], Optional[Ending]] = _nothing
         self.on_nested: Callable[[Any], object] = _nothing
         self.on_gradient: Callable[[], object] = _nothing
-        self.on_take: Callable[..., object] = _nothing
-        self.on_taken: Callable[[], object] = _nothing
+        self.on_take: Callable[..., Optional[Ending]] = _nothing
         self._inside = inside
-        self._eager: Callable[[], bool] = bool
+        self.eager: Callable[[], bool] = bool
         self._gaps = gaps
         self._patches = Patches()
         # Keras before 2.11 enters the tape of a step again to scale the loss, before it takes the gradient.
-        self._latest: Callable[[], Any] = _nothing
+        self._latest: Optional[Callable[[], Any]] = None
+        self._leaves: Optional[Ending] = None
 
     def install(self, tf: Any) -> None:
         """Hook `tf`."""
-        self._eager = tf.executing_eagerly
+        self.eager = tf.executing_eagerly
         self._gaps.run("tf.function calls", lambda: self._patches.method(function_class(tf), "__call__", self.calling))
         self._gaps.run("gradient tapes", lambda: self._hook_tapes(tf.GradientTape))
 
@@ -58,7 +60,7 @@ class Calls:
 
     def _calling(self, original: Any) -> Any:
         def call(function: Any, *args: Any, **kwds: Any) -> Any:
-            if self._inside() or not self._eager():
+            if self._inside() or not self.eager():
                 return original(function, *args, **kwds)
             return self.on_call(original, function, args, kwds)
 
@@ -68,13 +70,15 @@ class Calls:
         for name, make in (("__enter__", self._entering), ("__exit__", self._leaving), ("gradient", self._taking)):
             self._patches.method(kind, name, make)
 
+    # An eager loop runs these in every step, and each call of Python's is felt there: see `_calling` of the probe.
+
     def _entering(self, enter: Any) -> Any:
         def entered(tape: Any) -> Any:
-            if not self._inside() and self._eager():
+            if not self._inside() and self.eager():
                 if self.tape is not None:
-                    self._gaps.run(TAPES, lambda: self.on_nested(tape))
-                elif self._latest() is not tape:
-                    self._gaps.run(TAPES, lambda: self.on_enter(tape))
+                    self._gaps.run(TAPES, partial(self.on_nested, tape))
+                elif self._latest is None or self._latest() is not tape:
+                    self._leaves = self._gaps.run(TAPES, partial(self.on_enter, tape))
                     self.tape, self._latest = tape, weakref.ref(tape)
             return enter(tape)
 
@@ -83,30 +87,31 @@ class Calls:
     def _leaving(self, leave: Any) -> Any:
         def left(tape: Any, *args: Any) -> Any:
             if self.tape is tape:
-                self._left()
+                self.tape = None
+                if self._leaves is not None:
+                    self._leaves()
             return leave(tape, *args)
 
         return left
 
     def _taking(self, gradient: Any) -> Any:
         def taken(tape: Any, *args: Any, **kwds: Any) -> Any:
-            self._gaps.run(TAPES, self.on_gradient)
-            if self._inside() or not self._eager():
+            if self._inside() or not self.eager():
+                self._gaps.run(TAPES, self.on_gradient)
                 return gradient(tape, *args, **kwds)
-            self._latest = _nothing
-            self._gaps.run(TAPES, lambda: self.on_take(tape, *args, **kwds))
+            self._latest = None
+            after = self._gaps.run(TAPES, partial(self.on_take, tape, *args, **kwds))
             try:
                 return gradient(tape, *args, **kwds)
             finally:
-                self._gaps.run(TAPES, self.on_taken)
+                if after is not None:
+                    after()
                 if self.tape is tape and not getattr(tape, "_recording", True):  # its `__exit__` may never come
-                    self._left()
+                    self.tape = None
+                    if self._leaves is not None:
+                        self._leaves()
 
         return taken
-
-    def _left(self) -> None:
-        self.tape = None
-        self._gaps.run(TAPES, self.on_leave)
 
 
 def _nothing(*_: Any, **__: Any) -> None:
