@@ -35,7 +35,7 @@ LEAVES = {"probe": set[str](), "": set[str]()}
 WITHIN = {
     "analysis": (
         *(
-            {"host", "options", "phases"},
+            {"host", "options", "phases", "repeats"},
             {"context"},
             {"capability"},
             {"kernels"},
@@ -43,7 +43,7 @@ WITHIN = {
             {"ops", "ranges", "window"},
         ),
         *(
-            {"summary", "waits"},
+            {"summary", "units", "waits"},
             {"sizes", "validity", "key_node"},
             {"whatif"},
             {"causes"},

@@ -42,6 +42,7 @@ from tcprobe.analysis.summary.kernels import build_summary, capable_times, preci
 from tcprobe.analysis.summary.phases import phase_table
 from tcprobe.analysis.summary.reported import compare_reported
 from tcprobe.analysis.summary.steps import StepTime, step_time, with_waiting
+from tcprobe.analysis.units import find_units, unit_table, with_updates
 from tcprobe.analysis.validity import (
     NO_LAUNCHES,
     check_recorded,
@@ -68,6 +69,7 @@ from tcprobe.schema.profile import Note, Profile
 
 XLA_RUNS: Final = frozenset({"_XlaRun", "XlaRun", "XlaLaunch"})
 NO_GAPS: Final = "the source does not say when kernels ran"
+NO_UNITS: Final = "no unit of kernels repeats five times or more"
 NO_FEATURES: Final = "no graph was recorded, and no shape of the profile itself tells which dimensions are features"
 
 
@@ -161,6 +163,13 @@ def _recorded(a: _Analysis) -> None:
 
 def _ranges(a: _Analysis) -> None:
     a.profile, a.around = with_ranges(a.profile, a.options)
+
+
+def _units(a: _Analysis) -> None:
+    """Add what launches repeat, and mark the steps that one update each shows."""
+    found = find_units(a.profile)
+    a.add("units", unit_table(a.profile, found) if found else None, NO_UNITS)
+    a.profile = with_updates(a.profile, found)
 
 
 def _devices(a: _Analysis) -> None:
@@ -330,7 +339,7 @@ def _advice(a: _Analysis) -> None:
 
 
 PASSES: Final[tuple[Callable[[_Analysis], None], ...]] = (
-    *(_target, _recorded, _ranges, _devices, _window, _graph, _kernels, _times, _waits, _ops, _layers, _shares),
+    *(_target, _recorded, _ranges, _units, _devices, _window, _graph, _kernels, _times, _waits, _ops, _layers, _shares),
     *(_summary, _limits, _causes, _what_ifs, _advice),
 )
 """What is done, in this order; each reads what those before it added."""

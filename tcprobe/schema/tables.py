@@ -37,6 +37,7 @@ RANGE_KINDS: Final = ("step", "phase", "layer", "op")
 RANGE_BUCKETS: Final = ("range", "no enclosing range", "no launch record")
 SAVINGS: Final = ("predicted", "calibrated", "measured x predicted", "measured x calibrated")
 STEP_KINDS: Final = ("warm-up", "measured", "profiled", "after")
+UNIT_BASES: Final = ("marks", "updates")
 LIMITS: Final = ("compute", "memory", "launch")
 _CAUSE: Final = C(
     "cause",
@@ -591,6 +592,24 @@ CAUSES_OF_TIME: Final = T(
     ),
     key=("device", "cause"),
 )
+UNITS: Final = T(
+    "units",
+    "one unit of kernels that repeats in the launches of a GPU and process: a step, a layer, a token, a micro-batch",
+    (
+        C("device", "int", "GPU ordinal", nullable=False),
+        C("process", "int", "process that launched it, as in `threads`; NA where unknown"),
+        C("kernels", "int", "kernels in a unit", nullable=False),
+        C("repeats", "int", "units that hold these kernels, irregular ones between them apart", nullable=False),
+        C("start_ns", "int", "start of the first launch of the first unit", nullable=False),
+        C("end_ns", "int", "end of the last launch of the last unit", nullable=False),
+        C("unit_ns", "float", "median time from the start of a unit to that of the next"),
+        C("kernel_ns", "float", "mean kernel time of a unit", nullable=False),
+        C("share_pct", "float", "launches in units over those of this GPU and process, 0-100", nullable=False),
+        C("is_step", "str", "whether a unit is a step; unknown where nothing says so", False, USES_TC),
+        C("basis", "str", "what says that: steps that are marked, updates by an optimizer", values=UNIT_BASES),
+    ),
+    key=("device", "process", "start_ns"),
+)
 WHAT_IFS: Final = T(
     "what_ifs",
     "one change and the step that is predicted with it; the last row is of all changes that go together",
@@ -724,7 +743,7 @@ RECORDED: Final = (
     SCOPES, STEPS, METRICS, KERNEL_COUNTERS, REPORTED,
 )  # fmt: skip
 DERIVED: Final = (
-    SUMMARY, CAUSES_OF_TIME, PHASES, KERNELS, OPS, RANGE_KERNELS, LAYERS, ITERATIONS, DEVICES, GAPS, GEMMS, BAD_SIZES,
-    WHAT_IFS, ADVICE,
+    SUMMARY, CAUSES_OF_TIME, PHASES, KERNELS, OPS, RANGE_KERNELS, LAYERS, ITERATIONS, UNITS, DEVICES, GAPS, GEMMS,
+    BAD_SIZES, WHAT_IFS, ADVICE,
 )  # fmt: skip
 TABLES: Final = {spec.name: spec for spec in (*RECORDED, *DERIVED)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import numpy as np
@@ -13,7 +13,7 @@ from tcprobe.analysis.host import processes_of
 from tcprobe.errors import UsageError
 from tcprobe.grouping import count_by, distinct_numbers, positions_in
 from tcprobe.probe.constants import STEP_MARK
-from tcprobe.schema.columns import FloatArray, IntArray, Names, Table
+from tcprobe.schema.columns import FloatArray, IntArray, Names, Table, Value
 from tcprobe.schema.profile import Note, Profile
 from tcprobe.schema.tables import STEP_MARKS
 
@@ -57,18 +57,25 @@ def _marked(profile: Profile) -> Profile:
     if not known or repeat:
         numbers = list(range(len(steps)))
     starts = steps.numbers("start_ns")
-    ends = starts + steps.numbers("duration_ns")
-    columns = {"iteration": numbers, "name": steps.names("name"), "start_ns": starts, "end_ns": ends}
+    profile = mark_steps(profile, numbers, steps.names("name"), starts, starts + steps.numbers("duration_ns"))
+    if not known or repeat:
+        return profile.with_notes(*_notes(marked, repeat, 1))
+    profile, processes = _by_process(profile, marked)
+    return profile.with_notes(*_notes(marked, repeat, processes))
+
+
+def mark_steps(
+    profile: Profile, numbers: Sequence[Value], names: Names | list[str], starts: IntArray, ends: IntArray
+) -> Profile:
+    """Return the profile with these steps, in order of time; launches and copies belong to the last that had begun."""
+    columns = {"iteration": numbers, "name": names, "start_ns": starts, "end_ns": ends}
     profile = profile.with_tables(Table(STEP_MARKS, columns))
     for name in ("launches", "memory_ops"):
         table = profile.table(name)
         if table is not None:
             at = _during(starts, np.array(numbers, np.float64), table.numbers("launch_ns"))
             profile = profile.with_tables(table.with_columns(iteration=at))
-    if not known or repeat:
-        return profile.with_notes(*_notes(marked, repeat, 1))
-    profile, processes = _by_process(profile, marked)
-    return profile.with_notes(*_notes(marked, repeat, processes))
+    return profile
 
 
 def _by_the_workload(profile: Profile) -> Profile:

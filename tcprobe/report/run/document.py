@@ -153,6 +153,8 @@ def _usual(profile: Profile) -> list[views.View]:
     elsewhere = [views.PHASE_VIEW, views.GAP_VIEW, views.CAUSE_VIEW, views.ADVICE_VIEW]
     if profile.table("range_kernels") is None:
         elsewhere.append(views.RANGE_VIEW)
+    if profile.counted_steps is not None or profile.table("units") is None:
+        elsewhere.append(views.UNIT_VIEW)
     shown = [view for view in views.BY.values() if view not in elsewhere]
     if np.isnan(profile.require("ops").numbers("host_ns")).all():
         shown.append(views.HOST_OP_VIEW)

@@ -237,6 +237,24 @@ ITERATION_VIEW = View(
     ),
     order=(),
 )
+UNIT_VIEW = View(
+    "units",
+    "What repeats",
+    (
+        number_of("GPU", "device"),
+        number_of("process", "process", 5),
+        number_of("kernels in a unit", "kernels"),
+        number_of("repeats", "repeats"),
+        number_of("a unit takes", "unit_ns"),
+        number_of("kernel time of it", "kernel_ns", 1),
+        number_of("of the launches", "share_pct", 2),
+        field_of("is a step", "is_step"),
+        field_of("by", "basis", 3),
+        number_of("start", "start_ns", 4),
+        number_of("end", "end_ns", 4),
+    ),
+    order=(),
+)
 DEVICE_VIEW = View(
     "devices",
     "GPUs",
@@ -371,6 +389,7 @@ BY: Final = {
     "range": RANGE_VIEW,
     "layer": LAYER_VIEW,
     "iteration": ITERATION_VIEW,
+    "unit": UNIT_VIEW,
     "device": DEVICE_VIEW,
     "phase": PHASE_VIEW,
     "gap": GAP_VIEW,

@@ -1,0 +1,50 @@
+"""What a report says of launches that repeat."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tcprobe.report.run.headline import facts
+from tcprobe.report.run.units import unit_text
+from tcprobe.schema.profile import Metadata, Profile, Window
+from tests.report.builders import gpu_profile, table
+
+UNIT = {
+    "device": 1, "kernels": 1119, "repeats": 16, "start_ns": 0, "end_ns": 300, "unit_ns": 16_700_000.0,
+    "kernel_ns": 1e7, "share_pct": 95.0, "is_step": "unknown",
+}  # fmt: skip
+
+
+def captured(*units: dict[str, Any]) -> Profile:
+    return Profile(Metadata("nsys", window=Window(basis="whole capture"))).with_tables(table("units", *units))
+
+
+def test_a_unit_has_its_kernels_its_repeats_and_its_time_and_is_called_no_step() -> None:
+    text = "a unit of 1,119 kernels 16 times, 16.7 ms each: nothing says whether that is a step"
+    assert unit_text(captured(UNIT)) == text
+    assert ("repeats", text) in facts(captured(UNIT))
+    assert "16 times: nothing" in unit_text(captured({**UNIT, "unit_ns": None}))
+
+
+def test_gpus_that_repeat_alike_are_counted_and_others_are_not() -> None:
+    others = ({**UNIT, "device": 0}, {**UNIT, "device": 2, "repeats": 15})
+    assert "16 times on each of 2 GPUs, 16.7 ms each" in unit_text(captured(UNIT, *others))
+
+
+@pytest.mark.parametrize(
+    ("is_step", "basis", "said"),
+    [
+        ("yes", "updates", "each a step, by its update"), ("no", "updates", "no step: what updates"),
+        ("no", "marks", "no step: those that the profile marks"),
+    ],
+)  # fmt: skip
+def test_what_says_whether_it_is_a_step_is_said(is_step: str, basis: str, said: str) -> None:
+    assert said in unit_text(captured({**UNIT, "is_step": is_step, "basis": basis}))
+
+
+def test_where_steps_are_counted_or_nothing_repeats_nothing_is_said() -> None:
+    assert unit_text(captured()) == ""
+    profile = gpu_profile().with_tables(table("units", UNIT))
+    assert profile.counted_steps and unit_text(profile) == "" and "repeats" not in dict(facts(profile))
