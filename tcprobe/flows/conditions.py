@@ -15,12 +15,14 @@ from decimal import Decimal, DecimalException
 from difflib import get_close_matches
 from typing import Final, NamedTuple, cast
 
-from tcprobe.analysis.compare.figures import NOT_RECORDED, figures_of
+from tcprobe.analysis.compare.figures import NOT_RECORDED, change_of, figures_of
+from tcprobe.analysis.compare.rows import losses_of
 from tcprobe.analysis.compare.runs import runs_of
 from tcprobe.errors import UsageError
-from tcprobe.schema.changes.comparison import Change, ComparedFigure, Comparison, Side
+from tcprobe.schema.changes.comparison import Change, ComparedFigure, Comparison, Loss, Side
 from tcprobe.schema.changes.condition import (
     COMPARED,
+    LOGGED,
     OF_ONE_RUN,
     RELATIONS,
     SPREADS,
@@ -63,8 +65,9 @@ BARE: Final = frozenset({"ns", "bytes"})
 FIRST_LISTED: Final = ("step_time", "throughput", "tc_kernel_time_pct", "kernel_time", "gpu_busy", "peak_memory")
 LONGEST: Final = 200
 _RELATION: Final = "|".join(map(re.escape, RELATIONS))
+_NAME: Final = rf"{re.escape(LOGGED)}[^<>=!\s](?:[^<>=!]*[^<>=!\s])?|[A-Za-z_]\w*"
 _CONDITION: Final = re.compile(
-    rf"\s*([A-Za-z_]\w*)\s*({_RELATION})\s*([+-]?)\s*([0-9]+\.?[0-9]*|\.[0-9]+)((?:[eE][+-]?[0-9]+)?)\s*(\S*)\s*",
+    rf"\s*({_NAME})\s*({_RELATION})\s*([+-]?)\s*([0-9]+\.?[0-9]*|\.[0-9]+)((?:[eE][+-]?[0-9]+)?)\s*(\S*)\s*",
 )
 NOISY: Final = frozenset({"step_time_ns", "throughput"})
 """Figures of which a comparison tells noise from change."""
@@ -77,6 +80,7 @@ HOLDS: Final[Mapping[Relation, Callable[[float, float], bool]]] = {
     "!=": operator.ne,
 }
 OF_ZERO: Final = "of zero"
+NOT_LOGGED: Final = "the run logged no such figure"
 Ends = tuple[float, float]
 
 
@@ -119,7 +123,7 @@ def _wrong(text: str) -> str:
     relation = re.search(_RELATION, text)
     if relation is None:
         return f"holds none of {', '.join(RELATIONS)}"
-    if not re.fullmatch(r"\s*[A-Za-z_]\w*\s*", text[: relation.start()]):
+    if not re.fullmatch(rf"\s*(?:{_NAME})\s*", text[: relation.start()]):
         return f"{text[: relation.start()].strip()!r} is no name of a figure"
     return f"{text[relation.end() :].strip()!r} is no number"
 
@@ -130,6 +134,8 @@ def _metric(text: str, name: str, unit: str, change: bool) -> tuple[str, MetricU
     Raises:
         UsageError: there is none, or several among which the limit's unit does not choose.
     """
+    if name.startswith(LOGGED):
+        return name, "logged"
     known: dict[str, MetricUnit] = {**COMPARED, **OF_ONE_RUN}
     known.update({each: "pct" for each in (name, f"{name}_pct") if PRECISION.fullmatch(each)})
     if name in known:
@@ -161,7 +167,7 @@ def _check_change(text: str, metric: str, change: bool, changes: bool) -> None:
         said = "a limit with a sign is of a change, and nothing is compared"
         hint = "tcprobe compare A B, or tcprobe report RUN --against OTHER; without + or - it is of the run itself"
         raise UsageError(f"{OPTION} {text!r}: {said}", hint)
-    if change and metric not in COMPARED:
+    if change and metric not in COMPARED and not metric.startswith(LOGGED):
         hint = f"changes are told of {', '.join(FIRST_LISTED)} and others: docs/compare.md"
         raise UsageError(f"{OPTION} {text!r}: {metric} is not compared", hint)
 
@@ -224,16 +230,34 @@ def judge_run(
         against: another run and this one, in this order, where there is one to compare it with.
     """
     if against is None:
-        runs = _Runs({one.metric: one for one in figures_of(runs_of([profile])[0])}, (profile,), of_summary=True)
+        alone = runs_of([profile])[0]
+        runs = _Runs(_by_metric(figures_of(alone), losses_of(alone)), (profile,), of_summary=True)
         return tuple(_judged(one, 0, runs) for one in conditions)
-    runs = _Runs({one.metric: one for one in against.figures}, against.profiles, of_summary=True)
+    runs = _Runs(_by_metric(against.figures, against.losses), against.profiles, of_summary=True)
     return tuple(_judged(one, 1, runs) for one in conditions)
 
 
 def judge_comparison(conditions: Sequence[Condition], comparison: Comparison) -> tuple[Verdict, ...]:
     """Hold each run but the first against conditions: of itself, as compared, or of its change from the first."""
-    runs = _Runs({one.metric: one for one in comparison.figures}, comparison.profiles, of_summary=False)
+    runs = _Runs(_by_metric(comparison.figures, comparison.losses), comparison.profiles, of_summary=False)
     return tuple(_judged(one, run, runs) for one in conditions for run in range(1, len(comparison.profiles)))
+
+
+def _by_metric(figures: Iterable[ComparedFigure], losses: Iterable[Loss]) -> dict[str, ComparedFigure]:
+    """Return the figures of runs by name, and what they logged last as figures beside them."""
+    named = {one.metric: one for one in figures}
+    for loss in losses:
+        sides = tuple(_last(value) for value in loss.last)
+        changes = tuple(change_of(sides[0], side) for side in sides[1:])
+        named[LOGGED + loss.name] = ComparedFigure(LOGGED + loss.name, "", sides, changes)
+    return named
+
+
+def _last(value: float | None) -> Side:
+    """Return what a run logged last; nothing stands in a relation to what is no number."""
+    if value is not None and not math.isfinite(value):
+        return Side(None, reason=f"the last value logged is {value}")
+    return Side(value, reason=NOT_LOGGED if value is None else None)
 
 
 class _Runs(NamedTuple):
@@ -260,6 +284,8 @@ def _of_summary(profile: Profile, metric: str) -> Side | None:
 
 def _absent(profile: Profile, metric: str) -> Side:
     """Return a figure that the run has no row of: 0 where there is none of what others of its kind tell."""
+    if metric.startswith(LOGGED):
+        return Side(None, reason=NOT_LOGGED)
     if metric.startswith("cause_"):
         causes = {GROUP_OF[cause] for cause in profile.require("causes").values("cause")}  # type: ignore[index]
         none_of_it = bool(causes) and metric[6:-3] not in causes
@@ -315,7 +341,8 @@ def _verdict(
         value = ends[0] if value is None else value
     elif ends is not None:
         low, high = (end if math.isfinite(end) else None for end in ends)
-    unit: MetricUnit = COMPARED.get(condition.metric) or OF_ONE_RUN.get(condition.metric, "pct")
+    logged = condition.metric.startswith(LOGGED)
+    unit: MetricUnit = "logged" if logged else {**OF_ONE_RUN, **COMPARED}.get(condition.metric, "pct")
     return Verdict(condition, outcome, run, value, low, high, why, "pct" if condition.percent else unit)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from msgspec.structs import replace
+
 from tcprobe.report import formatting as f
 from tcprobe.rules.words import listed
 from tcprobe.schema.changes.comparison import (
@@ -18,6 +20,7 @@ from tcprobe.schema.changes.comparison import (
 )
 from tcprobe.schema.changes.condition import COMPARED, MetricUnit, Verdict
 
+ON_CPUS: Final = "No GPU ran in these runs: of one, and of a precision on one, this says nothing."
 MORE_STEPS: Final = "Run each for more steps, and compare again."
 SLOWED: Final = "all under the profiler, which slows them"
 UNTOLD: Final = {
@@ -60,7 +63,9 @@ def _letter(number: int) -> str:
 
 def answer(comparison: Comparison, labels: Sequence[str]) -> list[str]:
     """Return one sentence, or a few, for each run but the first; `labels` are what the runs are called."""
-    return [said for run in range(1, len(comparison.profiles)) for said in _of_run(comparison, labels, run)]
+    sentences = [said for run in range(1, len(comparison.profiles)) for said in _of_run(comparison, labels, run)]
+    on_cpus = all(profile.metadata.gpu_used is False for profile in comparison.profiles)
+    return [*sentences, *([ON_CPUS] if on_cpus else [])]
 
 
 def _of_run(comparison: Comparison, labels: Sequence[str], run: int) -> Iterator[str]:
@@ -69,19 +74,34 @@ def _of_run(comparison: Comparison, labels: Sequence[str], run: int) -> Iterator
     if step is None or change.delta is None:
         yield from _without_steps(comparison, step, labels, run)
         return
+    work = _other_work(comparison, run)
+    if work is not None:  # then a longer step may still be the better one
+        yield from _throughput(comparison, labels, run) or _work_rate(change, work, labels, run)
     sentence = _of_step(step, change, labels, run)
     yield sentence[:1].upper() + sentence[1:]
     if change.why == "few steps":
         yield MORE_STEPS
-    if _other_work(comparison, run):
-        yield from _throughput(comparison, labels, run)
 
 
-def _other_work(comparison: Comparison, run: int) -> bool:
-    """Return whether a step of a run multiplies more or less than one of the first run."""
+def _other_work(comparison: Comparison, run: int) -> float | None:
+    """Return by how many percent more a step of a run multiplies than one of the first run; None if as much."""
     flops = _figure(comparison, "flops_per_step")
     pct = None if flops is None else flops.changes[run - 1].pct
-    return pct is not None and abs(pct) > OTHER_WORK_PCT
+    return None if pct is None or abs(pct) <= OTHER_WORK_PCT else pct
+
+
+def _work_rate(change: Change, work: float, labels: Sequence[str], run: int) -> list[str]:
+    """Say how much of its products a run does in a second, where the length of its steps can be told from noise."""
+    if change.interval is None or work <= -100.0:
+        return []
+    ends = (change.interval.low_pct, change.interval.likely_pct, change.interval.high_pct)
+    high, likely, low = (100.0 * ((100.0 + work) / (100.0 + end) - 1.0) for end in ends)
+    rate = replace(change.interval, low_pct=low, likely_pct=likely, high_pct=high)
+    other = f"A step of {labels[run]} does other work ({signed_percent(work)} FLOPs)"
+    if low <= 0.0 <= high:
+        return [f"{other}; in a second as many as {labels[0]} within noise ({_sure(rate)})."]
+    more = f"{plain_percent(likely)} {'less' if likely < 0 else 'more'}"
+    return [f"{other}; of these {labels[run]} does {more} in a second than {labels[0]} ({_sure(rate)})."]
 
 
 def _figure(comparison: Comparison, metric: str) -> ComparedFigure | None:
@@ -142,11 +162,11 @@ def _without_steps(
     yield f"Kernels take {base} of {labels[0]} and {mine} of {labels[run]}{more}, {whole}."
 
 
-def _throughput(comparison: Comparison, labels: Sequence[str], run: int) -> Iterator[str]:
+def _throughput(comparison: Comparison, labels: Sequence[str], run: int) -> list[str]:
     """Say how the throughput differs, where a step does other work."""
     found = _figure(comparison, "throughput")
     if found is None or found.changes[run - 1].pct is None:
-        return
+        return []
     change, unit = found.changes[run - 1], f" {found.unit}" if found.unit else ""
     mine, base = (f.metric_text("throughput", found.sides[n].value) for n in (run, 0))
     pct = change.pct or 0.0
@@ -154,11 +174,10 @@ def _throughput(comparison: Comparison, labels: Sequence[str], run: int) -> Iter
         f"A step of {labels[run]} does other work; its throughput is {mine}{unit} and that of {labels[0]} {base}{unit}"
     )
     if change.interval is None:
-        yield f"{said} ({signed_percent(pct)}); cannot tell whether that is noise."
-    elif change.difference == "within noise":
-        yield f"{said}: the difference is within noise ({_sure(change.interval)})."
-    else:
-        yield f"{said}: {plain_percent(pct)} {'less' if pct < 0 else 'more'} ({_sure(change.interval)})."
+        return [f"{said} ({signed_percent(pct)}); cannot tell whether that is noise."]
+    if change.difference == "within noise":
+        return [f"{said}: the difference is within noise ({_sure(change.interval)})."]
+    return [f"{said}: {plain_percent(pct)} {'less' if pct < 0 else 'more'} ({_sure(change.interval)})."]
 
 
 def outcome(verdict: Verdict, names: Sequence[str]) -> str:

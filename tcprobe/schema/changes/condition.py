@@ -54,6 +54,8 @@ OF_ONE_RUN: Final[Mapping[str, MetricUnit]] = {
     "gemm_layers": "count",
 }
 """Figures of `summary` that are not compared; ``precision_P_time_pct`` of each precision P is another."""
+LOGGED: Final = "logged."
+"""What stands before the name of a figure that the workload logged: of it a condition takes the run's last value."""
 SPREADS: Final = frozenset({"step_time_ns", "mean_step_time_ns", "epoch_end_ns", "throughput"})
 """Figures whose `low` and `high` are how far single steps lie from the middle one, not what is unknown of it."""
 
@@ -62,7 +64,8 @@ class Condition(Struct, frozen=True):
     """One condition under which a command fails: ``step_time>+5%``, ``tc_kernel_time_pct<30``."""
 
     text: str  # as typed
-    metric: str  # name of a figure of `summary`, unit suffix and all; what was typed may leave the suffix out
+    # name of a figure of `summary` with its unit (what was typed may leave that out), or `LOGGED` and a logged name
+    metric: str
     relation: Relation  # between the figure, or its change, and the limit
     # in the unit of the figure; of a change in percent of the first run's figure, or in the figure's unit
     limit: float

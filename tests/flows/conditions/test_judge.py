@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
 from tcprobe.flows.conditions import exit_code, judge_comparison, judge_run, parse_conditions
-from tcprobe.schema.changes.comparison import Change, ComparedFigure, Comparison, DifferenceKind, Interval, Side
+from tcprobe.schema.changes.comparison import Change, ComparedFigure, Comparison, DifferenceKind, Interval, Loss, Side
 from tcprobe.schema.changes.condition import COMPARED, Verdict
 from tcprobe.schema.profile import Metadata, Profile
 from tests.analysis.compare.builders import AFTER, BEFORE, pair, run, timed
@@ -197,3 +198,45 @@ def test_a_run_against_itself_meets_no_change() -> None:
     same = pair(run(*BEFORE), run(*BEFORE))
     texts = [f"{name}{relation}" for name in ("kernel_time", "kernels", "tc_time") for relation in (">+0%", "<-0%")]
     assert {v.outcome for v in judge_comparison(parse_conditions(texts, True), same)} == {"not met"}
+
+
+def logging(*last: float | None) -> Comparison:
+    """Runs of which each logged a loss last."""
+    loss = Loss("gen loss", (), tuple(() for _ in last), last)
+    return Comparison(tuple("abc"[: len(last)]), tuple(profile() for _ in last), (), losses=(loss,))
+
+
+@pytest.mark.parametrize(
+    ("text", "outcome"),
+    [
+        ("logged.gen loss>0.4", "met"),
+        ("logged.gen loss>0.5", "not met"),
+        ("logged.gen loss>+20%", "met"),
+        ("logged.gen loss>+30%", "not met"),
+        ("logged.gen loss>+0.05", "met"),
+        ("logged.loss>0", "cannot tell"),
+        ("logged.loss>+1%", "cannot tell"),
+    ],
+)
+def test_what_the_workloads_logged(text: str, outcome: str) -> None:
+    assert changed(text, logging(0.4, 0.5)).outcome == outcome
+
+
+@pytest.mark.parametrize(
+    "text", ["logged.gen loss>0", "logged.gen loss<0", "logged.gen loss>+1%", "logged.gen loss!=1"]
+)
+@pytest.mark.parametrize("last", [math.nan, math.inf, None])
+def test_a_loss_that_is_no_number_passes_no_gate(text: str, last: float | None) -> None:
+    verdict = changed(text, logging(0.4, last))
+    assert (verdict.outcome, exit_code([verdict])) == ("cannot tell", 2)
+    assert verdict.why == ("the run logged no such figure" if last is None else f"the last value logged is {last}")
+
+
+def test_a_run_alone_logs_too() -> None:
+    row = {"name": "loss", "step": 3, "value": 0.25}
+    made = profile().with_tables(table("metrics", row | {"step": 1, "value": 9.0}, row))
+    verdicts = judge_run(parse_conditions(["logged.loss<0.3", "logged.acc<0.3"], False), made)
+    assert [(v.outcome, v.value, v.unit) for v in verdicts] == [
+        ("met", 0.25, "logged"),
+        ("cannot tell", None, "logged"),
+    ]

@@ -74,10 +74,33 @@ def test_other_work_speaks_of_throughput() -> None:
     speed = Change("more", 250.0, 50.0, Interval(40.0, 50.0, 60.0, (20, 20)))
     more = (flops, figure("throughput", "img/s", 500.0, 750.0, speed))
     made = replace(faster(), figures=(*faster().figures, *more))
-    assert answer(made, AB)[1] == (
+    assert answer(made, AB)[0] == (
         "A step of B does other work; its throughput is 750 img/s and that of A 500 img/s: 50 % more "
         "(95 %: 40 to 60 % more)."
     )
+    assert answer(made, AB)[1].startswith("B takes 62.0 ms a step, 38 % less than A")
+
+
+@pytest.mark.parametrize(
+    ("flops", "said"),
+    [  # a step of B takes 62.0 % of A's (59.8 to 64.1 %)
+        (2e9, "+100 % FLOPs); of these B does 223 % more in a second than A (95 %: 212 to 234 % more)."),
+        (0.5e9, "-50 % FLOPs); of these B does 19 % less in a second than A (95 %: 16 to 22 % less)."),
+        (0.62e9, "-38 % FLOPs); in a second as many as A within noise (95 %: 3.3 % less to 3.7 % more)."),
+    ],
+)
+def test_other_work_without_throughput_speaks_of_flops(flops: float, said: str) -> None:
+    work = figure("flops_per_step", "count", 1e9, flops, Change("more", flops - 1e9, (flops - 1e9) / 1e7))
+    others = [one for one in faster().figures if one.metric != "throughput"]
+    made = replace(faster(), figures=(*others, work))
+    assert answer(made, AB)[0] == f"A step of B does other work ({said}"
+
+
+def test_runs_without_a_gpu_say_nothing_of_one() -> None:
+    runs = tuple(replace(one, metadata=replace(one.metadata, gpu_used=False)) for one in faster().profiles)
+    made = replace(faster(), profiles=runs)
+    assert answer(made, AB)[-1] == "No GPU ran in these runs: of one, and of a precision on one, this says nothing."
+    assert len(answer(replace(made, profiles=(runs[0], faster().profiles[1])), AB)) == 1
 
 
 def test_what_is_not_known_is_not_called_the_same() -> None:
