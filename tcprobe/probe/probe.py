@@ -153,7 +153,7 @@ class Probe:
             "gpu_used": None if devices is None else bool(devices.gpus),
             "steps": {
                 "count": self.stepper.count,
-                "period": len(self.stepper.finder.pattern) or None,
+                "period": self.stepper.finder.period,
                 "functions": self.training.names(),
                 "basis": self._basis() if self.stepper.count else None,
             },
@@ -171,7 +171,7 @@ class Probe:
 
     def _basis(self, basis: Optional[str] = None) -> str:
         basis = basis or self.stepper.basis
-        if self.config.step_function and self.stepper.explicit is None:
+        if self.config.step_function and self.stepper.marked is None:
             return "step function"
         return self.framework.basis() or "period" if basis == "period" else basis
 

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import List, Mapping, NamedTuple, Optional, Sequence
+from typing import Dict, List, NamedTuple, Optional, Sequence
+
+from .period import PERIOD
 
 # Steps in a row, alike and unlike those before, after which the script's own steps are another phase.
 STEADY = 3
+# Phases that are told apart; the last takes in all that follow.
+MOST_PHASES = 64
 # Rows of a phase that are looked at for the steps that a row stands for.
 MOST_ROWS = 256
 
@@ -16,36 +20,56 @@ class Phase(NamedTuple):
 
     Attributes:
         first_row: row of steps.csv of its first step.
-        calls: calls of each part in one row, by key; None where they are unknown.
         basis: what told its steps.
+        usual: calls of each part in a usual row, by key; empty where they are unknown.
+        total: the same in all rows that are counted.
+        rows: number of these; None where each call of the usual one is a row.
     """
 
     first_row: int
-    calls: Optional[Mapping[int, float]]
     basis: str
+    usual: "Counter[int]"
+    total: "Counter[int]"
+    rows: Optional[int] = 1
+
+    @property
+    def calls(self) -> Optional[Dict[int, float]]:
+        """Return the calls of each part in a mean row, by key; None where they are unknown."""
+        rows = sum(self.total[key] for key in self.usual) if self.rows is None else self.rows
+        return {key: count / rows for key, count in dict(self.total).items() if count} or None
 
 
-class MarkedPhase:
-    """Steps that the script marks itself: first row, steps, and the calls in all of them."""
+class FoundPhases:
+    """Tells the phases of steps that the period finder tells."""
 
-    def __init__(self, first_row: int) -> None:
-        self.first_row = first_row
-        self.steps = 0
-        self.total: "Counter[int]" = Counter()
-        self.usual: Optional["Counter[int]"] = None
+    def __init__(self) -> None:
+        self._phases: List[Phase] = []
 
-    def add(self, calls: "Counter[int]", times: int) -> None:
-        """Take `times` further steps of these calls; take them back where it is negative."""
-        self.steps += times
-        for key, count in calls.items():
-            self.total[key] += times * count
+    def place(self, phase: Phase) -> None:
+        """Note a phase, which may be the one before that goes on."""
+        kept = [before for before in self._phases if before.first_row < phase.first_row]
+        if not kept or (kept[-1].basis, kept[-1].usual) != (phase.basis, phase.usual):
+            kept.append(phase)
+        if len(kept) > MOST_PHASES:
+            kept[-2:] = [kept[-2]._replace(usual=Counter(), total=Counter())]
+        self._phases = kept
+
+    def call(self, key: int) -> None:
+        """Take a call that follows no pattern."""
+        self._phases[-1].total[key] += 1
+
+    def phases(self) -> List[Phase]:
+        """Return the phases so far; where the first step ends may not be known yet."""
+        phases = self._phases or [Phase(0, PERIOD, Counter(), Counter())]
+        return [phases[0]._replace(first_row=0), *phases[1:]]
 
 
 class MarkedPhases:
-    """Tells the phases of steps that the script marks itself."""
+    """Tells the phases of steps that the script marks itself; `basis` says how."""
 
-    def __init__(self) -> None:
-        self._phases: List[MarkedPhase] = [MarkedPhase(0)]
+    def __init__(self, basis: str) -> None:
+        self.basis = basis
+        self._phases = [Phase(0, basis, Counter(), Counter(), 0)]
         self._calls: "Counter[int]" = Counter()  # of the step that runs
         self._last: "Counter[int]" = Counter()
         self._alike = 0
@@ -55,40 +79,31 @@ class MarkedPhases:
         """Take a call within the step that runs."""
         self._calls[key] += 1
 
-    def begin(self) -> bool:
-        """End the step that runs, and begin the next; return whether it ended one, so that a phase may have begun."""
+    def begin(self) -> None:
+        """End the step that runs, and begin the next."""
         calls, self._calls = self._calls, Counter()
+        if self._rows:
+            self._end(calls)
         self._rows += 1
-        if self._rows > 1:
-            self._end(calls, self._rows - 2)
-        return self._rows > 1
 
-    def _end(self, calls: "Counter[int]", row: int) -> None:
+    def _end(self, calls: "Counter[int]") -> None:
         self._alike = self._alike + 1 if calls == self._last else 1
         self._last = calls
-        phase = self._phases[-1]
-        phase.add(calls, 1)
-        if self._alike < STEADY or calls == phase.usual:
-            return
-        if phase.usual is None:
-            phase.usual = calls
-            return
-        phase.add(calls, -STEADY)
-        self._phases.append(MarkedPhase(row - STEADY + 1))
-        self._phases[-1].add(calls, STEADY)
-        self._phases[-1].usual = calls
+        *before, last = self._phases
+        rows = (last.rows or 0) + 1
+        last = last._replace(total=last.total + calls, rows=rows)
+        if self._alike < STEADY or calls == last.usual:
+            self._phases = [*before, last]
+        elif not last.usual:
+            self._phases = [*before, last._replace(usual=calls)]
+        else:
+            steady = Counter({key: STEADY * count for key, count in calls.items()})
+            last = last._replace(total=last.total - steady, rows=rows - STEADY)
+            self._phases = [*before, last, Phase(self._rows - STEADY, self.basis, calls, steady, STEADY)]
 
-    def phases(self, basis: str) -> List[Phase]:
+    def phases(self) -> List[Phase]:
         """Return the phases so far; calls are the mean of the steps that have ended."""
-        found = []
-        for phase in self._phases:
-            whole = (
-                {key: count / phase.steps for key, count in dict(phase.total).items() if count}
-                if phase.steps
-                else self._calls
-            )
-            found.append(Phase(phase.first_row, dict(whole), basis))
-        return found
+        return self._phases if self._rows > 1 else [Phase(0, self.basis, Counter(), self._calls, 1)]
 
 
 def steps_of_a_row(numbers: Sequence[int], first: int, last: int, count: int) -> int:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import bisect
 from collections import Counter
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set
+from typing import Any, Callable, List, Optional, Sequence, Set
 
 from .journal import Journal
-from .period import BEGIN, REVISED, UNDECIDED, PeriodFinder, Stretch
-from .phases import MarkedPhases, Phase, steps_of_a_row
+from .period import BEGIN, DOMINANT, MOST_KEPT, PERIOD, PLACED, UNDECIDED, PeriodFinder
+from .phases import FoundPhases, MarkedPhases, Phase, steps_of_a_row
 
 # Calls that a run of them must have before a step is numbered in a place that no revision reaches: the first guess
 # takes the critic's five updates for five steps.
@@ -26,34 +26,27 @@ class Stepper:
             ``retracted(row)`` where the last row was none, ``phase_began(row)`` where one turns out to have begun.
 
     Attributes:
-        basis: how the steps were found, as in probe.json.
+        marked: the steps that the script marks itself; None where calls tell.
+        count: steps begun so far.
         finder: the period finder.
     """
 
     def __init__(self, journal: Journal, clock: Callable[[], int], listener: Any) -> None:
         self.finder = PeriodFinder()
-        self.explicit: Optional[str] = None
+        self.marked: Optional[MarkedPhases] = None
+        self.count = 0
         self._journal = journal
         self._clock = clock
         self._listener = listener
-        self._starts: List[int] = []  # of the calls since finder.base
+        self._starts: List[int] = []  # of the calls that the finder keeps
         self._steps: List[int] = []
-        self._base_row = 0  # rows that no revision reaches
-        self._next = 0  # number of the next step
-        self._marked = MarkedPhases()
+        self._found = FoundPhases()
         self._told: Set[int] = set()  # rows of the phases that the listener knows of
-        self._rows: Dict[int, int] = {}  # first rows of the stretches, by their first calls
-        self._means: Dict[int, Mapping[int, float]] = {}  # calls in a step of those that have no pattern
 
     @property
     def basis(self) -> str:
-        """Return how the steps were found."""
-        return self.explicit or self.finder.basis
-
-    @property
-    def count(self) -> int:
-        """Return the steps begun so far."""
-        return self._next
+        """Return how the steps were found, as in probe.json."""
+        return self.finder.basis if self.marked is None else self.marked.basis
 
     @property
     def starts(self) -> Sequence[int]:
@@ -62,16 +55,20 @@ class Stepper:
 
     def steps_of_a_row(self, first: int, last: int) -> int:
         """Return how many steps a row between two rows usually stands for."""
-        return steps_of_a_row(self._journal.numbers, first, last, self._next)
+        return steps_of_a_row(self._journal.numbers, first, last, self.count)
 
     def is_inside_step(self) -> bool:
         """Say whether calls of the current step are still to come."""
-        return self.explicit is not None or self.finder.is_inside()
+        return self.marked is not None or self.finder.is_inside()
 
     def is_certain(self) -> bool:
         """Say whether the steps are marked by the script, or their pattern has lasted long enough to be believed."""
-        calls = self.finder.base + len(self.finder.keys)
-        return self.explicit is not None or (bool(self.finder.pattern) and calls > SURE_AFTER)
+        return self.marked is not None or (not self.finder.searching and len(self.finder.keys) > SURE_AFTER)
+
+    def phases(self) -> List[Phase]:
+        """Return the phases so far."""
+        phases = self._found if self.marked is None else self.marked
+        return phases.phases() if self.count else []
 
     def call(self, key: int, steps: int = 1, start: Optional[int] = None, begins: bool = True) -> None:
         """Take a training call that begins now, or that began at `start`.
@@ -82,26 +79,26 @@ class Stepper:
             start: for a call known to train only after the event; no step range is opened for it.
             begins: False where no step begins with it.
         """
-        if self.explicit is not None:
-            self._marked.call(key)
+        if self.marked is not None:
+            self.marked.call(key)
             return
         if not begins and not self.finder.keys:
             return  # an optimizer that makes its variables before there is a gradient
-        base = self.finder.base
         verdict = self.finder.add(key, begins)
-        if verdict == REVISED:
-            self._revise(steps, start)
-        elif verdict == BEGIN:
-            self._starts.append(self._begin(steps, start))
-        else:
-            if verdict == UNDECIDED:
-                self._listener.lost()
-            self._starts.append(self._clock() if start is None else start)
+        if len(self._starts) >= MOST_KEPT:
+            self._forget(len(self.finder.keys) - 1)
+        if verdict == BEGIN:
+            start = self._begin(steps, start)
+        elif verdict == PLACED:
+            start = self._place(steps, start)
+        elif verdict == UNDECIDED:
+            self._listener.lost()
+        self._starts.append(self._clock() if start is None else start)
         self._steps.append(steps)
-        if self.finder.base != base:
-            self._trim(self.finder.base - base)
-        if verdict == REVISED:
+        if verdict == PLACED:
             self._place_phases()
+        elif self.finder.basis == DOMINANT:
+            self._found.call(key)
 
     def follow(self, keys: Sequence[int], steps: Sequence[int], starts: Sequence[int]) -> int:
         """Take some calls that were only noted, while they go on with the pattern; return how many, 0 where none does.
@@ -111,70 +108,106 @@ class Stepper:
             steps: steps that each call makes; the same for every call of one function.
             starts: when the calls began.
         """
-        if self.explicit is not None:
+        if self.marked is not None:
             return 0
-        base = self.finder.base
         count, begins = self.finder.follow(keys)
         self._starts += starts[:count]
         self._steps += steps[:count]
+        if len(self._starts) > MOST_KEPT:
+            self._forget(len(self.finder.keys))
         if begins:
             each = steps[begins[0]]
-            self._journal.rows(
-                range(self._next, self._next + each * len(begins), each), starts[begins.start : count : begins.step]
-            )
-            self._next += each * len(begins)
-        if self.finder.base != base:
-            self._trim(self.finder.base - base)
+            numbers = range(self.count, self.count + each * len(begins), each)
+            self._journal.rows(numbers, starts[begins.start : count : begins.step])
+            self.count += each * len(begins)
         return count
+
+    def retract(self) -> None:
+        """Take the latest call back: it ended without training (end of data)."""
+        if self.marked is not None or not self._starts:
+            return
+        self.finder.undo()
+        start, row = self._starts.pop(), len(self._journal.numbers) - 1
+        self._steps.pop()
+        if row >= 0 and self._journal.starts[row] == start:
+            self.count = self._journal.numbers[row]
+            self._journal.truncate(row)
+            self._listener.retracted(row)
 
     def step(self, basis: str, steps: int = 1) -> None:
         """Begin a step that the script marks itself; calls count no more."""
-        if self.explicit is None:
-            self.explicit = basis
+        if self.marked is None:
+            self.marked = MarkedPhases(basis)
             self._journal.truncate(0)
-            self._next = 0
+            self.count = 0
             self._listener.revised(0)
         self._begin(steps, None)
-        if self._marked.begin():
-            self._tell_phases()
-
-    def phases(self) -> List[Phase]:
-        """Return the phases so far."""
-        if self.explicit is not None:
-            return self._marked.phases(self.explicit)
-        found = [Phase(self._rows.get(s.start, 0), self._calls(s), s.basis) for s in list(self.finder.stretches)]
-        if not found and self._next:
-            found = [Phase(0, None, self.finder.basis)]  # where the first step ends is not known yet
-        return [found[0]._replace(first_row=0), *found[1:]] if found else []
+        self.marked.begin()
+        self._tell_phases()
 
     def conclude(self) -> None:
         """Count the steps at the end of the run that no pattern told yet."""
-        if self.explicit is None and self.finder.conclude():
-            self._renumber(self.finder.boundaries)
+        if self.marked is None and self.finder.conclude():
+            self._rewrite([index for begins in self.finder.placed for index in begins])
             self._place_phases()
 
-    def _calls(self, stretch: Stretch) -> Optional[Mapping[int, float]]:
-        if stretch.basis == "period":
-            return dict(Counter(stretch.pattern)) if stretch.pattern else None
-        return self._means.get(stretch.start) or self._mean(stretch.start)
+    def _begin(self, steps: int, start: Optional[int]) -> int:
+        number = self.count
+        if start is None:
+            self._listener.before_step(len(self._journal.numbers), number)
+            start = self._clock()
+            self._journal.row(number, start)
+            self._listener.begun(number)
+        else:
+            self._journal.row(number, start)
+        self.count = number + steps
+        return start
 
-    def _mean(self, start: int) -> Optional[Mapping[int, float]]:
-        """Return the calls in a mean row from call `start` on, of those that are remembered; None without any."""
-        ends = [end for end in self.finder.boundaries if end >= start - self.finder.base]
-        keys = self.finder.keys[ends[0] : ends[-1]] if ends else []
-        return {key: count / (len(ends) - 1) for key, count in Counter(keys).items()} or None
+    def _forget(self, kept: int) -> None:
+        del self._starts[: len(self._starts) - kept], self._steps[: len(self._steps) - kept]
+
+    def _place(self, steps: int, start: Optional[int]) -> Optional[int]:
+        """Place the steps that the finder has found; return the start of the latest call where one begins with it."""
+        placed, last = self.finder.placed, len(self.finder.keys) - 1
+        self._listener.lost()
+        self._rewrite([index for begins in placed for index in begins if index != last])
+        return self._begin(steps, start) if last in placed[-1] else start
+
+    def _row(self, call: int) -> int:
+        """Return the row that begins with a call, or the first after it."""
+        return bisect.bisect_left(self._journal.starts, self._starts[call])
+
+    def _rewrite(self, begins: Sequence[int]) -> None:
+        """Write the rows anew from the first of these calls on, which begin the steps."""
+        if not begins:
+            return
+        numbers, starts = self._journal.numbers, self._journal.starts
+        row = self._row(begins[0])
+        self.count = numbers[row] if row < len(numbers) else self.count
+        same = True
+        for index in begins:
+            same = same and row < len(numbers) and (numbers[row], starts[row]) == (self.count, self._starts[index])
+            if not same:
+                self._drop(row)
+                self._journal.row(self.count, self._starts[index])
+            row += 1
+            self.count += self._steps[index]
+        self._drop(row)
+
+    def _drop(self, row: int) -> None:
+        if row < len(self._journal.numbers):
+            self._journal.truncate(row)
+            self._listener.revised(row)
 
     def _place_phases(self) -> None:
-        """Note the rows of the stretches that the latest revision may have moved."""
-        finder, rows = self.finder, self._rows
-        for stretch in finder.stretches:
-            if stretch.start >= finder.base:
-                before = bisect.bisect_left(finder.boundaries, stretch.start - finder.base)
-                rows[stretch.start] = self._base_row + before
-        self._rows = {stretch.start: rows.get(stretch.start, 0) for stretch in finder.stretches}
-        for stretch in finder.stretches[:-1]:
-            if stretch.basis != "period" and stretch.start not in self._means:
-                self._means[stretch.start] = self._mean(stretch.start) or {}
+        finder = self.finder
+        for begins in finder.placed:
+            if isinstance(begins, range):
+                usual = Counter(finder.keys[begins.start : begins.start + begins.step])
+                self._found.place(Phase(self._row(begins.start), PERIOD, usual, usual))
+            elif begins:
+                total = Counter(finder.keys[begins[0] :])
+                self._found.place(Phase(self._row(finder.steady), DOMINANT, Counter(finder.pattern), total, None))
         self._tell_phases()
 
     def _tell_phases(self) -> None:
@@ -183,61 +216,3 @@ class Stepper:
             if row not in self._told:
                 self._listener.phase_began(row)
         self._told = set(began)
-
-    def retract(self) -> None:
-        """Take the latest call back: it ended without training (end of data)."""
-        if self.explicit or self.finder.searching or not self._starts:
-            return
-        began = self.finder.undo()
-        del self._starts[-1:], self._steps[-1:]
-        if began:
-            row = len(self._journal.numbers) - 1
-            self._next = self._journal.numbers[row]
-            self._journal.truncate(row)
-            self._listener.retracted(row)
-
-    def _begin(self, steps: int, start: Optional[int]) -> int:
-        number = self._next
-        if start is None:
-            self._listener.before_step(len(self._journal.numbers), number)
-            start = self._clock()
-            self._journal.row(number, start)
-            self._listener.begun(number)
-        else:
-            self._journal.row(number, start)
-        self._next = number + steps
-        return start
-
-    def _revise(self, steps: int, start: Optional[int]) -> None:
-        boundaries = self.finder.boundaries
-        current = bool(boundaries) and boundaries[-1] == len(self.finder.keys) - 1
-        self._renumber(boundaries[:-1] if current else boundaries)
-        if current:
-            self._starts.append(self._begin(steps, start))
-        else:
-            self._starts.append(self._clock() if start is None else start)
-
-    def _renumber(self, boundaries: List[int]) -> None:
-        """Write the rows anew that begin at these calls."""
-        numbers = self._journal.numbers
-        self._next = numbers[self._base_row] if len(numbers) > self._base_row else self._next
-        wanted = []
-        for index in boundaries:
-            wanted.append((self._next, self._starts[index]))
-            self._next += self._steps[index]
-        self._rewrite(wanted)
-
-    def _rewrite(self, wanted: Any) -> None:
-        have = list(zip(self._journal.numbers[self._base_row :], self._journal.starts[self._base_row :]))
-        same = 0
-        while same < min(len(have), len(wanted)) and have[same] == wanted[same]:
-            same += 1
-        if same < len(have):
-            self._journal.truncate(self._base_row + same)
-            self._listener.revised(self._base_row + same)
-        for number, began in wanted[same:]:
-            self._journal.row(number, began)
-
-    def _trim(self, calls: int) -> None:
-        del self._starts[:calls], self._steps[:calls]
-        self._base_row = len(self._journal.numbers) - len(self.finder.boundaries)

@@ -141,6 +141,28 @@ def test_phases_of_steps_that_the_script_marks() -> None:
     assert calls_per_step(stepper) == [{0: 1.0}, {1: 2.0}]
 
 
+@pytest.mark.parametrize("epochs", [1, 2, 5, 90])
+@pytest.mark.parametrize("step", [[0], [0, 1], [0, 0, 1]])
+def test_a_call_that_only_finds_the_data_at_their_end_is_no_step(step: list[int], epochs: int) -> None:
+    stepper = make()
+    for epoch in range(epochs):
+        for number, key in enumerate(step * 7):
+            stepper.call(key, start=100 * epoch + number)
+        stepper.call(step[0], start=100 * epoch + 99)
+        stepper.retract()
+    steps = [100 * epoch + number for epoch in range(epochs) for number in range(0, 7 * len(step), len(step))]
+    assert list(stepper.starts) == steps
+    assert stepper.count == 7 * epochs
+
+
+def test_a_phase_is_told_once() -> None:
+    told: list[int] = []
+    stepper = make(told)
+    for key in [0] * 100 + [0, 1] * 40 + [1] * 5 + [0, 1] * 40:
+        stepper.call(key)
+    assert told == [100]
+
+
 STRETCHES = st.tuples(st.lists(st.integers(0, 3), min_size=1, max_size=7), st.integers(1, 150))
 
 
