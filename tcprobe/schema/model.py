@@ -116,7 +116,7 @@ class Model(Struct, frozen=True):
     unseen: tuple[Unseen, ...] = ()  # what could not be judged
     # what limits the audit, one sentence each (``stopped at the first training step of an import``)
     notes: tuple[str, ...] = ()
-    incomplete: bool = False  # whether statements of its file failed, so that others may not have been run
+    incomplete: bool = False  # whether its file was left before its end: it raised, or trains in a loop of its own
     inputs: tuple[str, ...] = ()  # where shapes are given, a name of each input that the code leaves open
     answered: tuple[str, ...] = ()  # the names of given shapes that an input has
     policy_assumed: bool = False  # True if nothing sets a precision policy, so that Keras' default is assumed

@@ -83,19 +83,22 @@ def test_what_cannot_be_traced_is_one_clear_error(tmp_path: Path, text: str, sai
     assert said in refused("m.py", "--mode", "traced", "--timeout", seconds, "--python", python, cwd=tmp_path)
 
 
-def test_what_cannot_be_traced_is_read_where_nobody_asked_for_more(tmp_path: Path) -> None:
+def test_a_file_that_raises_is_read_however_it_was_to_be_traced(tmp_path: Path) -> None:
     guarded = "".join("    " + line + "\n" for line in BAD.splitlines())
     text = f"import a_package_that_nobody_has as data\ndef main():\n{guarded}    model.fit(data.load())\n"
     (tmp_path / "m.py").write_text(text, encoding="utf-8")
-    done = audit_warm("m.py", *HALF, "--format", "json", cwd=tmp_path)
-    assert done.returncode == 1
-    assert [(f["code"], f["size"]) for f in findings(done) if f["severity"] != "note"] == [("TC101", 255)]
-    (said,) = done.stderr.splitlines()
-    assert said.startswith("tcprobe: m.py: shapes are read from the source alone: ModuleNotFoundError: No module named")
-    (audited,) = json.loads(done.stdout)["audited"]
-    assert any("a_package_that_nobody_has" in note for note in audited["notes"])
-    for asked in (["--mode", "traced"], ["--run"]):
-        assert "a_package_that_nobody_has" in refused("m.py", *asked, "--python", warm.python(), cwd=tmp_path)
+    for asked in ([], ["--mode", "traced"], ["--run"]):
+        done = audit_warm("m.py", *asked, *HALF, "--format", "json", cwd=tmp_path)
+        assert done.returncode == 1
+        assert [(f["code"], f["size"]) for f in findings(done) if f["severity"] != "note"] == [("TC101", 255)]
+        (said,) = done.stderr.splitlines()
+        assert said.startswith("tcprobe: m.py: shapes are read from the source alone: ModuleNotFoundError: No module")
+        (audited,) = json.loads(done.stdout)["audited"]
+        assert (audited["mode"], any("a_package_that_nobody_has" in note for note in audited["notes"])) == (
+            "source",
+            True,
+        )
+    assert "a_package_that_nobody_has" in refused("m.py:main", "--python", warm.python(), cwd=tmp_path)
 
 
 def test_a_file_of_another_framework_is_named_where_that_is_not_installed(tmp_path: Path) -> None:
@@ -120,12 +123,32 @@ def test_a_shape_for_a_name_that_nothing_has_is_refused_and_one_against_the_code
 def test_what_was_not_run_is_read_beside_what_was(tmp_path: Path) -> None:
     guarded = "".join("    " + line + "\n" for line in BAD.splitlines())
     built = "keras.Sequential([keras.Input((512,)), keras.layers.Dense(4090), keras.layers.Dense(512)])"
-    text = f"import keras\nimport a_package_that_nobody_has\nnet = {built}\ndef train(path):\n{guarded}"
+    text = (
+        f"import keras\nnet = {built}\nnet.compile('sgd', 'mse')\ndef train(path):\n{guarded}import no_such_package\n"
+    )
     (tmp_path / "m.py").write_text(text, encoding="utf-8")
-    done = audit_warm("m.py", *HALF, "--format", "json", cwd=tmp_path)
-    assert [a["mode"] for a in json.loads(done.stdout)["audited"]] == ["traced", "source"]
-    assert {f["size"] for f in findings(done) if f["severity"] != "note"} == {4090, 255}
-    assert "shapes of what was not run are read from the source" in done.stderr
+    for asked in ([], ["--mode", "traced"], ["--run"]):
+        done = audit_warm("m.py", *asked, *HALF, "--format", "json", cwd=tmp_path)
+        assert [a["mode"] for a in json.loads(done.stdout)["audited"]] == ["traced", "source"]
+        assert {f["size"] for f in findings(done) if f["severity"] != "note"} == {4090, 255}
+        assert "shapes of what was not run are read from the source" in done.stderr
+
+
+def test_what_stands_behind_a_loop_is_read_and_nothing_is_judged_twice(tmp_path: Path) -> None:
+    text = (
+        "import tensorflow as tf\nfrom keras import Input, Sequential\nfrom keras.layers import Dense\n"
+        "def make(units):\n    return Sequential([Input((512,)), Dense(units), Dense(512)])\n"
+        "def train(model):\n    for _ in range(9):\n        with tf.GradientTape() as tape:\n"
+        "            loss = tf.reduce_mean(model(tf.ones((64, 512))))\n"
+        "        tape.gradient(loss, model.trainable_variables)\n"
+        "train(make(250))\ntrain(make(314))\ntrain(Sequential([Input((512,)), Dense(378)]))\ntrain(make(250))\n"
+    )
+    (tmp_path / "m.py").write_text(text, encoding="utf-8")
+    done = audit_warm("m.py", "--run", *HALF, "--format", "json", cwd=tmp_path)
+    audited = json.loads(done.stdout)["audited"]
+    assert [(a["mode"], a["layers"], a["products"]) for a in audited] == [("traced", 2, 5), ("source", 3, 7)]
+    assert [sorted(f["size"] for f in a["findings"] if f["code"] == "TC101") for a in audited] == [[250], [314, 378]]
+    assert "read from the source" in audited[1]["notes"][-1]
 
 
 def test_layers_that_the_import_does_not_construct_are_named(tmp_path: Path) -> None:

@@ -28,6 +28,14 @@ class NoModel(InputError):
     """The file was run to its end and makes no model."""
 
 
+class FileRaised(InputError):
+    """The file raised an exception before it made a model."""
+
+
+ERRORS: Final = {"none": NoModel, "raised": FileRaised}
+"""What the probe's kinds of errors are."""
+
+
 class TraceRequest(Struct, frozen=True):
     """What to trace."""
 
@@ -51,13 +59,15 @@ def trace(request: TraceRequest) -> list[Model]:
     """Return the models of a file, with the products of one training step of each.
 
     Nothing of a training step is executed, but the file itself is: what it does up to its first training step
-    happens. Behind that it writes, deletes, and starts nothing. It runs on the CPU, without a standard input, and what
+    happens. Behind that it writes, deletes, and starts nothing, and it ends at the first step of a loop of its own, or
+    where it raises: then the models are `incomplete`. It runs on the CPU, without a standard input, and what
     it prints is swallowed.
 
     Raises:
         MissingInput, UnreadableInput, WrongFormat: the file cannot be read, or is no file.
         NoModel: it has no model.
-        InputError: it raises, exits, or does not end in time.
+        FileRaised: it raises.
+        InputError: it exits, or does not end in time.
         UsageError: what was asked for is not there, or needs arguments.
         ToolError: the interpreter does not start or has no TensorFlow.
     """
@@ -118,7 +128,7 @@ def _error(path: Path, error: Mapping[str, Any], last_line: str) -> TcprobeError
         message = f"{message}: {last_line}"
     if error.get("kind") == "usage":
         return UsageError(f"{path}: {message}", hint)
-    return (NoModel if error.get("kind") == "none" else InputError)(path, message, hint)
+    return ERRORS.get(str(error.get("kind")), InputError)(path, message, hint)
 
 
 # The probe is started on a user's file, and all that it started ended

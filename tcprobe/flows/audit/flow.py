@@ -82,9 +82,7 @@ def audit(options: AuditOptions, say: Say) -> AuditOutcome:
     gpu = find_gpu(choice.target_gpu)
     called = bool(choice.args) or any(target.factory for target in targets.files)
     traced = _is_traced(choice, options.python is not None, targets, called, say)
-    # The source may be read of what cannot be traced where nobody asked for more than that.
-    may_read = choice.mode == "auto" and not choice.run and not called
-    auditor = Auditor(choice, gpu, traced, say if may_read else None)
+    auditor = Auditor(choice, gpu, traced, None if called else say)
     failed = [*targets.failed, *_add(auditor, choice, gpu, targets, traced)]
     _check_names(choice, auditor.found)
     root = repository(targets.files[0].path if targets.files else first.absolute()) or Path.cwd()

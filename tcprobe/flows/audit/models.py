@@ -22,6 +22,7 @@ from tcprobe.cost.constants import load_constants
 from tcprobe.errors import InputError, TcprobeError, UnreadableInput, UnsupportedVersion
 from tcprobe.flows.audit.baseline import KnownFindings
 from tcprobe.flows.audit.files import AuditFile, FailedFile
+from tcprobe.flows.audit.join import join, with_unreached
 from tcprobe.flows.audit.judge import Judge, Unused, findings_in, silenced, told_once
 from tcprobe.flows.audit.options import Choice
 from tcprobe.flows.write import Say
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from tcprobe.source.source import Source
 
 READ: Final = "It could not be traced, and was read from the source: %s"
-UNREACHED: Final = "importing the file does not construct it: --run runs the file as a script, --mode source reads it"
 MOST_SECONDS: Final = 8.0
 """Time of the processor to read, judge and mend a file; the largest of the files that people write take one second."""
 SPLIT_FILE: Final = "audit the file that builds the model by itself, or a part of it"
@@ -70,7 +70,8 @@ class Auditor:
         choice: the options in effect.
         gpu: to predict for.
         traced: whether files are traced.
-        fall_back: told why, where the source is read of what could not be traced; None where that is an error.
+        fall_back: told why, where the source is read of what could not be traced; None where a factory was named, and
+            that is an error.
 
     Attributes:
         found: what was found so far; it grows with every file added.
@@ -165,25 +166,27 @@ class Auditor:
         return self._trace_or_read(target, read, self._fall_back)
 
     def _trace_or_read(self, target: AuditFile, read: list[Model], say: Say) -> list[Model]:
-        """Trace a file, and read the source of what that did not reach because something failed.
+        """Trace a file, and read the source of what that did not reach.
 
         Raises:
-            InputError: it cannot be traced, and its source holds no layer.
+            InputError: it cannot be traced, and its source holds no layer, or the user asked for a trace and the file
+                is wrong.
         """
+        wanted = self._choice.run or self._choice.mode == "traced"
         try:
             models = self._trace(target, read)
         except InputError as error:
-            if not _says_more(error, read):
+            if not _says_more(error, read, wanted):
                 raise
             reason = error.message.removeprefix(f"{target.path}: ")
             say(f"{target.named}: shapes are read from the source alone: {reason}")
             return [replace(model, notes=(*model.notes, READ % reason)) for model in read]
-        rest = _not_in(models, read)
         if not any(model.incomplete for model in models):
-            return _with_unreached(models, rest)
-        if rest:
+            return models if wanted else with_unreached(models, read)
+        models = join(models, read)
+        if models[-1].mode == "source":
             say(f"{target.named}: shapes of what was not run are read from the source")
-        return [*models, *rest]
+        return models
 
     def _read(self, target: AuditFile, source: Source) -> list[Model]:
         from tcprobe.audit.source.read import read_model
@@ -262,39 +265,16 @@ def _others(models: Iterable[Model], known: Mapping[str, Source], tree: str | No
     return found
 
 
-def _says_more(error: InputError, read: Iterable[Model]) -> bool:
-    """Return whether the source says more than that the file cannot be run: that it holds layers, or no model."""
-    from tcprobe.audit.trace.traced import NoModel
+def _says_more(error: InputError, read: Iterable[Model], wanted: bool) -> bool:
+    """Return whether the source says more than that the file cannot be run: that it holds layers, or no model.
 
+    Where the user wanted it to be run, only that of a file that raises does.
+    """
+    from tcprobe.audit.trace.traced import FileRaised, NoModel
+
+    if wanted:
+        return isinstance(error, FileRaised) and any(model.layers for model in read)
     return isinstance(error, NoModel) or any(model.layers or model.unseen or model.not_judged for model in read)
-
-
-def _not_in(traced: Iterable[Model], read: Iterable[Model]) -> list[Model]:
-    """Return of models that were read what stands at lines of which no layer was traced."""
-    seen = {(p.file, p.line) for model in traced for layer in model.layers if (p := layer.place) is not None}
-
-    def is_new(place: Place | None) -> bool:
-        return place is not None and (place.file, place.line) not in seen
-
-    rest = []
-    for model in read:
-        layers = tuple(layer for layer in model.layers if is_new(layer.place))
-        names = {layer.name for layer in layers}
-        products = tuple(p for p in model.products if p.layer in names)
-        unseen = tuple(u for u in model.unseen if is_new(u.place))
-        rest += [replace(model, layers=layers, products=products, unseen=unseen)] if layers else []
-    return rest
-
-
-def _with_unreached(traced: Sequence[Model], rest: Iterable[Model]) -> list[Model]:
-    """Return traced models with the file's other layers, which were read, among what was not judged."""
-    first, *others = traced
-    places = [(layer, place) for model in rest for layer in model.layers if (place := layer.place) is not None]
-    unseen = tuple(Unseen(f"{layer.class_name} '{layer.name}'", UNREACHED, place) for layer, place in places)
-    return [
-        replace(first, unseen=(*first.unseen, *(u for u in unseen if u.place and u.place.file == first.file))),
-        *others,
-    ]
 
 
 class OutOfTimeError(Exception):

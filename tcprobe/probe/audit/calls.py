@@ -6,7 +6,7 @@ import functools
 import re
 import sys
 import time
-from typing import Any, Callable, Dict, Hashable, Optional, Set
+from typing import Any, Callable, Dict, Hashable, List, Optional, Set
 
 from ..constants import SAMPLES
 from ..core.gaps import Gaps
@@ -16,16 +16,66 @@ from ..tensorflow.graph.shapes import batch_of_dataset, batch_of_fit
 from ..tensorflow.hooks.calls import Calls, function_class
 from ..tensorflow.hooks.patch import Patches
 from ..tensorflow.places import function_name
-from .loops import waits
-from .onward.methods import Onward
-from .onward.outputs import zeros_of
-from .onward.stops import Stopped
-from .onward.training import Training
+from .layers import LayerLog
+from .loops import Loop, running_loops, share, waits
+from .onward.ending import Stopped
+from .onward.methods import Onward, zeros_of
 
 MOST_CALLS = 64  # of one training function before another that its loop also calls: a critic is trained 5 times or so
 MOST_SECONDS = 5.0  # from the first training call on; what the script does in between is its own loading of data
 MOST_STOPS = 3  # exceptions that a script may swallow
+MOST_STARTS = 2  # of steps with one call outside any loop that is seen: something else repeats it then
 NO_TRAINING = re.compile("test|eval|valid|predict|infer|sampl|metric|log")
+
+
+class Training:
+    """What a loop, or a `fit`, calls to train.
+
+    Attributes:
+        order: keys of the training functions as they were called.
+        under_tape: keys of functions that were called under a tape outside them.
+        eager: whether a gradient was taken outside any function.
+        in_fit: whether `fit` of Keras called the first.
+        began: time of the first call, in seconds.
+        place: the user's line of the first call, ``file:line``.
+        sample: records the eager part, None before and after.
+        until: how many products and calls of layers the eager part has up to its last gradient.
+        tapes: lines at which tapes were entered.
+        loops: those around the first call or tape, None before.
+        repeats: whether the eager part ended where it began again.
+        invented_batch: samples that were assumed, None where the script says how many.
+    """
+
+    def __init__(self) -> None:
+        self.order: List[Hashable] = []
+        self.under_tape: Set[Hashable] = set()
+        self.eager = False
+        self.in_fit = False
+        self.began = 0.0
+        self.place: Optional[str] = None
+        self.sample: Any = None
+        self.until = 0, 0
+        self.tapes: Set[Any] = set()
+        self.loops: Optional[List[Loop]] = None
+        self.repeats = False
+        self.invented_batch: Optional[int] = None
+
+    @property
+    def seen(self) -> bool:
+        """Whether anything was trained."""
+        return bool(self.order) or self.eager
+
+    def calls_per_step(self) -> Dict[Hashable, float]:
+        """Return how often one step calls each function."""
+        repeated = len(set(self.order)) > 1
+        counts = {key: float(self.order.count(key)) if repeated else 1.0 for key in self.order}
+        return {**counts, **dict.fromkeys(self.under_tape, 1.0)}
+
+    def end_sample(self) -> None:
+        """End the recording of the eager part."""
+        sample, self.sample = self.sample, None
+        if sample is not None:
+            sample.__exit__(None, None, None)
 
 
 class AuditCalls:
@@ -40,7 +90,9 @@ class AuditCalls:
         on_stop: called when the script swallows every stop.
     """
 
-    def __init__(self, recorder: GraphRecorder, gaps: Gaps, batch: Optional[int], onward: Onward) -> None:
+    def __init__(
+        self, recorder: GraphRecorder, log: LayerLog, gaps: Gaps, batch: Optional[int], onward: Onward
+    ) -> None:
         self.now = Training()
         self.names: Dict[Hashable, str] = {}
         self.own: Set[Hashable] = set()
@@ -48,6 +100,7 @@ class AuditCalls:
         self.on_stop: Callable[[], None] = lambda: None
         self.tf: Any = None
         self._recorder = recorder
+        self._log = log
         self._gaps = gaps
         self._batch = batch
         self._functions: Dict[Hashable, Any] = {}
@@ -55,6 +108,7 @@ class AuditCalls:
         self._training: Set[Hashable] = set()
         self._traced: Dict[Hashable, Any] = {}
         self._called_names: Set[str] = set()
+        self._starts: Dict[Hashable, int] = {}
         self._stops = 0
         self._patches = Patches()
         self.hooks = Calls(gaps, lambda: recorder.current is not None)
@@ -75,6 +129,9 @@ class AuditCalls:
     def take(self) -> Training:
         """Return the training so far, ended; what comes next is another."""
         done, self.now = self.now, Training()
+        if done.sample is not None and not done.repeats:  # what ran behind the loop is no part of it
+            products, calls = done.until
+            del done.sample.products[products:], self._log.eager[calls:]
         done.end_sample()
         self.hooks.tape, self._stops = None, 0
         if not done.eager:
@@ -107,7 +164,6 @@ class AuditCalls:
             if key in self.own:
                 return None
             if key in self._training and self.hooks.tape is None:
-                self.now.end_sample()
                 self._count(key)
                 return self._pretend(original, function, args, kwds)
         if (self.now.order or self.onward.pretends) and self.hooks.tape is None:
@@ -151,7 +207,9 @@ class AuditCalls:
 
     def _count(self, key: Hashable) -> None:
         """Count a training call, or stop before it where the step is known."""
+        self._leave_loop(key)
         now = self.now
+        now.end_sample()
         if not now.order:
             self._begin()
         known = list(now.order)
@@ -159,11 +217,24 @@ class AuditCalls:
             self.stop()
         elif key in known and (known.count(key) >= MOST_CALLS or time.monotonic() - now.began > MOST_SECONDS):
             self.stop()
-        elif key in known and not waits(sys._getframe(1), self._uncalled):  # what calls next, only the stack tells
+        elif key in known and not waits(running_loops(sys._getframe(1)), self._uncalled):
             self.stop()
         now.order.append(key)
         if now.in_fit:
             self.stop()
+
+    def _leave_loop(self, what: Hashable) -> None:
+        """End the step before `what`, a function or the line of a tape, where no loop around it has trained before."""
+        now, around = self.now, running_loops(sys._getframe(2))  # what calls next, only the stack tells
+        one_by_one = not (now.loops or around or now.seen)  # tapes in a row, whose gradients are still to be taken
+        if now.loops is None or now.in_fit or one_by_one or share(now.loops, around):
+            now.loops = around if now.loops is None else now.loops
+            return
+        self._starts[what] = self._starts.get(what, 0) + 1
+        if not self.onward.going or self._starts[what] > MOST_STARTS:
+            self.stop()
+        self.onward.close()
+        self.now.loops = around
 
     def _begin(self) -> None:
         now = self.now
@@ -223,18 +294,26 @@ class AuditCalls:
     # --- eager tapes -------------------------------------------------------------------------------------
 
     def _tape_entered(self, _: Any) -> None:
-        now, place = self.now, running_line()
+        place = running_line()
+        self._leave_loop(place)
+        now = self.now
         if place in now.tapes and now.eager:
+            now.repeats = True
             self.stop()
         now.tapes.add(place)
         if now.sample is None and not now.order:
             now.sample = self._recorder.eager_sample()
             now.sample.__enter__()
 
-    def _takes(self, *_: Any, **__: Any) -> None:
+    def _takes(self, *_: Any, **__: Any) -> Callable[[], None]:
         if not self.now.eager:
             self.now.eager = True
             self._begin()
+        return self._taken
+
+    def _taken(self) -> None:
+        if self.now.sample is not None:
+            self.now.until = len(self.now.sample.products), len(self._log.eager)
 
 
 def _has_iterator(args: Any) -> bool:

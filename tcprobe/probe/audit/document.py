@@ -18,7 +18,7 @@ class AuditRecord:
         units: steps that tcprobe made for models.
         unseen: what of the file was not audited, and why.
         notes: what the report should say.
-        incomplete: whether statements of the file failed.
+        incomplete: whether the file was left before its end.
         error: why there is nothing, None where there is something.
     """
 
@@ -40,7 +40,7 @@ class AuditRecord:
         """Say why there is nothing.
 
         Args:
-            kind: as of `NothingToAudit`, or ``input`` where something went wrong.
+            kind: as of `NothingToAudit`, ``raised`` where the file did, ``input`` where something else went wrong.
             message: what was found.
             hint: what to do.
             output: whether what the script printed says more.

@@ -46,10 +46,12 @@ class LayerLog:
 
     Attributes:
         layers: records of the layers by key of the function, in the order of their first calls.
+        eager: calls of layers in the eager step that is being recorded.
     """
 
     def __init__(self, recorder: GraphRecorder, gaps: Gaps) -> None:
         self.layers: Dict[Hashable, List[Record]] = {}
+        self.eager: List[LayerCall] = []
         self.tf: Any = None
         self._recorder = recorder
         self._gaps = gaps
@@ -69,7 +71,10 @@ class LayerLog:
         self._owners[id(layer)] = layer
         call = LayerCall(entry, layer, inputs, outputs, None)
         graph = _graph(call)
-        self._calls.append(call if graph is None else call._replace(graph=outermost(graph)))
+        if graph is None:
+            self.eager.append(call)
+        else:
+            self._calls.append(call._replace(graph=outermost(graph)))
 
     def _tensors(self, value: Any) -> List[Any]:
         flat = self.tf.nest.flatten(value)
@@ -90,9 +95,9 @@ class LayerLog:
 
     def _sampled(self, sample: EagerSample) -> None:
         """Do the same for an eager step."""
-        calls, self._calls = [c for c in self._calls if c.graph is None], []
+        called, self.eager = self.eager, []
         calls = [
-            c._replace(inputs=sample.flow.tensors(c.inputs), outputs=sample.flow.tensors(c.outputs)) for c in calls
+            c._replace(inputs=sample.flow.tensors(c.inputs), outputs=sample.flow.tensors(c.outputs)) for c in called
         ]
         feeds = _feeds(calls, (), lambda op: op.note)
         for op, record in sample.products:

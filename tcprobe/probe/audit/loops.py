@@ -1,38 +1,71 @@
-"""Tells from its source whether a training loop is still to call another training function."""
+"""Tells from the source in which loops a training call runs, and what they are still to call."""
 
 from __future__ import annotations
 
 import ast
+import functools
 import linecache
-from typing import Any, Callable, Iterator, List
+from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple
 
-from ..core.lines import USER, outwards, rank
+from ..core.lines import PACKAGE, USER, outwards, rank
 
-LOOP_NODES = (ast.For, ast.While, ast.AsyncFor)
+LOOP_NODES = (ast.For, ast.While, ast.AsyncFor, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
-def waits(frame: Any, unseen: Callable[[Any], bool]) -> bool:
-    """Return whether a loop around the running lines of the user's calls something that has not been called yet.
+class Loop(NamedTuple):
+    """A loop that runs.
+
+    Attributes:
+        frame: of the call of the function that it stands in; kept, so that no other is taken for it.
+        node: its source.
+    """
+
+    frame: Any
+    node: Any
+
+
+def running_loops(frame: Any) -> List[Loop]:
+    """Return the loops around the user's running lines; where there are none, those around an installed library's.
 
     Args:
-        frame: the innermost frame; the user's frames among it and those around it are looked at.
+        frame: the innermost frame.
+    """
+    found: Dict[int, List[Loop]] = {USER: [], PACKAGE: []}
+    for around in outwards(frame):
+        filename = around.f_code.co_filename
+        if rank(filename) in found:
+            found[rank(filename)] += [Loop(around, node) for node in loops(filename, around.f_lineno)]
+    return found[USER] or found[PACKAGE]
+
+
+def share(some: Iterable[Loop], others: Iterable[Loop]) -> bool:
+    """Return whether a loop is among both."""
+    return any(one.frame is other.frame and one.node is other.node for one in some for other in others)
+
+
+def waits(around: Iterable[Loop], unseen: Callable[[Any], bool]) -> bool:
+    """Return whether one of the loops that run calls something that has not been called yet.
+
+    Args:
+        around: the loops.
         unseen: whether a value is a training function that has not been called.
     """
-    for around in outwards(frame):
-        if rank(around.f_code.co_filename) == USER:
-            for loop in loops(around.f_code.co_filename, around.f_lineno):
-                if any(_leads(around, name, unseen) for name in ast.walk(loop) if isinstance(name, ast.expr)):
-                    return True
-    return False
+    names = ((frame, name) for frame, node in around for name in ast.walk(node) if isinstance(name, ast.expr))
+    return any(_leads(frame, name, unseen) for frame, name in names)
 
 
-def loops(filename: str, line: int) -> List[ast.AST]:
+def loops(filename: str, line: int) -> List[Any]:
     """Return the loops of a file that a line stands in; none where the file does not parse."""
+    return [n for n in _loops_of(filename) if n.lineno <= line <= (n.end_lineno or n.lineno)]
+
+
+@functools.lru_cache(maxsize=None)
+def _loops_of(filename: str) -> List[Any]:
     try:
         tree = ast.parse("".join(linecache.getlines(filename)))
     except (SyntaxError, ValueError):
         return []
-    return [n for n in ast.walk(tree) if isinstance(n, LOOP_NODES) and n.lineno <= line <= (n.end_lineno or n.lineno)]
+    return [node for node in ast.walk(tree) if isinstance(node, LOOP_NODES)]
 
 
 def _leads(frame: Any, node: ast.expr, unseen: Callable[[Any], bool]) -> bool:

@@ -1,7 +1,8 @@
 """Finds out what one training step of a file's models multiplies, and writes graph.json and audit.json.
 
 The file is imported and its models get a step of tcprobe's own, or it is run as a script. Either way a training
-function is traced, not run, and the script goes on to its next model.
+function is traced, not run. A `fit` returns then, and the script goes on to its next model; at the first step of a
+training loop of its own the script is left, and at the first exception. What stands behind that is read from source.
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ from __future__ import annotations
 import atexit
 import os
 import sys
-from functools import partial
 from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 
 from ..config import Config
@@ -19,21 +19,20 @@ from ..tensorflow.graph.records import write_json
 from .document import AuditRecord
 from .find import NothingToAudit
 from .models import ModelTracer
+from .onward.ending import Ended, Limit, Stopped
 from .onward.harmless import Harmless
-from .onward.limit import Limit
-from .onward.script import Steps
-from .onward.statements import run_statements
-from .onward.stops import Ended, Stopped
+from .onward.steps import Steps
 from .raised import in_one_line, status
 from .shapes import GivenShapes
 from .watch import Watch
 
 SECONDS = 60.0  # from the first training call on
 TRAINS = "the import of %s trains (it has no __main__ guard); each step is audited, none is computed"
-STOPPED_IMPORT = "the import of %s trains (it has no __main__ guard); it was stopped there and that step is audited"
+STOPPED_IMPORT = (
+    "the import of %s trains (it has no __main__ guard); it was stopped there; the steps so far are audited"
+)
 RAISED = "the script raised %s%s; what rests on that was not run"
-RESTING = "what rests on the result of a training loop, which was left at its first step, was not run: %s"
-STOPPED = "the script was ended %s; what stands behind that was not audited"
+STOPPED = "the script was ended %s; what stands behind that was not run"
 OWN_STEP = "models that the script did not come to train got a step of tcprobe's own"
 
 
@@ -52,8 +51,6 @@ class Audit:
         self._limit = Limit(self._orders.get("seconds") or SECONDS, self._swallowed)
         self._harmless = Harmless(config.out)
         self._raised: List[str] = []
-        self._resting: List[str] = []
-        self._left = False
         self._failed_fits: List[Tuple[Any, Optional[int]]] = []  # the model and its batch size
         self._module: Any = None
 
@@ -88,51 +85,28 @@ class Audit:
 
     def _load(self) -> None:
         """Run or import the file; the namespace is known before it begins."""
-        execute = script.execute
-        if self._watch.onward.going:
-            execute = partial(run_statements, ended=self._passed, spoil=self._watch.forget)
         if self._ran:
-            script.run_script(self._config.kind, self._config.name, self._config.argv, execute)
+            script.run_script(self._config.kind, self._config.name, self._config.argv)
             return
         self._module = script.new_module(self._document.path)
         if self._module is None:
             raise ImportError("not a Python file")
         with open(self._document.path, "rb") as file:
             source = file.read()
-        execute(source, self._document.path, vars(self._module))
+        script.execute(source, self._document.path, vars(self._module))
 
     def _begin(self) -> None:
-        """Note that the first training call begins."""
+        """Let the script change nothing from its first training call on, and end it some time after that."""
         if self._watch.onward.going:
-            self._go_quietly()
+            self._watch.onward.over = True
+            self._harmless.start()
             self._limit.start()
-
-    def _go_quietly(self) -> None:
-        """Let the script change nothing from now on."""
-        self._watch.onward.over = True
-        self._harmless.start()
 
     def _close(self) -> None:
         """Describe a step as soon as it is known: the script may not come to its end."""
         self._steps.close()
         if self._steps.found and self._watch.onward.going:
-            self._write([*self._document.notes, STOPPED % "by the limit on its time"])
-
-    def _passed(self, error: Optional[BaseException]) -> bool:
-        """Say whether the script goes on behind a statement, given what that raised."""
-        self._close()
-        if error is None:
-            return True
-        if isinstance(error, Stopped) and not isinstance(error, Ended):
-            self._left = True
-            return True
-        if not isinstance(error, Exception):
-            return False
-        # What a loop would have assigned is missing because it was left, by no fault of the script's.
-        rests = self._left and isinstance(error, NameError)
-        (self._resting if rests else self._raised).append(in_one_line(error, self._document.path))
-        self._go_quietly()
-        return True
+            self._write([*self._document.notes, STOPPED % "by the limit on its time"], incomplete=True)
 
     def _fit_failed(self, model: Any, error: BaseException, batch: Any) -> None:
         self._failed_fits.append((model, batch if isinstance(batch, int) else None))
@@ -142,28 +116,30 @@ class Audit:
         """Say what came of the script, which ended by `error`, None at its end."""
         if isinstance(error, Exception):
             self._raised.append(in_one_line(error, self._document.path))
-        self._document.incomplete = bool(self._raised or self._resting)
+        left = isinstance(error, Stopped) and self._watch.onward.going
+        self._document.incomplete = bool(self._raised) or left
         if self._steps.found:
             self._trained(error)
         elif error is None and not self._ran:
             self._tracer().audit(self._module)
         elif self._watch.onward.going:
-            self._leftover(lambda _: True)
+            self._leftover(self._is_finished)
         if self._document.steps or self._document.units:
             self._note_raised()
         elif self._raised:
-            self._document.fail("input", self._raised[0])
+            self._document.fail("raised", self._raised[0])
         elif not self._document.error:
             self._nothing(error)
 
     def _trained(self, error: Optional[BaseException]) -> None:
         document = self._document
         if not self._ran:
-            sentence = TRAINS if self._watch.onward.going else STOPPED_IMPORT
+            goes_on = self._watch.onward.going and not isinstance(error, Stopped)
+            sentence = TRAINS if goes_on else STOPPED_IMPORT
             document.notes.append(sentence % os.path.basename(document.path))
         if isinstance(error, Ended):
             document.notes.append(STOPPED % error)
-        if document.incomplete or isinstance(error, Ended):
+        if document.incomplete:
             self._leftover(self._was_to_train)
 
     def _note_raised(self) -> None:
@@ -171,8 +147,6 @@ class Audit:
         if self._raised:
             also = "; %d more of its statements failed then" % more if more else ""
             self._document.notes.append(RAISED % (self._raised[0], also))
-        if self._resting:
-            self._document.notes.append(RESTING % self._resting[0])
 
     def _tracer(self) -> ModelTracer:
         fitted = {id(model): batch for model, batch in self._failed_fits}
@@ -184,6 +158,11 @@ class Audit:
         if self._watch.tf is not None and tracer.leftover(self._module, self._steps.trained, wanted):
             self._document.notes.append(OWN_STEP)
 
+    def _is_finished(self, model: Any) -> bool:
+        """Return whether a model has all its layers: where the script raised, a Sequential may lack some."""
+        grows = any(c.__name__ == "Sequential" for c in type(model).__mro__)
+        return not self._raised or not grows or self._was_to_train(model)
+
     def _was_to_train(self, model: Any) -> bool:
         compiled = getattr(model, "compiled", getattr(model, "_is_compiled", False))
         return bool(compiled) or any(model is failed for failed, _ in self._failed_fits)
@@ -191,7 +170,7 @@ class Audit:
     def _refuse(self, nothing: NothingToAudit) -> None:
         """Say why nothing was found; what the file raised before may be the cause."""
         if self._raised and nothing.kind != "usage":
-            self._document.fail("input", self._raised[0])
+            self._document.fail("raised", self._raised[0])
         elif self._raised:
             self._document.fail(nothing.kind, "%s, and it raised %s" % (nothing, self._raised[0]), nothing.hint)
         else:
@@ -218,12 +197,13 @@ class Audit:
         self.finish()
         leave()
 
-    def _write(self, notes: List[str]) -> None:
+    def _write(self, notes: List[str], incomplete: bool = False) -> None:
         facts = self._watch.facts()
         given, names = self._watch.shapes, vars(self._module) if self._module is not None else ()
         content = dict(
             self._document.content(facts, self._watch.gaps.gaps),
             notes=[*notes, *given.remarks],
+            incomplete=incomplete or self._document.incomplete,
             inputs=given.inputs,
             answered=given.answered([*names, *self._watch.names()]),
         )

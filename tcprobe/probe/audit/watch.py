@@ -13,7 +13,6 @@ from ..tensorflow.precision import version
 from .calls import AuditCalls
 from .layers import LayerLog, is_model
 from .onward.methods import Methods, Onward
-from .onward.pretrained import Pretrained
 from .shapes import GivenShapes, inputs_of
 from .step import SeenInputs
 from .xla import AutoXla
@@ -43,10 +42,9 @@ class Watch:
         self.recorder = GraphRecorder(out, self.gaps)
         self.log = LayerLog(self.recorder, self.gaps)
         self.onward = Onward()
-        self.calls = AuditCalls(self.recorder, self.gaps, batch, self.onward)
-        self.methods = Methods(self.onward, self.gaps)
+        self.calls = AuditCalls(self.recorder, self.log, self.gaps, batch, self.onward)
         self.made: List[Any] = []
-        self._pretrained = Pretrained(self.made, self.gaps)
+        self.methods = Methods(self.onward, self.recorder.fits, self.made, self.gaps)
         self.shapes = shapes
         self.seen = SeenInputs(shapes)
         self.xla = AutoXla()
@@ -98,12 +96,7 @@ class Watch:
     def _hook(self, keras: Any) -> None:
         self.recorder.on_keras(keras)
         self.gaps.run("methods of models", lambda: self.methods.on_keras(keras))
-        self.gaps.run("trained weights", lambda: self._pretrained.on_keras(keras))
         self.gaps.run("XLA of Keras", lambda: self.xla.install(keras))
-
-    def forget(self, thing: Any) -> None:
-        """Take a model out of those that were constructed."""
-        self.made[:] = [model for model in self.made if model is not thing]
 
     def _made(self, layer: Any) -> None:
         if is_model(layer):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from tcprobe.probe.audit.loops import loops, waits
+from tcprobe.probe.audit.loops import loops, running_loops, share, waits
 
 
 class Step:
@@ -26,7 +26,7 @@ def unseen(value: Any) -> bool:
 
 
 def here() -> bool:
-    return waits(sys._getframe(1), unseen)
+    return waits(running_loops(sys._getframe(1)), unseen)
 
 
 other = Step()
@@ -91,3 +91,24 @@ def test_loops_of_a_line() -> None:
     for _ in range(1):
         found = loops(__file__, sys._getframe().f_lineno)
     assert len(found) == 1
+
+
+def test_calls_share_a_loop_while_it_runs_and_no_longer() -> None:
+    def around() -> list[Any]:
+        return running_loops(sys._getframe(1))
+
+    def twice() -> tuple[list[Any], list[Any]]:
+        for _ in range(1):
+            return around(), around()
+        raise AssertionError
+
+    first, second = twice()
+    assert share(first, second)
+    assert not share(first, twice()[0])
+    for _ in range(2):
+        inside = [around() for _ in range(2)]
+    for _ in range(1):
+        behind = around()
+    assert share(*inside)
+    assert not share(inside[0], behind)
+    assert not share([], [])

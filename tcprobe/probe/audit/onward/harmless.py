@@ -8,11 +8,11 @@ from __future__ import annotations
 import builtins
 import io
 import os
+import pathlib
+import shutil
 import sys
 import tempfile
-from typing import Any, Callable, Dict, Tuple
-
-from .stops import NotDone
+from typing import Any, Callable, Dict, Optional, Tuple
 
 REFUSED: Dict[str, str] = {
     "os.remove": "deletes a file",
@@ -27,11 +27,22 @@ REFUSED: Dict[str, str] = {
     "subprocess.Popen": "starts a program",
     "socket.connect": "opens a connection",
 }
+PRETENDED: Dict[Any, Tuple[str, ...]] = {
+    os: ("mkdir", "remove", "rename", "replace", "rmdir", "truncate", "unlink"),
+    shutil: ("move", "rmtree"),
+}
+PATHS = (str, bytes, os.PathLike)
 HERE = ("localhost", "127.0.0.1", "::1")
 
 
+class NotDone(PermissionError):
+    """What the script asks for would change something outside it."""
+
+    __module__ = "builtins"  # messages name it without one
+
+
 class Harmless:
-    """From `start` on, refuses by audit events what changes something, and opens and makes nothing to write to.
+    """From `start` on, acts as if files and folders changed, and refuses by audit events what it cannot pretend.
 
     Args:
         out: folder that may be written.
@@ -48,39 +59,56 @@ class Harmless:
             os.path.join(os.sep, "dev", ""),
         )
         self._original: Callable[..., Any] = open
-        self._make: Callable[..., None] = os.mkdir
         self.on = False
 
     def start(self) -> None:
         """Begin; there is no way back."""
-        if not self.on:
-            self.on = True
-            sys.addaudithook(self._happens)
-            builtins.open = io.open = self._open
-            os.mkdir = self._mkdir
+        if self.on:
+            return
+        self.on = True
+        sys.addaudithook(self._happens)
+        builtins.open = io.open = self._open
+        os.system = lambda command: 0  # noqa: ARG005
+        aside = getattr(pathlib, "_NormalAccessor", None)  # where Python before 3.11 keeps them for its paths
+        for owner, names in PRETENDED.items():
+            for name in names:
+                pretended = self._pretended(getattr(owner, name))
+                setattr(owner, name, pretended)
+                if hasattr(aside, name):
+                    setattr(aside, name, staticmethod(pretended))
 
     def _open(self, file: Any, mode: str = "r", *args: Any, **kwds: Any) -> Any:
         """Open a file; one that would be written is opened as the null device."""
-        if isinstance(file, (str, bytes, os.PathLike)) and set(mode) & set("wax+") and not self._is_free(file):
+        if isinstance(file, PATHS) and set(mode) & set("wax+") and not self._is_free(file):
             file, mode = os.devnull, mode.replace("x", "w")
         return self._original(file, mode, *args, **kwds)
 
-    def _mkdir(self, path: Any, *args: Any, **kwds: Any) -> None:
-        """Make a folder, where a file may be written; elsewhere act as if."""
-        if self._is_free(path):
-            self._make(path, *args, **kwds)
+    def _pretended(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a function that does what another does where a file may be written, and nothing elsewhere."""
+
+        def change(*args: Any, **kwds: Any) -> Any:
+            folder = kwds.get("dir_fd")
+            if all(self._is_free(path, folder) for path in [*args, *kwds.values()] if isinstance(path, PATHS)):
+                return original(*args, **kwds)
+            return None
+
+        return change
 
     def _happens(self, event: str, args: Tuple[Any, ...]) -> None:
         what = REFUSED.get(event)
         if what is None or (event == "socket.connect" and _is_near(args[1])):
             return
-        named = args[0] if args and isinstance(args[0], (str, bytes, os.PathLike)) else None
-        if named is not None and event.startswith(("os.re", "os.rm", "shutil")) and self._is_free(named):
-            return
+        paths = [path for path in args[:2] if isinstance(path, PATHS)]
+        folder = args[1] if len(args) == 2 and event != "os.truncate" else None
+        if paths and event.startswith(("os.re", "os.rm", "shutil")):
+            if all(self._is_free(path, folder) for path in paths):
+                return
         raise NotDone("an audit goes no further where the script %s (%s)" % (what, event))
 
-    def _is_free(self, path: Any) -> bool:
-        absolute = os.path.abspath(os.fsdecode(path))
+    def _is_free(self, path: Any, folder: Optional[int] = None) -> bool:
+        """Return whether a file may be changed, of a folder that is open under this number where there is one."""
+        within = os.path.realpath("/proc/self/fd/%d" % folder) if isinstance(folder, int) and folder >= 0 else ""
+        absolute = os.path.abspath(os.path.join(within, os.fsdecode(path)))
         return absolute.startswith(self._free) or "__pycache__" in absolute
 
 

@@ -1,17 +1,21 @@
-"""Hooks what trains, tests and saves models: once a step is known, these return at once."""
+"""Hooks what trains, tests, saves and loads models: once a step is known, these return at once."""
 
 from __future__ import annotations
 
 import inspect
-from typing import Any, Callable, Dict, Optional
+from typing import Any, Callable, Dict, List, Optional
 
 from ...core.gaps import Gaps, Guard
-from ...tensorflow.hooks.patch import Patches, defining_class, everywhere
-from .outputs import Loaded, as_many, history_of
-from .stops import Ended, Stopped
+from ...tensorflow.graph.shapes import batch_of_dataset
+from ...tensorflow.hooks.fits import Fits
+from ...tensorflow.hooks.patch import Patches, everywhere
+from .ending import Ended, Stopped
 
 WRITING = frozenset(("BackupAndRestore", "CSVLogger", "ModelCheckpoint", "RemoteMonitor", "TensorBoard"))
+MISTAKES = (TypeError, ValueError)  # in what the user asks a ready-made model for
+UNKNOWN = float("nan")
 Method = Callable[..., Any]
+Answer = Callable[[Method, Any, Any], Any]
 
 
 class Onward:
@@ -24,7 +28,7 @@ class Onward:
         begin: called before the first training call.
         close: called when a step is known.
         failed: called with a model, what its `fit` raised, and the `batch_size` that was given.
-        over: whether a first training call, or an exception, lies behind.
+        over: whether a first training call lies behind.
     """
 
     def __init__(self) -> None:
@@ -38,34 +42,47 @@ class Onward:
 
 
 class Methods:
-    """Hooks the methods of models, of any Keras, and the checkpoints of TensorFlow."""
+    """Hooks the methods of models and the functions on them, of any Keras, and the checkpoints of TensorFlow.
 
-    def __init__(self, onward: Onward, gaps: Gaps) -> None:
+    Args:
+        onward: whether and how the script goes on.
+        fits: the hook on `fit`.
+        made: every model that was constructed; one that a failed function has left is taken out.
+        gaps: what cannot be hooked.
+    """
+
+    def __init__(self, onward: Onward, fits: Fits, made: List[Any], gaps: Gaps) -> None:
         self._on = onward
+        self._made = made
         self._gaps = gaps
         self._patches = Patches()
         self._saved: Dict[str, Any] = {}
         self._tf: Any = None
+        fits.on_fit = self._fit
 
     def on_tensorflow(self, tf: Any) -> None:
         """Hook what saves and restores."""
         self._tf = tf
-        self._hook(tf.saved_model, "save", self._nothing)
+        self._instead(tf.saved_model, "save", _nothing)
         for name in ("save", "write"):
-            self._hook(tf.train.Checkpoint, name, self._path)
-        self._hook(tf.train.CheckpointManager, "save", self._nothing)
-        self._hook(tf.train.Checkpoint, "restore", self._restored)
-        self._hook(tf.summary, "create_file_writer", self._no_writer)
+            self._instead(tf.train.Checkpoint, name, lambda _, args, kwds: next(iter([*args[1:], *kwds.values()]), ""))
+        self._instead(tf.train.CheckpointManager, "save", _nothing)
+        self._instead(tf.train.Checkpoint, "restore", lambda restore, args, _: restore(args[0], None))
+        self._instead(tf.summary, "create_file_writer", lambda *_: tf.summary.create_noop_writer())
 
     def on_keras(self, keras: Any) -> None:
-        """Hook the methods of models."""
-        makers = {"fit": self._fit(keras), "evaluate": self._evaluated, "predict": self._predicted, "save": self._kept}
-        makers.update(save_weights=self._nothing, export=self._nothing, load_weights=self._loaded)
-        for name, make in makers.items():
+        """Hook the methods of models, and the functions that make one of what lies elsewhere."""
+        answers: Dict[str, Answer] = {"evaluate": self._one_batch, "predict": self._predict, "save": self._keep}
+        answers.update(save_weights=_nothing, export=_nothing, load_weights=lambda *_: Loaded())
+        for name, answer in answers.items():
             if hasattr(keras.Model, name):
-                self._hook(defining_class(keras.Model, name), name, make)
-        self._everywhere(keras.models, "load_model", self._load)
-        self._everywhere(keras.models, "save_model", self._kept)
+                self._instead(keras.Model, name, answer)
+        self._everywhere(keras.models, "load_model", self._later(self._load))
+        self._everywhere(keras.models, "save_model", self._later(self._keep))
+        ready_made = getattr(keras, "applications", None)
+        for name, function in list(vars(ready_made or object).items()):
+            if inspect.isfunction(function) and "weights" in inspect.signature(function).parameters:
+                self._everywhere(ready_made, name, self._built)
 
     def _hook(self, owner: Any, name: str, make: Callable[[Method], Method]) -> None:
         with Guard(self._gaps, "%s.%s" % (getattr(owner, "__name__", owner), name)):
@@ -77,7 +94,10 @@ class Methods:
         for module in everywhere(name, original) if original is not None else ():
             self._hook(module, name, make)
 
-    def _later(self, answer: Callable[[Method, Any, Any], Any]) -> Callable[[Method], Method]:
+    def _instead(self, owner: Any, name: str, answer: Answer) -> None:
+        self._hook(owner, name, self._later(answer))
+
+    def _later(self, answer: Answer) -> Callable[[Method], Method]:
         """Return a maker of methods that `answer` once the first training call lies behind."""
         on = self._on
 
@@ -91,48 +111,19 @@ class Methods:
 
         return make
 
-    def _nothing(self, original: Method) -> Method:
-        return self._later(lambda *_: None)(original)
-
-    def _path(self, original: Method) -> Method:
-        return self._later(lambda _, args, kwds: next(iter([*args[1:], *kwds.values()]), ""))(original)
-
-    def _no_writer(self, original: Method) -> Method:
-        return self._later(lambda *_: self._tf.summary.create_noop_writer())(original)
-
-    def _restored(self, original: Method) -> Method:
-        return self._later(lambda restore, args, _: restore(args[0], None))(original)
-
-    def _loaded(self, original: Method) -> Method:
-        return self._later(lambda *_: Loaded())(original)
-
-    def _kept(self, original: Method) -> Method:
+    def _keep(self, _: Method, args: Any, kwds: Any) -> None:
         """Remember under which name a model would have been saved."""
+        values = [*args, *kwds.values()]
+        self._saved[str(values[1]) if len(values) > 1 else ""] = values[0]
 
-        def keep(_: Method, args: Any, kwds: Any) -> None:
-            values = [*args, *kwds.values()]
-            self._saved[str(values[1]) if len(values) > 1 else ""] = values[0]
-
-        return self._later(keep)(original)
-
-    def _load(self, original: Method) -> Method:
+    def _load(self, really: Method, args: Any, kwds: Any) -> Any:
         """Return the model that was not saved, where its name is asked for."""
+        path = str(next(iter([*args, *kwds.values()]), ""))
+        return self._saved[path] if path in self._saved else really(*args, **kwds)
 
-        def load(really: Method, args: Any, kwds: Any) -> Any:
-            path = str(next(iter([*args, *kwds.values()]), ""))
-            return self._saved[path] if path in self._saved else really(*args, **kwds)
-
-        return self._later(load)(original)
-
-    def _evaluated(self, original: Method) -> Method:
-        return self._later(self._one_batch)(original)
-
-    def _predicted(self, original: Method) -> Method:
-        def predict(really: Method, args: Any, kwds: Any) -> Any:
-            x = kwds["x"] if "x" in kwds else args[1]
-            return as_many(self._tf, self._one_batch(really, args, kwds), x)
-
-        return self._later(predict)(original)
+    def _predict(self, really: Method, args: Any, kwds: Any) -> Any:
+        x = kwds["x"] if "x" in kwds else args[1]
+        return as_many(self._tf, self._one_batch(really, args, kwds), x)
 
     def _one_batch(self, original: Method, args: Any, kwds: Any) -> Any:
         """Call a method for one batch; its function is traced, and returns zeros."""
@@ -144,21 +135,17 @@ class Methods:
         finally:
             self._on.inside = self._on.pretends = False
 
-    def _fit(self, keras: Any) -> Callable[[Method], Method]:
-        def make(original: Method) -> Method:
-            def fit(model: Any, *args: Any, **kwds: Any) -> Any:
-                if not self._on.going or self._on.inside or not self._tf.executing_eagerly():
-                    return original(model, *args, **kwds)
-                self._on.begin()
-                given = inspect.signature(original).bind(model, *args, **kwds)
-                given.arguments["callbacks"] = quiet(given.arguments.get("callbacks"))
-                batch = given.arguments.get("batch_size")
-                result = self._trained(model, lambda: original(*given.args, **given.kwargs), batch)
-                return history_of(keras, model) if result is None else result
-
-            return fit
-
-        return make
+    def _fit(self, keras: Any, original: Method, model: Any, args: Any, kwds: Any) -> Any:
+        on = self._on
+        if not on.going or on.inside or not self._tf.executing_eagerly():
+            return original(model, *args, **kwds)
+        on.close()  # what trained before it is a step of its own
+        on.begin()
+        given = inspect.signature(original).bind(model, *args, **kwds)
+        given.arguments["callbacks"] = quiet(given.arguments.get("callbacks"))
+        batch = given.arguments.get("batch_size")
+        result = self._trained(model, lambda: original(*given.args, **given.kwargs), batch)
+        return history_of(keras, model) if result is None else result
 
     def _trained(self, model: Any, fit: Callable[[], Any], batch: Any) -> Optional[Any]:
         """Return what a `fit` returns; None where it was ended because its step is known, or failed."""
@@ -176,9 +163,103 @@ class Methods:
             self._on.inside = False
             self._on.close()
 
+    def _built(self, original: Method) -> Method:
+        """Build a ready-made model without its trained weights where those cannot be had: they change no size."""
+        made = self._made
+
+        def build(*args: Any, **kwds: Any) -> Any:
+            before = len(made)
+            try:
+                return original(*args, **kwds)
+            except MISTAKES:
+                raise
+            except Exception:
+                given = inspect.signature(original).bind(*args, **kwds)
+                if given.arguments.get("weights", "imagenet") is None:
+                    raise
+                del made[before:]
+                given.arguments["weights"] = None
+                return original(*given.args, **given.kwargs)
+
+        return build
+
+
+def _nothing(*_: Any) -> None:
+    """Stand for what writes."""
+
 
 def quiet(callbacks: Any) -> Any:
     """Return callbacks without those of Keras' own that write files."""
     if not isinstance(callbacks, (list, tuple)):
         return callbacks
     return [c for c in callbacks if not any(k.__name__ in WRITING for k in type(c).__mro__)]
+
+
+# What a call that was not run would have returned
+
+
+class NoHistory(dict):  # type: ignore[type-arg]
+    """The history of a `fit` that trained nothing: one value that is not a number, by whatever name."""
+
+    def __missing__(self, name: str) -> Any:
+        return self.setdefault(name, [UNKNOWN])
+
+
+class Loaded:
+    """What `load_weights` of older versions returns: its methods check what was loaded."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return lambda *_, **__: self
+
+
+def history_of(keras: Any, model: Any) -> Any:
+    """Return the History of a `fit` that trained nothing; the model gets it too, as from Keras."""
+    history = keras.callbacks.History()
+    history.history = NoHistory(loss=[UNKNOWN])
+    history.epoch = [0]
+    model.history = history
+    return history
+
+
+def zeros_of(tf: Any, concrete: Any, batch: Optional[int]) -> Any:
+    """Return zeros of a traced function's outputs; `...` where one has no zeros (resources, unknown ranks)."""
+
+    def zero(value: Any) -> Any:
+        if hasattr(value, "has_value") and hasattr(value, "element_spec"):  # Keras 3.13 returns an Optional
+            return tf.experimental.Optional.from_value(tf.nest.map_structure(zero, value.element_spec))
+        shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
+        if dtype is None:
+            return value
+        if dtype.name in ("resource", "variant") or shape is None or shape.rank is None:
+            raise TypeError("no zeros of %s" % (value,))
+        sizes = [int(d) if d is not None else 1 for d in shape.as_list()]
+        if sizes and shape.as_list()[0] is None and batch:
+            sizes[0] = batch
+        return tf.zeros(sizes, dtype)
+
+    try:
+        return tf.nest.map_structure(zero, concrete.structured_outputs)
+    except TypeError:
+        return ...
+
+
+def as_many(tf: Any, outputs: Any, x: Any) -> Any:
+    """Return zeros like the predictions of one batch, for as many samples as `x` has."""
+    import numpy
+
+    rows = next((int(a.shape[0]) for a in tf.nest.flatten(outputs) if getattr(a, "shape", ())), 1)
+    count = _samples(tf, x, rows)
+    return tf.nest.map_structure(lambda a: numpy.zeros((count, *a.shape[1:]), a.dtype), outputs)
+
+
+def _samples(tf: Any, x: Any, rows: int) -> int:
+    """Return how many samples `x` has; a batch of them where it does not say."""
+    if isinstance(x, tf.data.Dataset):
+        batches = int(x.cardinality())
+        return batches * (batch_of_dataset(x) or rows) if batches > 0 else rows
+    first = next((a for a in tf.nest.flatten(x) if getattr(a, "shape", ())), None)
+    if first is not None and first.shape[0] is not None:
+        return int(first.shape[0])
+    return len(x) * rows if hasattr(x, "__len__") else rows

@@ -30,9 +30,14 @@ class Fit:
 
 
 class Fits:
-    """Hooks `fit` of any Keras."""
+    """Hooks `fit` of any Keras.
+
+    Attributes:
+        on_fit: called in the place of a `fit`: with its Keras, what fits really, the model, and the arguments.
+    """
 
     def __init__(self, gaps: Gaps) -> None:
+        self.on_fit: Callable[..., Any] = _fit
         self._gaps = gaps
         self._patches = Patches()
         self._local = threading.local()
@@ -43,7 +48,7 @@ class Fits:
             owner = defining_class(keras.Model, "fit")
             batches = batches_class(owner)
             of_keras_2 = batches.__name__ == DATA_HANDLER
-            self._patches.method(keras.Model, "fit", lambda fit: self._fitting(fit, of_keras_2))
+            self._patches.method(keras.Model, "fit", lambda fit: self._fitting(keras, fit, of_keras_2))
             self._patches.method(batches, "__init__", self._making)
 
     def remove(self) -> None:
@@ -55,15 +60,15 @@ class Fits:
         found: Optional[Fit] = getattr(self._local, "fit", None)
         return found
 
-    def _fitting(self, original: Callable[..., Any], marks_steps: bool) -> Callable[..., Any]:
-        local = self._local
+    def _fitting(self, keras: Any, original: Callable[..., Any], marks_steps: bool) -> Callable[..., Any]:
+        local, fits = self._local, self
 
         def fit(model: Any, *args: Any, **kwds: Any) -> Any:
             before = getattr(local, "fit", None)
             strategy = getattr(model, "distribute_strategy", None)
             local.fit = Fit(marks_steps, int(getattr(strategy, "num_replicas_in_sync", 1)))
             try:
-                return original(model, *args, **kwds)
+                return fits.on_fit(keras, original, model, args, kwds)
             finally:
                 local.fit = before
 
@@ -166,6 +171,10 @@ class Datasets:
             return dataset
 
         return from_generator
+
+
+def _fit(_: Any, original: Callable[..., Any], model: Any, args: Any, kwds: Any) -> Any:
+    return original(model, *args, **kwds)
 
 
 def batches_class(trainer: Any) -> Any:

@@ -6,10 +6,10 @@ import tensorflow as tf
 
 layers = tf.keras.layers
 x, y = np.zeros((200, 32), "float32"), np.zeros((200, 8), "float32")
-data = tf.data.Dataset.from_tensor_slices((x, y))
 tf.config.set_logical_device_configuration(
     tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * 2
 )
+data = tf.data.Dataset.from_tensor_slices((x, y))
 strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
 
 

@@ -1,5 +1,5 @@
 # ruff: noqa
-"""Loops of the user's own, with and without tf.function, one after the other; then an endless one."""
+"""Loops of the user's own, with and without tf.function, one after the other, and an endless one behind a `fit`."""
 
 import sys
 import time
@@ -32,7 +32,20 @@ def train(step):
     return loss
 
 
+def endless():
+    model = make(40)
+    model.compile("adam", "mse")
+    model.fit(data)
+    while True:
+        try:
+            time.sleep(0.1)
+        except Exception:
+            pass
+
+
 def main():
+    if "endless" in sys.argv:
+        endless()
     step = tf.function(stepper(make(72)))
     for epoch in range(1000):
         for x, y in data:
@@ -44,11 +57,6 @@ def main():
     model.compile("adam", "mse")
     for x, y in data:
         model.train_on_batch(x, y)
-    while "endless" in sys.argv:
-        try:
-            time.sleep(0.1)
-        except Exception:
-            pass
 
 
 if __name__ == "__main__":

@@ -36,23 +36,46 @@ def test_files_are_not_written(tmp_path: Path, mode: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "os.remove('kept.txt')",
-        "os.rename('kept.txt', 'moved.txt')",
-        "os.replace('kept.txt', 'moved.txt')",
-        "shutil.rmtree('folder')",
-        "shutil.move('kept.txt', 'moved.txt')",
-        "os.system('touch moved.txt')",
         "subprocess.run(['touch', 'moved.txt'])",
         "os.execv('/usr/bin/touch', ['touch', 'moved.txt'])",
         "socket.create_connection(('192.0.2.1', 80), timeout=1)",
     ],
 )
-def test_nothing_is_deleted_moved_started_or_sent(tmp_path: Path, text: str) -> None:
-    (tmp_path / "kept.txt").write_text("kept", encoding="utf-8")
-    (tmp_path / "folder").mkdir()
+def test_nothing_is_started_or_sent(tmp_path: Path, text: str) -> None:
     done = harmless(tmp_path, text)
     assert "NotDone: an audit goes no further" in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "os.remove('kept.txt')",
+        "os.rename('kept.txt', 'moved.txt')",
+        "os.replace(src='kept.txt', dst='moved.txt')",
+        "os.replace(tempfile.mkstemp()[1], 'kept.txt')",
+        "shutil.rmtree('folder')",
+        "shutil.move('kept.txt', 'moved.txt')",
+        "pathlib.Path('kept.txt').unlink()",
+        "pathlib.Path('moved').mkdir()",
+        "assert os.system('touch moved.txt') == 0",
+    ],
+)
+def test_nothing_is_deleted_or_moved_and_the_script_goes_on(tmp_path: Path, text: str) -> None:
+    (tmp_path / "kept.txt").write_text("kept", encoding="utf-8")
+    (tmp_path / "folder").mkdir()
+    done = harmless(tmp_path, f"import pathlib, tempfile\n{text}\nprint('behind it')")
+    assert done.stdout == "behind it\n", done.stderr
     assert sorted(p.name for p in tmp_path.iterdir()) == ["folder", "kept.txt"]
+    assert (tmp_path / "kept.txt").read_text(encoding="utf-8") == "kept"
+
+
+def test_temporary_folders_are_made_and_deleted(tmp_path: Path) -> None:
+    text = "import tempfile\nwith tempfile.TemporaryDirectory() as folder:\n    os.mkdir(folder + '/deep')\n"
+    text += "    open(folder + '/deep/file', 'w').write('x')\n    assert os.path.getsize(folder + '/deep/file') == 1\n"
+    text += "assert not os.path.exists(folder)\n"
+    done = harmless(tmp_path, text)
+    assert done.returncode == 0, done.stderr
 
 
 def test_reading_and_what_the_audit_itself_writes_are_left_alone(tmp_path: Path) -> None:

@@ -6,10 +6,10 @@ import os
 from typing import Any, Dict, Hashable, List, NamedTuple, Optional, Set, Tuple
 
 from ...tensorflow.graph.records import Record
+from ..calls import Training
 from ..document import AuditRecord
 from ..layers import EAGER, merged_layers
 from ..watch import Watch
-from .training import Training
 
 
 class Step(NamedTuple):

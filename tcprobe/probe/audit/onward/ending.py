@@ -1,4 +1,4 @@
-"""Ends a script some time after its first training call."""
+"""Ends a part of a script, or all of it some time after its first training call."""
 
 from __future__ import annotations
 
@@ -6,10 +6,16 @@ import signal
 import threading
 from typing import Any, Callable
 
-from .stops import Ended
-
 AGAIN = 2.0  # seconds after which a script that swallows its end is told again
 MOST_TIMES = 3
+
+
+class Stopped(BaseException):
+    """The training step is known; what trains need not run on. No `except Exception` of the user's catches it."""
+
+
+class Ended(Stopped):
+    """Nothing of the script runs any more; the text says why."""
 
 
 class Limit:

@@ -1,0 +1,72 @@
+"""Joins the models of a file that were traced with what its source shows besides: no layer counts twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final, TypeAlias
+
+from msgspec.structs import replace
+
+from tcprobe.schema.model import Layer, Model, Unseen
+
+UNREACHED: Final = "importing the file does not construct it: --run runs the file as a script, --mode source reads it"
+REST: Final = "the traced script was left before it came to these layers: they are read from the source"
+UNSURE: Final = "behind the point where the script was left, lines that were traced may make layers of other sizes"
+_Line: TypeAlias = tuple[str, int]
+_Sizes: TypeAlias = tuple[int | None, int | None]
+
+
+def join(traced: Sequence[Model], read: Iterable[Model]) -> list[Model]:
+    """Return the traced models of a file that was left before its end, and behind them what its source has besides."""
+    rest, unsure = _besides(traced, read)
+    if unsure:
+        lines = ", ".join(map(str, unsure))
+        traced = [replace(model, notes=(*model.notes, f"{UNSURE} ({lines}): they are not judged")) for model in traced]
+    return [*traced, *(replace(model, notes=(*model.notes, REST)) for model in rest)]
+
+
+def with_unreached(traced: Sequence[Model], read: Iterable[Model]) -> list[Model]:
+    """Return the traced models of a file with its other layers, which were read, among what was not judged."""
+    first, *others = traced
+    layers = [layer for model in _besides(traced, read)[0] for layer in model.layers]
+    unseen = [Unseen(f"{x.class_name} '{x.name}'", UNREACHED, x.place) for x in layers if _line(x)[0] == first.file]
+    return [replace(first, unseen=(*first.unseen, *unseen)), *others]
+
+
+def _besides(traced: Iterable[Model], read: Iterable[Model]) -> tuple[list[Model], list[int]]:
+    """Return what was read of layers that were not traced, and the lines of which it cannot be told what was traced.
+
+    At a line that was traced, sizes that were not are those of another model that a function makes, if the source has
+    those that were traced as well. If not, it is wrong about that line, or about what comes by it.
+    """
+    seen, known = _sizes_by_line(traced), _sizes_by_line(read := list(read))
+    more = {line for line in seen if any(None not in sizes for sizes in known.get(line, set()) - seen[line])}
+    unsure = {line for line in more if not seen[line] <= known[line]}
+    rest = []
+    for model in read:
+        layers = [layer for layer in model.layers if _line(layer) not in seen]
+        layers += [x for x in model.layers if _line(x) in more - unsure and _sizes(x) not in seen[_line(x)]]
+        names = {layer.name for layer in layers}
+        products = tuple(product for product in model.products if product.layer in names)
+        unseen = tuple(u for u in model.unseen if u.place is not None and (u.place.file, u.place.line) not in seen)
+        rest += [replace(model, layers=tuple(layers), products=products, unseen=unseen)] if layers else []
+    return rest, sorted(line for _, line in unsure)
+
+
+def _sizes_by_line(models: Iterable[Model]) -> dict[_Line, set[_Sizes]]:
+    """Return which sizes the layers of each line have."""
+    found: dict[_Line, set[_Sizes]] = {}
+    for layer in (layer for model in models for layer in model.layers):
+        found.setdefault(_line(layer), set()).add(_sizes(layer))
+    return found
+
+
+def _line(layer: Layer) -> _Line:
+    return (layer.place.file, layer.place.line) if layer.place is not None else ("", 0)
+
+
+def _sizes(layer: Layer) -> _Sizes:
+    """Return the last sizes of what goes into a layer and what comes out."""
+    shapes = (layer.input_shapes[0] if layer.input_shapes else None), layer.output_shape
+    given, made = (shape[-1] if shape else None for shape in shapes)
+    return given, made
