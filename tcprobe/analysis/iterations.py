@@ -44,6 +44,12 @@ def iteration_table(profile: Profile, found: Iterations, window: Window, launche
     }
     if launched is not None and found.launches.any():
         columns |= _kernel_figures(found, launched)
+    steps = profile.require("steps")
+    live = np.append(steps.numbers("live_step"), np.nan)  # the last is that of no step
+    if not np.isnan(live).all():
+        columns["live_iteration"] = live[
+            _rows(steps.numbers("step").astype(np.int64), found.numbers.astype(np.float64))
+        ]
     memory = profile.table("memory_ops")
     if memory is not None:
         row = found.of(memory.numbers("iteration"))

@@ -254,6 +254,7 @@ STEPS: Final = T(
         C("start_ns", "int", "start, from the start of the workload", nullable=False),
         C("duration_ns", "int", "start to start of the next step; NA for the last"),
         C("kind", "str", "where the step stands", False, STEP_KINDS),
+        C("live_step", "int", "its number while the workload ran, where that was another"),
     ),
     key=("step",),
 )
@@ -489,6 +490,7 @@ ITERATIONS: Final = T(
         C("unknown_ns", "int", "summed time of kernels of unknown class"),
         C("memory_ns", "int", "summed time of copies and sets"),
         C("tc_kernel_time_pct", "float", "Tensor Core kernels / all kernels by time, lower bound, 0-100"),
+        C("live_iteration", "int", "the number by which it was marked while the workload ran, where that was another"),
     ),
     key=("iteration",),
 )

@@ -22,6 +22,7 @@ from tcprobe.readers.base import Refusal
 from tcprobe.readers.merge import merge
 from tcprobe.readers.run_folder.graph import read_graph, read_scopes
 from tcprobe.readers.run_folder.phases import phase_of, read_phases, with_recorded
+from tcprobe.readers.run_folder.recount import Recount, read_recount
 from tcprobe.readers.run_folder.steps import damaged, read_metrics, read_steps
 from tcprobe.schema.profile import Metadata, Note, Profile
 
@@ -142,8 +143,11 @@ def around(files: list[Path], inside: Sequence[Profile], refused: Sequence[Refus
     folder = files[0].parent
     run = mask_tree(read_object(folder / RECORD))
     probe = mask_tree(read_object(folder / "probe" / "probe.json", folder))
-    own, damage = _probed(folder, probe)
+    own, damage, counted = _probed(folder, probe, inside)
     damage += [] if probe else _unread(folder / "probe" / "probe.json", folder)
+    if counted is not None:
+        inside = [counted.renumber(one) for one in inside]
+        run, probe = ({**found, "window": counted.window(found.get("window"))} for found in (run, probe))
     profile = merge([own, *inside]) if inside else merge([_with_nothing_recorded(own, refused)])
     if inside:
         profile = replace(profile.with_metadata(format=inside[0].metadata.format), traits=inside[0].traits)
@@ -161,24 +165,40 @@ def around(files: list[Path], inside: Sequence[Profile], refused: Sequence[Refus
     )
 
 
-def _probed(folder: Path, seen: dict[str, Any]) -> tuple[Profile, list[Note]]:
-    """Return what the probe wrote, with why a table is missing, and notes on what is damaged; `seen` is probe.json."""
+def _probed(
+    folder: Path, seen: dict[str, Any], inside: Sequence[Profile]
+) -> tuple[Profile, list[Note], Recount | None]:
+    """Return what the probe wrote, with why a table is missing, notes, and the steps as all calls tell them.
+
+    Args:
+        folder: the run folder.
+        seen: probe.json.
+        inside: what profilers recorded, whose steps are marked.
+    """
     probe, watched = folder / "probe", (folder / "probe" / "config.json").is_file()
-    profile, notes = Profile(Metadata(FORMAT, (str(folder),))), list[Note]()
-    phases, row = read_phases(seen), -1
+    steps, metrics, own = read_steps(probe / "steps.csv"), read_metrics(probe / "metrics.csv"), read_phases(seen)
+    tables = [table for table in (steps[0], metrics[0], own) if table is not None]
+    profile, counted, notes = Profile(Metadata(FORMAT, (str(folder),))).with_tables(*tables), None, list[Note]()
+    if all(note.code != "damaged-steps" for note in steps[1]):
+        counted, more = read_recount(probe / "calls.bin", profile, seen, inside)
+        notes += more
+    profile = profile if counted is None else counted.renumber(profile).with_tables(counted.steps, counted.phases)
+    phases, window = profile.table("phases"), seen.get("window")
+    row = -1 if phases is None else phase_of(phases, window if counted is None else counted.window(window))
     if phases is not None:
         profile = profile.with_tables(with_recorded(phases, seen, read_object(probe / "graph.json", folder)))
-        row = phase_of(phases, seen.get("window"))
     for name, why, (table, damage) in (
         ("graph_ops", NO_GRAPH, read_graph(probe / "graph.json", phases, row)),
         ("scopes", NO_SCOPES, read_scopes(probe / "graph.json")),
-        ("steps", NO_STEPS, read_steps(probe / "steps.csv")),
-        ("metrics", NO_METRICS, read_metrics(probe / "metrics.csv")),
+        ("steps", NO_STEPS, steps),
+        ("metrics", NO_METRICS, metrics),
     ):
-        absent = {name: why if watched else NO_PROBE}
-        profile = profile.with_absent(**absent) if table is None else profile.with_tables(table)
+        if table is None:
+            profile = profile.with_absent(**{name: why if watched else NO_PROBE})
+        elif profile.table(name) is None:
+            profile = profile.with_tables(table)
         notes += damage
-    return profile, notes
+    return profile, notes, counted
 
 
 def _unread(path: Path, within: Path) -> list[Note]:
