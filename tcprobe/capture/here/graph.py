@@ -137,12 +137,9 @@ class StepGraph:
         if known is None:
             known = self._functions[id(function)] = self._known(function)
         self._in_step.append(known)
-        self._recorder.begin(known.key, args, kwds, first)
+        self._recorder.begin(known.key, args, kwds, (function, known.name) if first else None)
         try:
-            if not first:
-                return original(function, *args, **kwds)
-            with self._recorder.first_call(function, known.key, known.name):
-                return original(function, *args, **kwds)
+            return original(function, *args, **kwds)
         finally:
             self._recorder.end()
 

@@ -75,7 +75,7 @@ class Training:
         """End the recording of the eager part."""
         sample, self.sample = self.sample, None
         if sample is not None:
-            sample.__exit__(None, None, None)
+            sample.stop()
 
 
 class AuditCalls:
@@ -179,12 +179,11 @@ class AuditCalls:
         name = self._name(key, function)
         given = args, kwds
         args, kwds = self.tf.nest.map_structure(self._sized, given) if _has_iterator(args) else given
-        self._recorder.begin(key, *given)
+        self._recorder.begin(key, *given, first=(closed, name))
         try:
-            with self._recorder.first_call(closed, key, name):
-                if call is not None:
-                    return call()
-                self._traced[key] = closed.get_concrete_function(*args, **kwds)
+            if call is not None:
+                return call()
+            self._traced[key] = closed.get_concrete_function(*args, **kwds)
         finally:
             self._recorder.end()
 
@@ -303,7 +302,7 @@ class AuditCalls:
         now.tapes.add(place)
         if now.sample is None and not now.order:
             now.sample = self._recorder.eager_sample()
-            now.sample.__enter__()
+            now.sample.start()
 
     def _takes(self, *_: Any, **__: Any) -> Callable[[], None]:
         if not self.now.eager:

@@ -7,16 +7,15 @@ from typing import Any, Dict, Hashable, List, NamedTuple, Optional, Sequence, Se
 from ..core.gaps import Gaps
 from ..tensorflow.eager.sampler import EagerSample
 from ..tensorflow.graph.called import Frames
-from ..tensorflow.graph.feeds import Feeds, Key, key_of
 from ..tensorflow.graph.passes import NoteOf
-from ..tensorflow.graph.recorder import GraphRecorder
+from ..tensorflow.graph.recorder import GraphRecorder, Trace
 from ..tensorflow.graph.records import Record
-from ..tensorflow.graph.resolve import Trace
 from ..tensorflow.graph.shapes import GraphShape, shape_list
 from ..tensorflow.graph.trace import outermost
-from ..tensorflow.graph.walk import Visit
+from ..tensorflow.graph.walk import Visit, ways
 from ..tensorflow.hooks.layers import CalledLayer, LayerHooks
 from .classes import MAKERS, SETTINGS
+from .feeds import Feeds, Key, key_of
 
 EAGER = "eager"  # key of what no function calls
 KERAS_PACKAGES = ("keras", "tf_keras", "tensorflow", "tensorflow_core")
@@ -58,7 +57,7 @@ class LayerLog:
         self._calls: List[LayerCall] = []
         self._owners: Dict[int, Any] = {}  # alive, so that no other layer gets the id of one
         recorder.layers.on_call = self._called
-        recorder.resolver.on_trace = self._traced
+        recorder.on_trace = self._traced
         recorder.on_sample = self._sampled
 
     def _called(self, entry: CalledLayer, layer: Any, args: Any, kwds: Any, result: Any) -> None:
@@ -85,13 +84,12 @@ class LayerLog:
         reached = {id(trace.graph), *(id(v.op.graph) for v in visits)}
         calls = [c for c in self._calls if c.graph is trace.graph and id(_graph(c)) in reached]
         self._calls = [c for c in self._calls if c.graph is not trace.graph]
-        note = self._recorder.tracer.note
-        feeds = _feeds(calls, visits, lambda op: note(op.graph, op.name))
+        feeds = _feeds(calls, ways(visits), self._recorder.tracer.note)
         for visit, record in zip(visits, records):
-            record["compiled"], record["live"] = visit.compiled, visit.live
-            _tell_feeds(feeds, visit.op, visit.frames, record)
-        if calls or trace.key not in self.layers:
-            self.layers[trace.key] = describe(calls, feeds, self._recorder.layers)
+            record["compiled"], record["live"] = visit.site.compiled, visit.live
+            _tell_feeds(feeds, visit.op, visit.site.frames, record)
+        if calls or trace.call.key not in self.layers:
+            self.layers[trace.call.key] = describe(calls, feeds, self._recorder.layers)
 
     def _sampled(self, sample: EagerSample) -> None:
         """Do the same for an eager step."""
@@ -99,13 +97,13 @@ class LayerLog:
         calls = [
             c._replace(inputs=sample.flow.tensors(c.inputs), outputs=sample.flow.tensors(c.outputs)) for c in called
         ]
-        feeds = _feeds(calls, (), lambda op: op.note)
+        feeds = _feeds(calls, {}, lambda op: op.note)
         for op, record in sample.products:
             _tell_feeds(feeds, op, (), record)
         self.layers[EAGER] = describe(calls, feeds, self._recorder.layers)
 
 
-def _feeds(calls: Sequence[LayerCall], visits: Sequence[Visit], note: NoteOf) -> Feeds:
+def _feeds(calls: Sequence[LayerCall], around: Dict[int, Frames], note: NoteOf) -> Feeds:
     """Return what finds the layers whose features an op works on; `note` returns what was noted of a product."""
     made: Dict[Key, str] = {}
     tables: Dict[Key, str] = {}
@@ -120,14 +118,13 @@ def _feeds(calls: Sequence[LayerCall], visits: Sequence[Visit], note: NoteOf) ->
         known = note(op)
         return None if known is None or known.layer is None else names.get(known.layer.path, known.layer.path)
 
-    return Feeds(visits, product, tables, made)
+    return Feeds(around, product, tables, made)
 
 
 def _tell_feeds(feeds: Feeds, op: Any, frames: Frames, record: Record) -> None:
     features = 2 if "BackpropInput" in op.type else 0  # what a transposed convolution works on comes last
     if record["pass"] == "forward" and len(op.inputs) > features:
-        fed = feeds.features(op.inputs[features], frames)
-        record["fed_by"] = {"layers": fed.layers, "reshaped": fed.reshaped, "data": fed.data}
+        record["fed_by"] = feeds.features(op.inputs[features], frames)._asdict()
 
 
 def merged_layers(groups: List[Any]) -> List[Record]:

@@ -206,13 +206,9 @@ class CallWatch:
         training.begin_range(callee)
         calling = Calling(known, counted=False) if known.several and self.hooks.tape is None else None
         self._awaited = calling
-        self._recorder.begin(callee.key, args, kwds, first)
+        self._recorder.begin(callee.key, args, kwds, (function, callee.name) if first else None)
         try:
-            if first:
-                with self._recorder.first_call(function, callee.key, callee.name):
-                    result = original(function, *args, **kwds)
-            else:
-                result = original(function, *args, **kwds)
+            result = original(function, *args, **kwds)
             part = self._gaps.run("traces", lambda: self._ran(known, function, before))
         except BaseException as error:
             if training.current is not callee:

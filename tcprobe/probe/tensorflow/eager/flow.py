@@ -15,21 +15,20 @@ class FlowOp:
     Attributes:
         type: of the op; ``Placeholder`` stands for a tensor that nothing recorded made, ``Const`` for a number.
         name: of its own in the step.
-        inputs: its tensors.
+        inputs, outputs: its tensors.
         graph: the flow.
         note: what was known as it ran, of products only.
         line: ``file:line`` of the user's that called it, of products only; of a gradient that of its forward op.
     """
 
-    __slots__ = ("_attributes", "graph", "inputs", "line", "name", "note", "type")
+    __slots__ = ("_attributes", "graph", "inputs", "line", "name", "note", "outputs", "type")
 
-    def __init__(
-        self, graph: "Flow", op_type: str, name: str, inputs: Sequence[Any], attributes: Sequence[Any]
-    ) -> None:
+    def __init__(self, graph: "Flow", op_type: str, name: str, inputs: List[Any], attributes: Sequence[Any]) -> None:
         self.graph = graph
         self.type = op_type
         self.name = name
         self.inputs = inputs
+        self.outputs: List[Any] = []
         self.note: Optional[OpNote] = None
         self.line: Optional[str] = None
         self._attributes = attributes
@@ -50,19 +49,15 @@ class FlowOp:
 class FlowTensor:
     """One tensor that an op made, without its values."""
 
-    __slots__ = ("dtype", "name", "op", "shape", "value_index")
+    __slots__ = ("dtype", "graph", "name", "op", "shape", "value_index")
 
     def __init__(self, op: FlowOp, value_index: int, tensor: Any) -> None:
         self.op = op
+        self.graph = op.graph
         self.name = "%s:%d" % (op.name, value_index)
         self.value_index = value_index
         self.shape = tensor.shape
         self.dtype = tensor.dtype
-
-    @property
-    def graph(self) -> "Flow":
-        """The flow."""
-        return self.op.graph
 
 
 class Flow:
@@ -74,9 +69,9 @@ class Flow:
 
     def ran(self, op_type: str, inputs: Sequence[Any], attributes: Sequence[Any], outputs: Sequence[Any]) -> FlowOp:
         """Take in one op."""
-        op = self._op(op_type, [self.tensor(t) for t in inputs], attributes)
+        op = self._op(op_type, [self.tensor(t) for t in inputs], attributes, outputs)
         if self._count < MOST_OPS:
-            self._made.update((t._id, FlowTensor(op, i, t)) for i, t in enumerate(outputs))
+            self._made.update((tensor._id, made) for tensor, made in zip(outputs, op.outputs))
         return op
 
     def tensor(self, tensor: Any) -> FlowTensor:
@@ -84,8 +79,8 @@ class Flow:
         known = self._made.get(tensor._id)
         if known is None:
             # A number is a factor of the script's, as no sample is.
-            known = FlowTensor(self._op("Placeholder" if tensor.shape.rank else "Const", (), ()), 0, tensor)
-            self._made[tensor._id] = known
+            op = self._op("Placeholder" if tensor.shape.rank else "Const", [], (), [tensor])
+            known = self._made[tensor._id] = op.outputs[0]
         return known
 
     def tensors(self, value: Any) -> List[Any]:
@@ -93,9 +88,11 @@ class Flow:
         listed = list(value) if isinstance(value, (list, tuple)) else [value]
         return [self.tensor(t) if hasattr(t, "_id") and hasattr(t, "dtype") else None for t in listed]
 
-    def _op(self, op_type: str, inputs: Sequence[Any], attributes: Sequence[Any]) -> FlowOp:
+    def _op(self, op_type: str, inputs: List[Any], attributes: Sequence[Any], outputs: Sequence[Any]) -> FlowOp:
         self._count += 1
-        return FlowOp(self, op_type, "%s_%d" % (op_type, self._count), inputs, attributes)
+        op = FlowOp(self, op_type, "%s_%d" % (op_type, self._count), inputs, attributes)
+        op.outputs = [FlowTensor(op, index, tensor) for index, tensor in enumerate(outputs)]
+        return op
 
 
 def _text(value: Any) -> str:

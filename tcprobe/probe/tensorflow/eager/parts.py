@@ -19,7 +19,6 @@ PATIENCE = 8  # parts of steps alike that are waited for one that came once, at 
 IMPATIENCE = 4  # how many times longer after that one came again
 TIMES_ALIKE = 3  # steps of the same ops in other sizes that are taken for alike
 
-Essence = Tuple[Any, ...]
 Label = Tuple[Any, ...]
 """What tells a part from others: its key, and of each gradient taken in it the first variable and their number."""
 
@@ -45,38 +44,28 @@ class Part:
         key: the runtime's, of the part.
         name: as reports call it.
         label: see `Label`.
-        products: those that ran.
+        products: those that ran from number `begins` of the sample's on.
         calls: tf.functions that were called.
-        structure: what its calls have in common whatever their sizes; an essence.
-        essence: what tells what it ran from anything else.
+        structure: number of what its calls have in common whatever their sizes.
+        essence: number of what tells what it ran from anything else.
     """
 
-    def __init__(self, key: Hashable, name: str) -> None:
+    def __init__(self, key: Hashable, name: str, begins: int) -> None:
         self.key = key
         self.name = name
         self.label: Label = (key,)
+        self.begins = begins
         self.products: List[EagerOp] = []
         self.calls: "Counter[Hashable]" = Counter()
-        self.structure: Essence = ()
-        self.essence: Essence = ()
+        self.structure = self.essence = 0
 
-    def take(self, products: Sequence[EagerOp], calls: "Counter[Hashable]") -> None:
-        """Take in what ran in it, or in a part that was none."""
-        self.products += products
-        self.calls.update(calls)
+    def compare(self, numbers: Dict[Any, int]) -> None:
+        """Set `structure` and `essence`; `numbers` are those given so far to what is alike."""
         records = [record for _, record in self.products]
-        calls_made = frozenset(self.calls.items())
-        self.structure = (self.key, calls_made, tuple((r["op_type"], r["layer"]) for r in records))
+        ops = tuple((r["op_type"], r["layer"]) for r in records)
         sizes = str([(r["input_shapes"], r["output_shapes"], r["input_dtypes"]) for r in records])
-        self.essence = (self.structure, sizes)
-
-
-class Numbers(Dict[Essence, int]):
-    """Numbers what is alike alike, so that it compares fast."""
-
-    def __missing__(self, essence: Essence) -> int:
-        self[essence] = number = len(self)
-        return number
+        self.structure = numbers.setdefault((self.key, frozenset(self.calls.items()), ops), len(numbers))
+        self.essence = numbers.setdefault((self.structure, sizes), len(numbers))
 
 
 class EagerParts:
@@ -101,9 +90,8 @@ class EagerParts:
         self._gaps = gaps
         self._thread = 0
         self._parts: List[Part] = []  # over, and recorded
-        self._part: Optional[Part] = None
-        self._cut = 0  # products of the parts before
-        self._calls: "Counter[Hashable]" = Counter()  # of tf.functions, in the part that runs
+        self._numbers: Dict[Any, int] = {}  # of parts that are alike, in this stretch
+        self._part: Optional[Part] = None  # that runs, where it is recorded
         self._label: Label = ()  # of the part that runs, recorded or not
         self._trains = False  # likewise
         self._settled: Dict[Hashable, Set[Label]] = {}
@@ -134,7 +122,7 @@ class EagerParts:
             self._begin_stretch()
         self._label, self._trains = (key,), trains
         if self.sampler is not None and self._thread == get_ident():
-            self._part, self._cut, self._calls = Part(key, name), len(self.sampler.products), Counter()
+            self._part = Part(key, name, len(self.sampler.products))
 
     def differentiated(self, sources: Any) -> None:
         """Note that the gradient of `sources` is taken in the part that runs."""
@@ -145,7 +133,7 @@ class EagerParts:
     def called(self, key: Hashable) -> None:
         """Note that a tf.function was called in the part that runs."""
         if self._part is not None and self.sampler is not None and not self.sampler.paused:
-            self._calls[key] += 1
+            self._part.calls[key] += 1
 
     def pause(self, paused: bool) -> None:
         """Record nothing for a while, or go on."""
@@ -169,11 +157,14 @@ class EagerParts:
         part, self._part = self._part, None
         label, self._label = self._label, ()
         if part is not None and self.sampler is not None:
-            part.label, ran = label, self.sampler.products[self._cut :]
+            part.label, part.products = label, self.sampler.products[part.begins :]
             if self._trains:
                 self._parts.append(part)
+            elif self._parts:
+                self._parts[-1].products += part.products
+                self._parts[-1].calls.update(part.calls)
             if self._parts:
-                self._parts[-1].take(ran, self._calls)
+                self._parts[-1].compare(self._numbers)
         if not self._trains:
             self._settled.setdefault(label[0], set()) if label else None
         elif label and label not in self._settled.get(label[0], ()):
@@ -189,9 +180,8 @@ class EagerParts:
 
     def _step(self) -> int:
         """Return how many of the last parts are a whole step, or several; 0 while that is not known."""
-        parts, numbers = self._parts, Numbers()
-        same = [numbers[part.essence] for part in parts]
-        like = [numbers[part.structure] for part in parts]
+        parts = self._parts
+        same, like = [part.essence for part in parts], [part.structure for part in parts]
         for size in range(1, len(parts) // 2 + 1):
             if _repeats(same, size, 2) or _repeats(like, size, TIMES_ALIKE):
                 missing = self._wanted - {part.label for part in parts[-size:]}
@@ -207,9 +197,9 @@ class EagerParts:
             self._gaps.add("eager steps", "what they run changes too often: not all of it was recorded")
         self._stretches += 1
         if self._stretches <= MOST_STRETCHES:
-            self._thread, self._parts = get_ident(), []
+            self._thread, self._parts, self._numbers = get_ident(), [], {}
             self.sampler = self._make()
-            self.sampler.__enter__()
+            self.sampler.start()
 
     def _end_stretch(self, size: int, whole: bool) -> None:
         """End a sample; of the last part is not all known where it is not `whole`."""
@@ -217,7 +207,7 @@ class EagerParts:
         self.sampler, self._parts = None, []
         if sampler is None:
             return
-        sampler.__exit__(None, None, None)
+        sampler.stop()
         if len(sampler.products) >= MOST_PRODUCTS:
             self._gaps.add("eager steps", "a step runs more than %d products" % (MOST_PRODUCTS // 2))
         for part in parts:
@@ -228,11 +218,10 @@ class EagerParts:
         self._keep_parts(parts, size)
 
     def _keep_parts(self, parts: List[Part], size: int) -> None:
-        last = parts[-size:] if size else parts
         chosen = [self._usual(parts, i, size) for i in range(size)] if size else parts
-        once = [part for part in parts if part.key not in {p.key for p in last}]
+        of_step = {part.key for part in chosen}
         by_key: Dict[Hashable, List[Part]] = {}
-        for part in [*chosen, *once]:
+        for part in [*chosen, *(part for part in parts if part.key not in of_step)]:
             by_key.setdefault(part.key, []).append(part)
         for key, found in by_key.items():
             self._keep(key, found[0].name, _bodies(found))
@@ -261,17 +250,8 @@ def _identity(sources: Any) -> Tuple[Any, ...]:
 
 def _bodies(parts: Sequence[Part]) -> List[Body]:
     """Return what calls of one part ran, each once."""
-    bodies: List[Tuple[Essence, Part]] = []
-    counts: List[int] = []
+    alike: Dict[Any, List[Part]] = {}
     for part in parts:
-        essence = (part.label, part.essence)
-        known = next((i for i, (e, _) in enumerate(bodies) if e == essence), None)
-        if known is None:
-            bodies.append((essence, part))
-            counts.append(1)
-        else:
-            counts[known] += 1
-    return [
-        Body([record for _, record in part.products], part.calls, count / len(parts))
-        for (_, part), count in zip(bodies, counts)
-    ]
+        alike.setdefault((part.label, part.essence), []).append(part)
+    each = ((found[0], len(found) / len(parts)) for found in alike.values())
+    return [Body([record for _, record in part.products], part.calls, share) for part, share in each]

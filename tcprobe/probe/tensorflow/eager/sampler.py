@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from types import TracebackType
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple, Type
+from typing import Any, Callable, Dict, List, NamedTuple, Sequence, Set, Tuple
 
 from ...core.gaps import Guard
 from ...core.lines import running_line
-from ..graph.notes import Gradient, OpNote
+from ..graph.execute import Match
+from ..graph.notes import Gradient
 from ..graph.passes import CARRIERS, VARIABLES, GraphPasses
-from ..graph.records import ATTRIBUTES, Record, attributes, with_form
-from ..graph.shapes import shape_list
+from ..graph.records import Record, op_record, tell_pass
 from ..graph.types import GEMM_TYPES
 from ..hooks.layers import LayerHooks
 from .flow import Flow, FlowOp, FlowTensor
@@ -36,7 +35,7 @@ class EagerSample(NamedTuple):
 
 
 class EagerSampler:
-    """Context manager that records the eager ops run inside it.
+    """Records the eager ops that run between `start` and `stop`.
 
     Args:
         layers: tells the layer being called.
@@ -62,7 +61,8 @@ class EagerSampler:
         self._watched: Set[Size] = set()  # sizes of the variables that tapes saw read
         self._on = False
 
-    def __enter__(self) -> None:
+    def start(self) -> None:
+        """Record from now on."""
         with Guard(self._gaps, "eager op callbacks"):
             from tensorflow.python.framework import op_callbacks
 
@@ -70,9 +70,8 @@ class EagerSampler:
             self._on = self._layers.sampling = True
             self._tracer.sampler = self
 
-    def __exit__(
-        self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
-    ) -> None:
+    def stop(self) -> None:
+        """Record no more, and hand on what was."""
         if not self._on:
             return
         with Guard(self._gaps, "eager op callbacks"):
@@ -114,7 +113,9 @@ class EagerSampler:
                 note = op.note
                 forward = note.forward_op() if note is not None else None
                 if note is not None and forward is not None and note.wrt is not None:
-                    _mark_read(forward.inputs[note.wrt], gradient)
+                    operand = _carried(forward.inputs[note.wrt])
+                    if operand.op.type == "Placeholder" and operand.shape == gradient.shape:
+                        operand.op.type = "ReadVariableOp"
             level = list(dict.fromkeys(t.op for op in level if op.type in SUMS for t in op.inputs if t.op not in seen))
             seen.update(level)
 
@@ -137,14 +138,16 @@ class EagerSampler:
             name = op_type.decode() if isinstance(op_type, bytes) else str(op_type)
             op = self._flow.ran(name, inputs, attrs or (), outputs or ())
             if name in GEMM_TYPES and len(self.products) < MOST_PRODUCTS:
-                self._take(op, inputs, outputs)
+                self._take(op)
 
-    def _take(self, op: FlowOp, inputs: Any, outputs: Any) -> None:
-        op.note = self._tracer.noted(op.name)
-        forward = op.note.forward_op()
+    def _take(self, op: FlowOp) -> None:
+        op.note = note = self._tracer.noted(op.name)
+        layer, forward = note.layer, note.forward_op()
         op.line = running_line(4) if forward is None else forward.line
-        self.products.append(EagerOp(op, _record(op, inputs, outputs, op.note)))
-        around = op.note.layer.owner() if op.note.layer is not None and op.note.layer.owner is not None else None
+        name = "%s/%s" % (layer.path, op.type) if layer else op.type
+        executed = Match("yes", op.type, op.type)
+        self.products.append(EagerOp(op, op_record(op, name, note, executed, op.line)))
+        around = layer.owner() if layer is not None and layer.owner is not None else None
         if forward is None and around is not None:
             self._weights[op] = _sizes(around.weights)
         for tensor in dict.fromkeys(op.inputs):
@@ -154,16 +157,9 @@ class EagerSampler:
         for forward in dict.fromkeys(op.note.forward_op() for op, _ in self.products if op.note is not None):
             if forward is not None:
                 _mark_weight(forward, self._weights.get(forward, self._watched))
-        passes = GraphPasses((), lambda op: op.note)
+        passes = GraphPasses({}, lambda op: op.note)
         for op, record in self.products:
-            record["pass"] = passes.of(op.note)
-            record["attributes"] = with_form(record["attributes"], record["pass"], passes.form(op.note))
-
-
-def _mark_read(operand: FlowTensor, gradient: FlowTensor) -> None:
-    made = _carried(operand)
-    if made.op.type == "Placeholder" and made.shape == gradient.shape:
-        made.op.type = "ReadVariableOp"
+            tell_pass(record, passes.of(op.note))
 
 
 def _mark_weight(op: FlowOp, sizes: Set[Size]) -> None:
@@ -186,28 +182,3 @@ def _carried(tensor: FlowTensor) -> FlowTensor:
     while tensor.op.type in CARRIERS and tensor.op.inputs:
         tensor = tensor.op.inputs[0]
     return tensor
-
-
-def _record(op: FlowOp, inputs: Sequence[Any], outputs: Sequence[Any], note: OpNote) -> Record:
-    layer, op_type = note.layer, op.type
-    sizes, results = [shape_list(t) for t in inputs], [shape_list(t) for t in outputs]
-    return {
-        "op": "%s/%s" % (layer.path, op_type) if layer else op_type,
-        "op_type": op_type,
-        "executed_op": op_type,
-        "executed_type": op_type,
-        "executes": "yes",
-        "pass": "other",
-        "layer": layer.path if layer else None,
-        "layer_class": layer.layer_class if layer else None,
-        "input_shapes": sizes,
-        "input_dtypes": [t.dtype.base_dtype.name for t in inputs],
-        "output_shapes": results,
-        "output_dtypes": [t.dtype.base_dtype.name for t in outputs],
-        "attributes": attributes(op_type, op.get_attr, ATTRIBUTES, sizes, results),
-        "repeats": 1.0,
-        "at_least": False,
-        "source": layer.source if layer else None,
-        "called_from": op.line,
-        "alias_of": [],
-    }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 BRANCHES = {"then_branch": "then", "else_branch": "else", "body": "body", "cond": "cond", "branches": "branch"}
@@ -17,13 +18,11 @@ class CalledFunction(NamedTuple):
         graph: its FuncGraph.
         name: of the function.
         kind: ``then``, ``else``, ``branch``, ``body``, ``cond``; empty for a plain call or a dataset's function.
-        place: its place among the branches of a choice: 0 for ``else``, as for False.
     """
 
     graph: Any
     name: str
     kind: str
-    place: int
 
 
 class Frame(NamedTuple):
@@ -51,7 +50,7 @@ def outermost_frame(graph: Any) -> Frames:
 
 def entered(frames: Frames, op: Any, graph: Any) -> Frames:
     """Return the way into a function that `op` calls."""
-    names, outer = [t.op.name for t in graph.inputs], handed_in(op)
+    names, outer = [t.op.name for t in graph.inputs], list(op.inputs)[1 if op.type in CHOICES else 0 :]
     if "Dataset" in op.type:  # its elements and states stand before what it captured
         captured = min(len(list(graph.captures)), len(outer))
         names, outer = names[len(names) - captured :], outer[len(outer) - captured :]
@@ -67,6 +66,11 @@ def outside(tensor: Any, frames: Frames) -> Optional[Place]:
     return None if outer is None else (outer, frames[:-1])
 
 
+def beyond(tensor: Any, frames: Frames) -> Optional[Place]:
+    """Return what a tensor is in another function: outside for an argument, inside for what a call gives; else None."""
+    return outside(tensor, frames) if tensor.op.type == "Placeholder" else inside(tensor, frames)
+
+
 def inside(tensor: Any, frames: Frames) -> Optional[Place]:
     """Return the output of the function whose call makes a tensor, None where no plain call does."""
     op = tensor.op
@@ -79,14 +83,14 @@ def inside(tensor: Any, frames: Frames) -> Optional[Place]:
 
 def called_functions(op: Any) -> Iterator[CalledFunction]:
     """Yield the functions that `op` calls, those whose graph is known."""
-    for attribute in function_attributes(op):
+    for attribute in _function_attributes(op.type):
         value = op.get_attr(attribute)
         kind = BRANCHES.get(attribute, "")
-        for place, function in enumerate(value if isinstance(value, (list, tuple)) else [value]):
+        for function in value if isinstance(value, (list, tuple)) else [value]:
             name = str(getattr(function, "name", function))
             graph = _function_graph(op.graph, name)
             if graph is not None:
-                yield CalledFunction(graph, name, kind, 1 if kind == "then" else place)
+                yield CalledFunction(graph, name, kind)
 
 
 def called_function(op: Any, kind: str) -> Any:
@@ -105,11 +109,6 @@ def called_graphs(graph: Any) -> List[Any]:
     return list(found.values())
 
 
-def handed_in(op: Any) -> List[Any]:
-    """Return the inputs of `op` that are the arguments of the functions that it calls."""
-    return list(op.inputs)[1 if op.type in CHOICES else 0 :]
-
-
 def is_compiled(op: Any) -> bool:
     """Return whether a call is one that XLA must compile."""
     try:
@@ -118,17 +117,13 @@ def is_compiled(op: Any) -> bool:
         return False
 
 
-_attributes: Dict[str, Tuple[str, ...]] = {}
+@lru_cache(None)
+def _function_attributes(op_type: str) -> List[str]:
+    """Return the names of the attributes of a type of op that hold functions."""
+    from tensorflow.python.framework import op_def_registry
 
-
-def function_attributes(op: Any) -> Tuple[str, ...]:
-    """Return the names of an op's attributes that hold functions."""
-    known = _attributes.get(op.type)
-    if known is None:
-        definition = op.op_def
-        listed = [a.name for a in definition.attr if a.type in ("func", "list(func)")] if definition else []
-        known = _attributes[op.type] = tuple(listed)
-    return known
+    definition = op_def_registry.get(op_type)
+    return [a.name for a in definition.attr if a.type in ("func", "list(func)")] if definition else []
 
 
 def _function_graph(graph: Any, name: str) -> Any:
@@ -144,10 +139,7 @@ def _function_graph(graph: Any, name: str) -> Any:
 
 def operation(tensor: Any) -> Any:
     """Return the op that makes a tensor, None for an eager one that a graph captured."""
-    try:
-        return tensor.op
-    except AttributeError:
-        return None
+    return getattr(tensor, "op", None)
 
 
 def bare(tensor: Any) -> Any:

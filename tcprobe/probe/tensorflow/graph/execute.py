@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Container, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Any, Container, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from .called import BRANCHES
 from .types import bare_type, is_gemm
@@ -31,14 +31,22 @@ class Executed(NamedTuple):
     path: str
     final: bool
 
+    @property
+    def in_no_loop(self) -> bool:
+        """Whether it runs once a call, as its name tells: in no loop, branch or function of its own."""
+        return self.final and _COUNTER.search(self.name) is None
+
 
 class Match(NamedTuple):
-    """What is known of one traced product's execution."""
+    """What is known of one traced product's execution; the values stand until something else is known."""
 
     executes: str
-    name: Optional[str]
-    op_type: Optional[str]
-    aliases: Tuple[str, ...]
+    name: Optional[str] = None
+    op_type: Optional[str] = None
+    aliases: Tuple[str, ...] = ()
+
+
+NEVER = Match("no")
 
 
 class Collector:
@@ -50,10 +58,10 @@ class Collector:
 
     def start(self) -> None:
         """Collect from now on; not where the script itself does (tf.summary.trace_on uses the same switch)."""
-        from tensorflow.python.eager import context
-
         if self.on:
             return
+        from tensorflow.python.eager import context
+
         if _script_collects():
             self._gaps.add("graph collection", "tf.summary.trace_on is active in the script")
             return
@@ -62,18 +70,18 @@ class Collector:
 
     def take(self) -> List[Any]:
         """Return the FunctionGraphs collected since the start or the last take."""
-        from tensorflow.python.eager import context
-
         if not self.on:
             return []
+        from tensorflow.python.eager import context
+
         collected = context.context().export_run_metadata()
-        return list(collected.function_graphs) if collected is not None else []
+        return [] if collected is None else list(collected.function_graphs)
 
     def stop(self) -> None:
         """Collect no more."""
-        from tensorflow.python.eager import context
-
         if self.on and not _script_collects():
+            from tensorflow.python.eager import context
+
             context.context().disable_graph_collection()
         self.on = False
 
@@ -84,15 +92,6 @@ def _script_collects() -> bool:
     return getattr(summary_ops_v2, "_current_trace_context", None) is not None
 
 
-class Pair(NamedTuple):
-    """A root and a collected graph that may be one another's: their indices, the nodes that they share, the graph."""
-
-    root: int
-    place: int
-    shared: int
-    graphs: Any
-
-
 def assign(collected: Iterable[Any], roots: Sequence[Any]) -> Dict[int, Any]:
     """Return the collected graph of each root by its index: the one whose nodes it traced.
 
@@ -100,19 +99,18 @@ def assign(collected: Iterable[Any], roots: Sequence[Any]) -> Dict[int, Any]:
     names that any function has. Of like roots the last is meant: Keras 2 traces twice and runs the second.
     """
     names = [{op.name for op in root.get_operations() if op.type != "Placeholder"} for root in roots]
-    pairs: List[Pair] = []
-    for place, graphs in enumerate(collected):
+    left = dict(enumerate(collected))
+    pairs: List[Tuple[int, int, int]] = []  # how many nodes they share, the root, the graph from the last
+    for place, graphs in left.items():
         nodes = {n.name for n in graphs.pre_optimization_graph.node if n.op not in ENDS}
-        shared = [len(nodes & known) for known in names]
-        pairs += [
-            Pair(i, place, n, graphs) for i, n in enumerate(shared) if n >= ALIKE * max(len(nodes), len(names[i]), 1)
-        ]
+        for root, traced in enumerate(names):
+            shared = len(nodes & traced)
+            if shared >= ALIKE * max(len(nodes), len(traced), 1):
+                pairs.append((shared, root, -place))
     found: Dict[int, Any] = {}
-    taken: Set[int] = set()
-    for pair in sorted(pairs, key=lambda pair: (-pair.shared, -pair.root, pair.place)):
-        if pair.root not in found and pair.place not in taken:
-            found[pair.root] = pair.graphs
-            taken.add(pair.place)
+    for _, root, place in sorted(pairs, reverse=True):
+        if root not in found and -place in left:
+            found[root] = left.pop(-place)
     return found
 
 
@@ -134,13 +132,14 @@ def optimised(graphs: Any) -> Optimised:
     """Read the partitioned graphs, which are what the executor runs."""
     found: Dict[Tuple[str, str], Executed] = {}
     calls: Dict[str, str] = {}
+    clustered = False
     for graph in graphs.partition_graphs:
         library = {f.signature.name: f.node_def for f in graph.library.function}
         for op in _of_nodes(graph.node, library, "", 0):
             found.setdefault((op.path, op.op_type), op)
         for node in graph.node:
             calls.update((normalised(node.name), function) for step, function in _called(node) if step == "/")
-    clustered = any(node.op in CLUSTERS for graph in graphs.partition_graphs for node in graph.node)
+            clustered = clustered or node.op in CLUSTERS
     return Optimised(list(found.values()), calls, clustered)
 
 
@@ -159,7 +158,7 @@ def _called(node: Any) -> Iterator[Tuple[str, str]]:
 
     What XLA compiles is left out: its ops do not run as they stand there.
     """
-    if node.attr["_XlaMustCompile"].b if "_XlaMustCompile" in node.attr else False:
+    if "_XlaMustCompile" in node.attr and node.attr["_XlaMustCompile"].b:
         return
     yield "/", node.op
     for name, value in node.attr.items():
@@ -175,11 +174,6 @@ def normalised(path: str) -> str:
     return _REWRITE.sub("", _COUNTER.sub(r"/\1/_N/", path))
 
 
-def in_no_loop(op: Executed) -> bool:
-    """Return whether an op runs once a call, as its name tells: in no loop, branch or function of its own."""
-    return op.final and _COUNTER.search(op.name) is None
-
-
 def match(visits: Sequence[Visit], graph: Optimised) -> Tuple[List[Match], List[Executed]]:
     """Return what each visit executes as, and the executed ops that nothing traced explains.
 
@@ -190,50 +184,54 @@ def match(visits: Sequence[Visit], graph: Optimised) -> Tuple[List[Match], List[
     left: Dict[Tuple[str, str], List[Executed]] = {}
     for op in graph.ops:
         left.setdefault((normalised(op.path), bare_type(op.op_type)), []).append(op)
-    exact = [(0, index, visit.path) for index, visit in enumerate(visits) if not visit.compiled]
-    for candidates in (exact, None):
-        for _, index, path in candidates or sorted(_fusions(visits, taken)):
-            same = left.get((path, bare_type(visits[index].op.type)))
-            if same and index not in taken:
-                taken[index] = same.pop(0)
+
+    def give(index: int, path: str) -> None:
+        same = left.get((path, bare_type(visits[index].op.type)))
+        if same and index not in taken:
+            taken[index] = same.pop(0)
+
+    for index, visit in enumerate(visits):
+        if not visit.site.compiled:
+            give(index, visit.names[0])
+    for _, index, path in sorted(_fusions(visits, taken)):
+        give(index, path)
     return [_matched(v, taken.get(i), graph) for i, v in enumerate(visits)], [op for ops in left.values() for op in ops]
 
 
 def _fusions(visits: Sequence[Visit], done: Container[int]) -> Iterator[Tuple[int, int, str]]:
     """Yield distance, index of the visit and path of every fused op that may hold one of `visits`."""
     for index, visit in enumerate(visits):
-        if index not in done and not visit.compiled:
+        if index not in done and not visit.site.compiled:
             for distance, name in enumerate(fused_names(visit.op)):
-                yield distance, index, visit.path[: len(visit.path) - len(visit.op.name)] + name
+                yield distance, index, visit.site.prefixes[0] + name
 
 
 def _matched(visit: Visit, executed: Optional[Executed], graph: Optimised) -> Match:
-    if visit.compiled:
-        return compiled(visit)
+    if visit.site.compiled:
+        return _compiled(visit)
     if executed is not None and executed.final:
-        return Match("yes", executed.name, executed.op_type, visit.names)
-    for call in visit.calls:
+        return Match("yes", executed.name, executed.op_type, visit.names[1:])
+    for call in visit.site.calls:
         # TensorFlow appends what it specialised the function for.
         if graph.calls.get(call.path, "").startswith(call.function):
             return unoptimised(visit, call.path + "/")
-    if executed is not None or (visit.live and not visit.inlined):
+    if executed is not None or (visit.live and not visit.site.inlined):
         return unoptimised(visit)
-    return compiled(visit) if graph.clustered else Match("no", None, None, ())
+    return _compiled(visit) if graph.clustered else NEVER
 
 
 def swapped_in(visit: Visit, graph: Optional[Optimised]) -> Match:
     """Return whether the optimised graph calls the alternative that `visit` stands in; unknown where there is none."""
     if graph is None:
-        return Match("unknown", None, None, (visit.path,))
+        return Match("unknown", aliases=visit.names)
     name = visit.op.graph.name  # __forward_<name>_12_specialized_for_... or __inference_<name>_12_...
-    if any(name in function for function in graph.calls.values()):
-        return Match("yes", visit.op.name, visit.op.type, ())
-    return Match("no", None, None, ())
+    called = any(name in function for function in graph.calls.values())
+    return Match("yes", visit.op.name, visit.op.type) if called else NEVER
 
 
-def compiled(visit: Visit) -> Match:
+def _compiled(visit: Visit) -> Match:
     """Return what is known of an op that XLA compiles: dead ops go; what becomes of the others the HLO module says."""
-    return Match("unknown", None, None, (visit.path, *visit.names)) if visit.live else Match("no", None, None, ())
+    return Match("unknown", aliases=visit.names) if visit.live else NEVER
 
 
 def unoptimised(visit: Visit, call: str = "") -> Match:
@@ -243,10 +241,10 @@ def unoptimised(visit: Visit, call: str = "") -> Match:
         visit: the traced op.
         call: path of the call that was not inlined, with a slash; the function's ops are named relative to it.
     """
-    if visit.compiled or not visit.live:
-        return compiled(visit)
-    own = (visit.path, *visit.names)
-    best = visit.path[len(call) :] if visit.inlined else own[-1]
-    prefixes = [name[: len(name) - len(visit.op.name)] for name in (best, *own)]
-    fused = [prefix + name for prefix in dict.fromkeys(prefixes) for name in fused_names(visit.op)]
-    return Match("yes", best, None, tuple(dict.fromkeys([*own, *fused])))
+    if visit.site.compiled or not visit.live:
+        return _compiled(visit)
+    own = visit.names
+    prefixes = visit.site.prefixes
+    best = prefixes[0][len(call) :] if visit.site.inlined else prefixes[-1]
+    fused = [prefix + name for prefix in dict.fromkeys((best, *prefixes)) for name in fused_names(visit.op)]
+    return Match("yes", best + visit.op.name, None, tuple(dict.fromkeys([*own, *fused])))

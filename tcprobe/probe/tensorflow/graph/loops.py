@@ -10,12 +10,11 @@ from .called import (
     Frames,
     Place,
     bare,
+    beyond,
     called_function,
     called_functions,
     entered,
-    inside,
     operation,
-    outside,
 )
 from .shapes import shape_list
 
@@ -137,12 +136,10 @@ def _origin(tensor: Any, frames: Frames) -> Place:
             return tensor, frames
         if op.type == "Identity":
             passed = op.inputs[0], frames
-        elif op.type == "Placeholder":
-            passed = None if _varying(tensor, frames) is not None else outside(tensor, frames)
         elif op.type == "TensorListPopBack":
             passed = _laid_down(op.inputs[0], frames)
-        else:
-            passed = inside(tensor, frames)
+        elif op.type != "Placeholder" or _varying(tensor, frames) is None:
+            passed = beyond(tensor, frames)
         if passed is None:
             return tensor, frames
         tensor, frames = passed

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Set, Tuple
+from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 
 from ..hooks.layers import CalledLayer
 
@@ -35,25 +35,18 @@ class OpNote:
         return None if self.forward is None else self.forward()
 
 
-class Inputs(NamedTuple):
-    """What tells an op of a graph from most others: its type and the names of its input tensors."""
-
-    op_type: str
-    names: Tuple[str, ...]
-
-
 class GraphNotes:
     """Notes on the ops of one FuncGraph.
 
     Attributes:
         ops: notes on its products, by name.
-        by_inputs: their names by inputs.
+        by_inputs: their names by what tells an op from most others: its type and the names of its inputs.
         scopes: of every op that a layer's call made.
     """
 
     def __init__(self) -> None:
         self.ops: Dict[str, OpNote] = {}
-        self.by_inputs: Dict[Inputs, str] = {}
+        self.by_inputs: Dict[Tuple[str, Tuple[str, ...]], str] = {}
         self.scopes = LayerScopes()
 
 
@@ -66,16 +59,14 @@ class LayerScopes:
     def __init__(self) -> None:
         self._paths: Dict[str, Optional[str]] = {}
 
-    def add(self, scope: str, path: Optional[str]) -> bool:
-        """Note that the layer `path` made an op in `scope`; return whether that is news."""
-        known = self._paths.get(scope, path)
-        news = scope not in self._paths or known not in (path, None)
-        self._paths[scope] = path if known == path else None
-        return news
+    def add(self, scope: str, path: Optional[str]) -> None:
+        """Note that the layer `path` made an op in `scope`."""
+        self._paths[scope] = path if self._paths.get(scope, path) == path else None
 
-    def merge(self, other: "LayerScopes") -> bool:
-        """Add the scopes of another graph; return whether that is news."""
-        return sum(self.add(scope, path) for scope, path in other._paths.items()) > 0
+    def merge(self, other: "LayerScopes") -> None:
+        """Add the scopes of another graph."""
+        for scope, path in other._paths.items():
+            self.add(scope, path)
 
     def sure(self) -> Dict[str, str]:
         """Return the path of the one layer of each scope; a scope without an entry is as the nearest around it."""

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
-from .called import LOOPS, Frames, inside, operation, outside
+from .called import LOOPS, Frames, beyond, operation, outside
 from .notes import OpNote
-from .walk import Visit
 
-FARTHEST_VARIABLE = 60  # ops between a product's operand and the variable that it was read from
 VARIABLES = frozenset(("VarHandleOp", "VariableV2", "Variable", "ReadVariableOp"))
 # Ops whose result is as much a weight as what goes in: layouts, casts, and the scaling of normalised weights.
 CARRIERS = frozenset(
@@ -27,27 +25,38 @@ MADE_BY = {form: made for made, form in FORM_OF.items()}
 DEEPEST_GRADIENT = 8  # gradients of gradients
 
 
+class Pass(NamedTuple):
+    """The pass of an op.
+
+    Attributes:
+        name: forward, dgrad, wgrad or other.
+        form: which multiplication of a layer an op of another pass computes, None where that cannot be told.
+    """
+
+    name: str
+    form: Optional[str] = None
+
+
 class GraphPasses:
     """Tells the pass of ops, knowing every graph that a step reaches.
 
     Args:
-        visits: products; those of an eager step are in no graph, and have none.
+        ways: the functions around each graph, by its id; an eager step is in none.
         note: returns what was noted of an op.
     """
 
-    def __init__(self, visits: Sequence[Visit], note: NoteOf) -> None:
+    def __init__(self, ways: Dict[int, Frames], note: NoteOf) -> None:
         self._note = note
-        self._frames: Dict[int, Frames] = {}
-        for visit in visits:
-            self._frames.setdefault(id(visit.op.graph), visit.frames)
+        self._ways = ways
 
-    def of(self, note: Optional[OpNote]) -> str:
-        """Return forward, dgrad, wgrad or other; an op without a note was imported, and is other."""
-        form = self.form(note)
-        again = note is not None and note.forward is not None
-        return "other" if form is None or (form == "forward" and again) else form
+    def of(self, note: Optional[OpNote]) -> Pass:
+        """Return the pass of an op; one without a note was imported, and is other."""
+        form = self._form(note)
+        if form is None or (form == "forward" and note is not None and note.forward is not None):
+            return Pass("other", form)
+        return Pass(form)
 
-    def form(self, note: Optional[OpNote], depth: int = DEEPEST_GRADIENT) -> Optional[str]:
+    def _form(self, note: Optional[OpNote], depth: int = DEEPEST_GRADIENT) -> Optional[str]:
         """Return which multiplication of a layer an op computes: that of its forward, dgrad or wgrad pass.
 
         A gradient of a gradient (a gradient penalty) is one of them too: what dgrad's own gradient asks for of a Dense
@@ -77,7 +86,7 @@ class GraphPasses:
         found = next((i for i in others if index in same[i]), None)
         if found is not None:
             return self._operand(first, found, depth - 1)
-        form = self.form(self._note(first), depth - 1) if any(same.values()) else None
+        form = self._form(self._note(first), depth - 1) if any(same.values()) else None
         return MADE_BY.get(form or "")
 
     def _taken(self, op: Any, tensor: Any, frames: Frames) -> Tuple[int, ...]:
@@ -86,65 +95,46 @@ class GraphPasses:
         return tuple(i for i, t in enumerate(op.inputs) if _origin(t, own) == wanted)
 
     def _around(self, op: Any) -> Frames:
-        return self._frames.get(id(op.graph), ())
+        return self._ways.get(id(op.graph), ())
 
 
 def _origin(tensor: Any, frames: Frames) -> Tuple[int, str]:
     """Return what tells a tensor from all others, whatever functions it was handed through."""
-    for _ in range(FARTHEST_VARIABLE):
-        op = operation(tensor)
-        if op is None:
-            return id(tensor), ""
-        passed = outside(tensor, frames) if op.type == "Placeholder" else inside(tensor, frames)
+    while operation(tensor) is not None:
+        passed = beyond(tensor, frames)
         if passed is None:
-            break
+            return id(tensor.graph), str(tensor.name)
         tensor, frames = passed
-    return id(op.graph), str(tensor.name)
+    return id(tensor), ""
 
 
 def is_weight(tensor: Any, frames: Frames) -> bool:
     """Return whether a graph tensor is made of variables and constants, and of one variable at least."""
-    return _Origin().of(tensor, frames, FARTHEST_VARIABLE) is True
-
-
-class _Origin:
-    """Finds what a tensor is made of: True for variables, None for constants, False for anything with data in it."""
-
-    def __init__(self) -> None:
-        self._known: Dict[Tuple[int, str, int], Optional[bool]] = {}
-
-    def of(self, tensor: Any, frames: Frames, depth: int) -> Optional[bool]:
-        """Return the verdict on `tensor` of the graph that `frames` lead to."""
+    todo, seen, weight = [(tensor, frames)], set(), False
+    while todo:
+        tensor, frames = todo.pop()
         op = operation(tensor)
-        if tensor.dtype.name == "resource":
-            return True
-        if op is None:
-            return None  # an eager tensor that the graph captured
-        key = (id(op.graph), tensor.name, len(frames))
-        if key not in self._known:
-            self._known[key] = False  # stands while a cycle is followed
-            self._known[key] = self._of_op(op, tensor, frames, depth) if depth else False
-        return self._known[key]
-
-    def _of_op(self, op: Any, tensor: Any, frames: Frames, depth: int) -> Optional[bool]:
-        if op.type in VARIABLES:
-            return True
-        if op.type == "Const":
-            return None
+        if tensor.dtype.name == "resource" or (op is not None and op.type in VARIABLES):
+            weight = True
+            continue
+        if op is None or op.type == "Const":  # an eager tensor that the graph captured is as good as a constant
+            continue
+        key = id(op.graph), tensor.name, len(frames)
+        if key in seen:
+            continue
+        seen.add(key)
         if op.type == "Placeholder":
             outer = outside(tensor, frames)
-            return False if outer is None else self.of(*outer, depth - 1)
-        if op.type in LOOPS:
-            return self.of(op.inputs[tensor.value_index], frames, depth - 1)
-        if op.type not in CARRIERS or not len(op.inputs):
-            return False
-        verdict: Optional[bool] = None
-        for source in _values(op):
-            kind = self.of(source, frames, depth - 1)
-            if kind is False:
+            if outer is None:
                 return False
-            verdict = verdict or kind
-        return verdict
+            todo.append(outer)
+        elif op.type in LOOPS:
+            todo.append((op.inputs[tensor.value_index], frames))
+        elif op.type in CARRIERS and len(op.inputs):
+            todo += [(one, frames) for one in _values(op)]
+        else:
+            return False
+    return weight
 
 
 def _values(op: Any) -> List[Any]:

@@ -4,53 +4,77 @@ from __future__ import annotations
 
 import os
 import threading
-from types import TracebackType
-from typing import Any, Callable, Hashable, List, Mapping, Optional, Sequence, Tuple, Type
+from typing import Any, Callable, Hashable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ...core.gaps import Guard
 from ..eager.parts import EagerParts
 from ..eager.sampler import EagerSample, EagerSampler
-from ..hooks.fits import Datasets, Fits
+from ..hooks.calls import concrete_functions
+from ..hooks.fits import Datasets, Fit, Fits
 from ..hooks.layers import LayerHooks
 from .execute import Collector, assign
-from .records import write_json
-from .resolve import FunctionCall, Resolver, Trace, text_of
+from .records import Record, write_json
+from .resolve import traced_records
+from .shapes import CallSizes, first_arguments, ordered, sizes_of_call
 from .store import Function, Store, stem
 from .trace import Tracer
+from .walk import Visit, walk
+
+
+class FunctionCall(NamedTuple):
+    """A call of a tf.function from outside any other.
+
+    Attributes:
+        key: the runtime's, of the function.
+        thread: that calls.
+        arguments: positional and keyword arguments.
+        fit: the `fit` of Keras around it, None outside any.
+    """
+
+    key: Hashable
+    thread: int
+    arguments: Tuple[Any, Any]
+    fit: Optional[Fit]
+
+
+class Trace(NamedTuple):
+    """A FuncGraph, and the call in which it was traced."""
+
+    graph: Any
+    call: FunctionCall
 
 
 class GraphRecorder:
     """Hooks tracing, collects the optimised graphs, and writes graph.json.
 
-    The runtime calls `begin` and `end` around every call of a tf.function from outside any other, `first_call` around
-    the first of each function besides, and `write` as often as it likes.
+    The runtime calls `begin` and `end` around every call of a tf.function from outside any other, and `write` as often
+    as it likes.
 
     Attributes:
         on_training: called with the key of the current function when a gradient function runs inside it.
         on_sample: called with an eager step once it is over; it may add to its records.
-        store: the records so far; the runtime may append to its `models`.
-        resolver: makes the records of a trace.
+        on_trace: called with a trace, its products and their records, in the same order; it may add to the records.
+        store: the records so far.
         parts: samples eager steps, part by part.
     """
 
     def __init__(self, out_dir: str, gaps: Any) -> None:
         self.on_training: Optional[Callable[[Hashable], None]] = None
         self.on_sample: Optional[Callable[[EagerSample], None]] = None
+        self.on_trace: Optional[Callable[[Trace, Sequence[Visit], List[Record]], None]] = None
         self.layers = LayerHooks(gaps)
         self.fits = Fits(gaps)
         self.datasets = Datasets(gaps)
         self.tracer = Tracer(self.layers, gaps)
+        self.store = Store(gaps)
+        self.parts = EagerParts(self._sampler, self.store.keep_part, gaps)
         self._path = os.path.join(out_dir, "graph.json")
         self._gaps = gaps
         self._collector = Collector(gaps)
         self._tf: Any = None
         self._keras: List[Any] = []
         self._call: Optional[FunctionCall] = None
-        self.store = Store(gaps)
-        self.resolver = Resolver(self.store, self.tracer, self.datasets, gaps)
-        self.parts = EagerParts(self._sampler, self.store.keep_part, gaps)
         self._pending: List[Trace] = []
-        self._owner = 0
         self._stopped = False
         self._passing = False  # on again for a first call
         self._lock = threading.RLock()
@@ -64,19 +88,24 @@ class GraphRecorder:
         """Key of the function whose call is in progress, None between calls."""
         return None if self._call is None else self._call.key
 
-    def begin(self, key: Hashable, args: Any, kwds: Any, first: bool = False) -> None:
+    def begin(self, key: Hashable, args: Any, kwds: Any, first: Optional[Tuple[Any, str]] = None) -> None:
         """Begin a call of the function `key` from outside any other; what is traced until `end` is recorded as its.
 
-        The first call of a function is recorded after a `stop` too, as far as the hooks see it that are in place then.
+        The first call of a function, given with its name, is recorded after a `stop` too, as far as the hooks see it
+        that are in place then.
         """
         if self._stopped:
-            if not first:
+            if first is None:
                 return
             self.resume()
             self._passing = True
         if self._pending:
             # A tape outside the function runs its gradient after the call: that graph is collected a little later.
             self._settle(final=True)
+        if first is not None:
+            with Guard(self._gaps, "first call"):
+                self.store.functions[key] = Function(*first)
+            self._collect()
         self._call = FunctionCall(key, threading.get_ident(), (args, kwds), self.fits.current())
 
     def end(self) -> None:
@@ -85,12 +114,12 @@ class GraphRecorder:
         if self._passing:
             self._passing = False
             self.stop()
-        elif self._pending:
+        elif self._pending or self._collector.on:
             self._settle(final=False)
 
     def on_tensorflow(self, tf: Any) -> None:
         """Install the hooks of tracing."""
-        self._tf = self.resolver.tf = tf
+        self._tf = tf
         self.layers.eager = tf.executing_eagerly
         self.tracer.on_graph = self._began
         self.tracer.on_gradient = self._differentiated
@@ -113,7 +142,7 @@ class GraphRecorder:
             return False
         self._stopped = True
         self.parts.close(True)
-        if self._pending:
+        if self._pending or self._collector.on:
             self._settle(final=True)
         self.tracer.remove()
         self.layers.remove()
@@ -132,12 +161,8 @@ class GraphRecorder:
                 self.layers.install(keras)
                 self.fits.install(keras)
 
-    def first_call(self, function: Any, key: Hashable, name: str) -> "FirstCall":
-        """Return a context manager for the first outermost call of `function`."""
-        return FirstCall(self, function, key, name)
-
     def eager_sample(self) -> EagerSampler:
-        """Return a context manager for one eager step, whose ops it records with the shapes that they have."""
+        """Return what records one eager step, whose ops it keeps with the shapes that they have."""
         return self._sampler(self._sampled)
 
     def _sampler(self, done: Callable[[EagerSample], object] = id) -> EagerSampler:
@@ -174,7 +199,7 @@ class GraphRecorder:
 
     def write(self) -> None:
         """Write graph.json if there is anything new."""
-        if self._pending and self._owner == threading.get_ident() and self.layers.eager():
+        if self._pending and self._pending[-1].call.thread == threading.get_ident() and self.layers.eager():
             self._settle(final=True)
         self._save()
 
@@ -183,89 +208,109 @@ class GraphRecorder:
             if self.store.changed:
                 write_json(self._path, self.store.document(getattr(self._tf, "__version__", None)))
 
+    # --- traces ------------------------------------------------------------------------------------------
+
     def _began(self, graph: Any) -> None:
         """Take note of a new trace; what it runs as is collected when TensorFlow starts to execute it."""
         call = self._call
-        if call is None or call.thread != threading.get_ident():
-            return  # a dataset's function, a model under construction
-        function = self.store.functions.get(call.key)
-        if function is not None and function.sizes is None and function.call is None:
-            function.call = call
-        self._owner = call.thread
-        self._pending.append(Trace(graph, call.key))
-        self._collect()
+        if call is not None and call.thread == threading.get_ident():  # no dataset's function, no model that is built
+            self._pending.append(Trace(graph, call))
+            self._collect()
+
+    def _differentiated(self) -> None:
+        if self._call is not None and self._pending and self.on_training is not None:
+            self.on_training(self._call.key)
 
     def _collect(self) -> None:
         with Guard(self._gaps, "graph collection"):
             self._collector.start()
 
-    def _differentiated(self) -> None:
-        call = self._call
-        if call is None or not self._pending:
-            return
-        if self.on_training is not None:
-            self.on_training(call.key)
-
     def _settle(self, final: bool) -> None:
-        """Resolve the traces that have run; `final` also those that have not."""
+        """Resolve the traces that have run; `final` also those that have not.
+
+        One that never ran goes where another of the same function did: Keras 2 traces twice.
+        """
         with Guard(self._gaps, "graph resolution"), self._lock:
             collected: List[Any] = []
             with Guard(self._gaps, "graph collection"):
                 collected = self._collector.take()
-            graphs = assign(collected, [t.graph for t in self._pending])
-            later = [] if final else [t for i, t in enumerate(self._pending) if i not in graphs and _runs_later(t)]
-            settled = [(t, graphs.get(i)) for i, t in enumerate(self._pending) if not any(t is x for x in later)]
-            self._pending = later
-            if not later:
+            graphs = assign(collected, [trace.graph for trace in self._pending])
+            traces, self._pending = self._pending, []
+            ran = {_kind(traces[place]) for place in graphs}
+            for place, trace in enumerate(traces):
+                if place not in graphs and not final and trace.graph.name.startswith("__backward"):
+                    self._pending.append(trace)
+                elif place in graphs or _kind(trace) not in ran:
+                    with Guard(self._gaps, "graph resolution"):
+                        self._resolve(trace, graphs.get(place))
+            if not self._pending:
                 self._collector.stop()
-            self._resolve_all(settled)
         self._save()
 
-    def _resolve_all(self, settled: Sequence[Tuple[Trace, Any]]) -> None:
-        """Resolve traces; one that never ran goes where another of the same function did (Keras 2 traces twice)."""
-        ran = {(t.key, stem(t.graph.name)) for t, graphs in settled if graphs is not None}
-        for trace, graphs in settled:
-            if graphs is not None or (trace.key, stem(trace.graph.name)) not in ran:
-                with Guard(self._gaps, "graph resolution"):
-                    self.resolver.resolve(trace, graphs)
-        for trace, _ in settled:
-            function = self.store.functions.get(trace.key)
-            if function is not None:
-                function.call = None  # it holds the script's tensors
+    def _resolve(self, trace: Trace, graphs: Any) -> None:
+        """Keep the records of a trace; `graphs` are those that TensorFlow made of it, None where they are unknown."""
+        function = self.store.functions[trace.call.key]
+        self.store.made_by(self.tracer.scopes(trace.graph))
+        concrete = _concrete(function, trace.graph)
+        visits = walk(trace.graph, _is_compiled(function, concrete))
+        if not visits:
+            return
+        sizes = self._sizes(function, trace)
+        function.traces += 1
+        ops = traced_records(self._tf, trace.graph, visits, graphs, sizes, self.tracer, self._gaps)
+        if self.on_trace is not None:
+            with Guard(self._gaps, "notes on a trace"):
+                self.on_trace(trace, visits, ops)
+        record: Record = {
+            "name": text_of(getattr(concrete, "name", trace.graph.name)),
+            "python_name": function.name,
+            "executed_basis": _basis(visits, graphs),
+            "ops": ops,
+        }
+        self.store.keep(trace.call.key, record)
 
-    def _enter(self, function: Any, key: Hashable, name: str) -> None:
-        if not self._stopped:
-            self.store.functions[key] = Function(function, name)
-            self._collect()
-
-    def _leave(self) -> None:
-        if self._pending:
-            self._settle(final=False)
-        elif self._collector.on:
-            with Guard(self._gaps, "graph collection"):
-                self._collector.take()
-                self._collector.stop()
-
-
-class FirstCall:
-    """Collects the graphs of a function's first call; it adds no frame to a traceback that passes."""
-
-    def __init__(self, recorder: GraphRecorder, function: Any, key: Hashable, name: str) -> None:
-        self._recorder = recorder
-        self._function = function
-        self._key = key
-        self._name = name
-
-    def __enter__(self) -> None:
-        with Guard(self._recorder._gaps, "first call"):
-            self._recorder._enter(self._function, self._key, self._name)
-
-    def __exit__(
-        self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
-    ) -> None:
-        with Guard(self._recorder._gaps, "first call"):
-            self._recorder._leave()
+    def _sizes(self, function: Function, trace: Trace) -> CallSizes:
+        """Return the sizes of the first call with products, which is over; its trace knows its arguments best."""
+        if function.sizes is None:
+            function.sizes = CallSizes(None, ())
+            with Guard(self._gaps, "sizes of the first call"):
+                arguments = ordered(function.reference(), *trace.call.arguments)
+                fit, graph = trace.call.fit, trace.graph
+                function.sizes = sizes_of_call(self._tf, self.datasets, arguments, fit, graph)
+                if function.sizes.replicas > 1:
+                    message = "a step runs on %d replicas: each has products of its own, for its share of the batch"
+                    self._gaps.note("replicas", message % function.sizes.replicas, level="note")
+        if not function.traces and not trace.graph.name.startswith("__backward"):
+            known = function.sizes
+            function.sizes = known._replace(arguments=first_arguments(trace.graph, known.arguments))
+        return function.sizes
 
 
-def _runs_later(trace: Trace) -> bool:
-    return bool(trace.graph.name.startswith("__backward"))
+def _kind(trace: Trace) -> Tuple[Hashable, str]:
+    return trace.call.key, stem(trace.graph.name)
+
+
+def text_of(name: Any) -> str:
+    """Return a name, which some versions of TensorFlow give as bytes."""
+    return name.decode() if isinstance(name, bytes) else str(name)
+
+
+def _concrete(function: Function, graph: Any) -> Any:
+    """Return the ConcreteFunction whose graph this is, None where the tf.function lists none."""
+    return next((c for c in concrete_functions(function.reference()) if c.graph is graph), None)
+
+
+def _is_compiled(function: Function, concrete: Any) -> bool:
+    owner = function.reference()
+    flag = getattr(owner, "_jit_compile", None) or getattr(owner, "_experimental_compile", None)
+    if flag or concrete is None:
+        return bool(flag)
+    attributes = concrete.function_def.attr
+    # To ask for what is not there would write it, and datasets refuse functions with an empty attribute.
+    return "_XlaMustCompile" in attributes and bool(attributes["_XlaMustCompile"].b)
+
+
+def _basis(visits: Sequence[Visit], graphs: Any) -> str:
+    if all(visit.site.compiled for visit in visits):
+        return "traced"
+    return "liveness" if graphs is None else "graph collection"

@@ -21,7 +21,6 @@ ITERATORS = frozenset(
 SAME_ELEMENTS = frozenset("Prefetch Options Shuffle Repeat Take Skip Cache Model V1Adapter".split())
 SAME_BATCH = SAME_ELEMENTS | frozenset("Map ParallelMap Filter".split())
 ANNOTATIONS = ("_output_shapes", "_handle_shapes", "_handle_dtypes", "_user_specified_name")
-DATASETS_DEEP = 24
 
 
 class CallSizes(NamedTuple):
@@ -47,10 +46,29 @@ class OpShapes(NamedTuple):
     outputs: List[GraphShape]
 
 
-def shape_list(tensor: Any) -> GraphShape:
-    """Return a tensor's shape as a list with None for unknown sizes; None for an unknown rank."""
-    shape = tensor.shape
-    return None if shape.rank is None else [None if d is None else int(d) for d in shape.as_list()]
+def shape_list(value: Any) -> GraphShape:
+    """Return the shape of a tensor or array as a list with None for unknown sizes; None for an unknown rank."""
+    shape = value.shape
+    if getattr(shape, "rank", 0) is None:
+        return None
+    return [None if d is None else int(d) for d in (shape.as_list() if hasattr(shape, "as_list") else shape)]
+
+
+def merged_shape(known: GraphShape, inferred: GraphShape) -> GraphShape:
+    """Fill the unknown sizes of `known` from `inferred`; where the two disagree, `known` stands."""
+    if known is None or inferred is None:
+        return inferred if known is None else known
+    if len(known) != len(inferred) or any(a is not None and b is not None and a != b for a, b in zip(known, inferred)):
+        return known
+    return [b if a is None else a for a, b in zip(known, inferred)]
+
+
+def has_unknown(shapes: Sequence[GraphShape]) -> bool:
+    """Return whether a size or a rank among `shapes` is unknown."""
+    return any(shape is None or None in shape for shape in shapes)
+
+
+# --- sizes of a call -------------------------------------------------------------------------------------
 
 
 def sizes_of_call(tf: Any, datasets: Datasets, arguments: Any, fit: Optional[Fit], graph: Any) -> CallSizes:
@@ -63,34 +81,29 @@ def sizes_of_call(tf: Any, datasets: Datasets, arguments: Any, fit: Optional[Fit
         fit: the `fit` around it.
         graph: what was traced; it may capture the datasets that it loops over.
     """
+    given = tf.nest.flatten(arguments)
     found = [] if fit is None else datasets_of_fit(fit)
-    for item in [] if found else [*tf.nest.flatten(arguments), *map(datasets.of_tensor, captured(graph))]:
-        dataset = getattr(item, "_dataset", item)
-        found += [dataset] if callable(getattr(dataset, "_inputs", None)) else []
+    if not found:
+        taken = [*given, *(datasets.of_tensor(pair[0]) for pair in graph.captures)]
+        found = [one for one in (getattr(item, "_dataset", item) for item in taken) if _is_dataset(one)]
     batches = {batch_of_dataset(dataset, datasets) for dataset in found} - {None}
     batch = (None if fit is None else batch_of_fit(fit)) or (batches.pop() if len(batches) == 1 else None)
     elements = [element for element in (element_of_dataset(dataset, datasets) for dataset in found) if element]
     tensors = tf.nest.flatten(arguments, expand_composites=True)
-    shapes = tuple(_value_shape(v) for v in tensors if hasattr(v, "shape") and hasattr(v, "dtype"))
-    replicas = _replicas(tf, arguments) if fit is None else fit.replicas
+    shapes = tuple(shape_list(v) for v in tensors if hasattr(v, "shape") and hasattr(v, "dtype"))
+    replicas = _replicas(tf, given) if fit is None else fit.replicas
     one = None if not batch or batch % replicas else batch // replicas
     alike = replicas == 1 and all(element == elements[0] for element in elements)
     return CallSizes(one, shapes, elements[0] if elements and alike else (), replicas)
 
 
-def _replicas(tf: Any, arguments: Any) -> int:
-    """Return the copies of the model that share a step, by the strategy around it or the values given to it."""
-    values = [len(getattr(item, "_values", ())) for item in tf.nest.flatten(arguments) if _is_distributed(item)]
-    return max(int(tf.distribute.get_strategy().num_replicas_in_sync), *values, 1)
+def first_arguments(root: Any, called: Sequence[GraphShape]) -> Tuple[GraphShape, ...]:
+    """Return the shapes of a traced function's inputs, unknown sizes filled from what it was called with.
 
-
-def _is_distributed(value: Any) -> bool:
-    return type(value).__name__ == "PerReplica"
-
-
-def captured(graph: Any) -> List[Any]:
-    """Return the tensors from outside that a traced function uses."""
-    return [pair[0] for pair in getattr(graph, "captures", ())]
+    The arguments stand before the captured tensors in a FuncGraph's inputs.
+    """
+    traced = [shape_list(t) for t in root.inputs]
+    return tuple(merged_shape(s, called[i]) if i < len(called) else s for i, s in enumerate(traced))
 
 
 def ordered(function: Any, args: Sequence[Any], kwds: Dict[str, Any]) -> List[Any]:
@@ -101,8 +114,10 @@ def ordered(function: Any, args: Sequence[Any], kwds: Dict[str, Any]) -> List[An
     return [*call.args, *(call.kwargs[name] for name in sorted(call.kwargs))]
 
 
-def _value_shape(value: Any) -> GraphShape:
-    return [None if d is None else int(d) for d in value.shape] if getattr(value.shape, "rank", 0) is not None else None
+def _replicas(tf: Any, given: Sequence[Any]) -> int:
+    """Return the copies of the model that share a step, by the strategy around it or the values given to it."""
+    values = [len(item._values) for item in given if type(item).__name__ == "PerReplica"]
+    return max(int(tf.distribute.get_strategy().num_replicas_in_sync), *values, 1)
 
 
 def batch_of_fit(fit: Fit) -> Optional[int]:
@@ -127,56 +142,44 @@ def datasets_of_fit(fit: Fit) -> List[Any]:
     return [dataset for dataset in found if dataset is not None]
 
 
-def batch_of_dataset(dataset: Any, datasets: Optional[Datasets] = None, depth: int = 0) -> Optional[int]:
+def batch_of_dataset(dataset: Any, datasets: Optional[Datasets] = None) -> Optional[int]:
     """Return the batch size of a tf.data pipeline: that of the last batching before what it delivers.
 
     Where a generator yields whole batches, `datasets` knows how large its first was.
     """
     size = getattr(dataset, "_batch_size", None)
     if size is not None:
-        return int(size.numpy() if hasattr(size, "numpy") else size)
+        return int(size)
     first = element_of_dataset(dataset, datasets, SAME_BATCH) if datasets is not None else ()
     if first:
         return first[0][0] if first[0] else None
-    for before in _before(dataset) if depth < DATASETS_DEEP else ():
-        found = batch_of_dataset(before, datasets, depth + 1)
-        if found:
-            return found
-    return None
+    sizes = (batch_of_dataset(before, datasets) for before in _before(dataset))
+    return next((size for size in sizes if size), None)
 
 
 def element_of_dataset(
     dataset: Any, datasets: Datasets, through: Container[str] = SAME_ELEMENTS
 ) -> Tuple[GraphShape, ...]:
     """Return the shapes of the first element of a generator, with only datasets of `through` behind it; else none."""
-    for _ in range(DATASETS_DEEP):
+    while True:
         shapes = datasets.first(dataset)
         if shapes is not None:
             return tuple(list(shape) for shape in shapes)
         before = _before(dataset)
         if len(before) != 1 or type(dataset).__name__.strip("_").replace("Dataset", "") not in through:
-            break
+            return ()
         dataset = before[0]
-    return ()
 
 
 def _before(dataset: Any) -> List[Any]:
-    inputs = getattr(dataset, "_inputs", None)
-    return list(inputs()) if callable(inputs) else []
+    return list(dataset._inputs()) if _is_dataset(dataset) else []
 
 
-def merged_shape(known: GraphShape, inferred: GraphShape) -> GraphShape:
-    """Fill the unknown sizes of `known` from `inferred`; where the two disagree, `known` stands."""
-    if known is None or inferred is None:
-        return inferred if known is None else known
-    if len(known) != len(inferred) or any(a is not None and b is not None and a != b for a, b in zip(known, inferred)):
-        return known
-    return [b if a is None else a for a, b in zip(known, inferred)]
+def _is_dataset(value: Any) -> bool:
+    return callable(getattr(value, "_inputs", None))  # a model of Keras 3 has a list of this name
 
 
-def has_unknown(shapes: Sequence[GraphShape]) -> bool:
-    """Return whether a size or a rank among `shapes` is unknown."""
-    return any(shape is None or None in shape for shape in shapes)
+# --- inference -------------------------------------------------------------------------------------------
 
 
 def infer(tf: Any, graph_def: Any, sizes: CallSizes, wanted: Callable[[str], bool]) -> Dict[str, OpShapes]:
@@ -190,11 +193,40 @@ def infer(tf: Any, graph_def: Any, sizes: CallSizes, wanted: Callable[[str], boo
     _free_variables(copy)
     _drop_empty_batches(copy)
     for node in copy.node:
-        _make_importable(node, sizes)
+        if node.op in ARGUMENT_OPS:
+            _fill_argument(node, sizes.arguments)
+        elif node.op in RESULTS:
+            _become(node, "Identity", "T")
+        elif node.op in ITERATORS:
+            _fill_element(node.attr["output_shapes"].list.shape, sizes)
     return _imported(tf, copy, wanted)
 
 
+def infer_loop(tf: Any, graph: Any, sizes: CallSizes, wanted: Callable[[str], bool]) -> Dict[str, OpShapes]:
+    """Return the shapes of products in a function that a dataset runs for each of its elements (`for x in dataset`).
+
+    Args:
+        tf: TensorFlow.
+        graph: the traced graph of that function.
+        sizes: of the call around it.
+        wanted: tells the types of products.
+
+    Raises:
+        ValueError: TensorFlow cannot import the graph with these sizes.
+    """
+    elements, definition = _elements(graph), graph.as_graph_def()
+    for node in definition.node:
+        if node.op == "Placeholder" and node.name in elements:
+            _fill_element([node.attr["shape"].shape], CallSizes(sizes.batch, ()))
+    return _imported(tf, definition, wanted)
+
+
 def _imported(tf: Any, graph_def: Any, wanted: Callable[[str], bool]) -> Dict[str, OpShapes]:
+    for node in graph_def.node:
+        node.ClearField("device")
+        for name in ANNOTATIONS:
+            if name in node.attr:
+                del node.attr[name]
     scratch = tf.Graph()
     with scratch.as_default():
         tf.import_graph_def(graph_def, name="")
@@ -203,6 +235,21 @@ def _imported(tf: Any, graph_def: Any, wanted: Callable[[str], bool]) -> Dict[st
         for op in scratch.get_operations()
         if wanted(op.type)
     }
+
+
+def _become(node: Any, op: str, *kept: str) -> None:
+    """Make another op of a node, with the attributes that are `kept`."""
+    node.op = op
+    for name in [name for name in node.attr if name not in kept]:
+        del node.attr[name]
+
+
+def _to_placeholder(node: Any, dtype: int, shape: Any) -> None:
+    _become(node, "Placeholder")
+    del node.input[:]
+    node.attr["dtype"].type = dtype
+    if shape is not None:
+        node.attr["shape"].shape.CopyFrom(shape)
 
 
 def _free_variables(graph_def: Any) -> None:
@@ -225,10 +272,8 @@ def _drop_empty_batches(graph_def: Any) -> None:
         if node.op == "Merge":
             given = [name for name in node.input if not _is_empty(nodes, name)]
             if len(given) == 1 < len(node.input):
-                node.op = "Identity"
+                _become(node, "Identity", "T")
                 node.input[:] = given
-                for name in [name for name in node.attr if name != "T"]:
-                    del node.attr[name]
 
 
 def _is_empty(nodes: Dict[str, Any], name: str) -> bool:
@@ -238,31 +283,6 @@ def _is_empty(nodes: Dict[str, Any], name: str) -> bool:
     if node is None or node.op != "Const":
         return False
     return any(dim.size == 0 for dim in node.attr["value"].tensor.tensor_shape.dim)
-
-
-def _to_placeholder(node: Any, dtype: int, shape: Any) -> None:
-    node.op = "Placeholder"
-    del node.input[:]
-    for name in list(node.attr):
-        del node.attr[name]
-    node.attr["dtype"].type = dtype
-    if shape is not None:
-        node.attr["shape"].shape.CopyFrom(shape)
-
-
-def _make_importable(node: Any, sizes: CallSizes) -> None:
-    node.ClearField("device")
-    if node.op in ARGUMENT_OPS:
-        _fill_argument(node, sizes.arguments)
-    elif node.op in RESULTS:
-        node.op = "Identity"
-        for name in [name for name in node.attr if name != "T"]:
-            del node.attr[name]
-    elif node.op in ITERATORS:
-        _fill_element(node.attr["output_shapes"].list.shape, sizes)
-    for name in ANNOTATIONS:
-        if name in node.attr:
-            del node.attr[name]
 
 
 def _fill_element(shapes: Any, sizes: CallSizes) -> None:
@@ -277,29 +297,6 @@ def _fill_element(shapes: Any, sizes: CallSizes) -> None:
                 shape.dim.add().size = -1 if size is None else size
         elif sizes.batch and shape.dim and shape.dim[0].size == -1:
             shape.dim[0].size = sizes.batch
-
-
-def infer_loop(tf: Any, graph: Any, sizes: CallSizes, wanted: Callable[[str], bool]) -> Dict[str, OpShapes]:
-    """Return the shapes of products in a function that a dataset runs for each of its elements (`for x in dataset`).
-
-    Args:
-        tf: TensorFlow.
-        graph: the traced graph of that function.
-        sizes: of the call around it.
-        wanted: tells the types of products.
-
-    Raises:
-        ValueError: TensorFlow cannot import the graph with these sizes.
-    """
-    elements = _elements(graph)
-    definition = graph.as_graph_def()
-    for node in definition.node:
-        if node.op == "Placeholder" and node.name in elements:
-            _fill_element([node.attr["shape"].shape], CallSizes(sizes.batch, ()))
-        for name in ANNOTATIONS:
-            if name in node.attr:
-                del node.attr[name]
-    return _imported(tf, definition, wanted)
 
 
 def _elements(graph: Any) -> Set[str]:
@@ -321,12 +318,3 @@ def _fill_argument(node: Any, arguments: Sequence[GraphShape]) -> None:
         for dim, size in zip(shape.dim, first):
             dim.size = size if dim.size == -1 and size is not None else dim.size
     _to_placeholder(node, node.attr["T"].type, shape)
-
-
-def first_arguments(root: Any, called: Sequence[GraphShape]) -> Tuple[GraphShape, ...]:
-    """Return the shapes of a traced function's inputs, unknown sizes filled from what it was called with.
-
-    The arguments stand before the captured tensors in a FuncGraph's inputs.
-    """
-    traced = [shape_list(t) for t in root.inputs]
-    return tuple(merged_shape(s, called[i]) if i < len(called) else s for i, s in enumerate(traced))

@@ -30,7 +30,6 @@ class Function:
     Attributes:
         reference: weak reference to the tf.function; to nothing for a part.
         name: ``module.qualname`` of the Python function.
-        call: its first call, until the sizes in it are known.
         sizes: what it was first called with.
         traces: times that it was traced with products in it.
         calls_per_step: its calls in one step, where what writes the file knows the steps; else None.
@@ -40,7 +39,6 @@ class Function:
     def __init__(self, function: Any, name: str) -> None:
         self.reference = weakref.ref(function) if function is not None else _nothing
         self.name = name
-        self.call: Any = None
         self.sizes: Optional[CallSizes] = None
         self.traces = 0
         self.calls_per_step: Optional[float] = None
@@ -52,14 +50,12 @@ class Store:
 
     Attributes:
         functions: every tf.function that was called from outside any other, by the runtime's key.
-        models: what the runtime knows of the models; written as it is.
         changed: True since the last `document`.
         runs: times that traces ran within the profiled window, by name; of functions with several.
     """
 
     def __init__(self, gaps: Any) -> None:
         self.functions: Dict[Hashable, Function] = {}
-        self.models: List[Record] = []
         self.changed = False
         self.runs: "Counter[str]" = Counter()
         self._parts: Dict[str, Hashable] = {}  # by the name of the trace
@@ -80,7 +76,7 @@ class Store:
             self._records.pop(old, None)
         self.changed = True
         function = self.functions[key]
-        if function.traces == RETRACING and hasattr(self._gaps, "note"):
+        if function.traces == RETRACING:
             self._gaps.note(
                 "retracing",
                 "%s was traced %d times or more; tracing costs far more than a step" % (function.name, RETRACING),
@@ -89,7 +85,8 @@ class Store:
 
     def made_by(self, scopes: LayerScopes) -> None:
         """Keep which layer made the ops of each name scope of a trace."""
-        self.changed = self._scopes.merge(scopes) or self.changed
+        self._scopes.merge(scopes)
+        self.changed = True
 
     def is_part(self, name: str, key: Hashable) -> None:
         """Note that the trace `name` counts as `key`, which may be another's than its function's."""
@@ -168,7 +165,6 @@ class Store:
             "tensorflow": version,
             "functions": functions,
             "variants": variants,
-            "models": self.models,
             "scopes": self._scopes.sure(),
         }
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import threading
 import weakref
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Optional, Set
 
 from ...core.gaps import Guard
 from ..eager.sampler import EagerSampler
 from ..hooks.layers import CalledLayer, LayerHooks
 from ..hooks.patch import Patches
-from .notes import Forward, Gradient, GraphNotes, Inputs, LayerScopes, OpNote
+from .notes import Gradient, GraphNotes, LayerScopes, OpNote
 from .types import GEMM_TYPES
 
 
@@ -33,7 +33,7 @@ class Tracer:
         self._gaps = gaps
         self._patches = Patches()
         self._notes: "weakref.WeakKeyDictionary[Any, GraphNotes]" = weakref.WeakKeyDictionary()
-        self._local = threading.local()
+        self._local = threading.local()  # `gradient`: that runs; `taking`: layers around the gradient being taken
         self._eager: Callable[[], bool] = lambda: True
         self._default_graph: Callable[[], Any] = lambda: None
 
@@ -41,23 +41,18 @@ class Tracer:
         """Hook `tf`; what it lacks becomes a gap."""
         self._eager = tf.executing_eagerly
         self._default_graph = tf.compat.v1.get_default_graph
-        with Guard(self._gaps, "FuncGraph._create_op_internal"):
-            self._patches.method(func_graph_class(tf), "_create_op_internal", self._creating)
-        with Guard(self._gaps, "FuncGraph.__init__"):
-            self._patches.method(func_graph_class(tf), "__init__", self._beginning)
-        with Guard(self._gaps, "gradient registry"):
-            self._wrap_gradients()
-        with Guard(self._gaps, "taking of gradients"):
-            self._hook_taking()
+        self._gaps.run("graphs of functions", self._hook_graphs)
+        self._gaps.run("gradient registry", self._wrap_gradients)
+        self._gaps.run("taking of gradients", self._hook_taking)
 
     def remove(self) -> None:
         """Put the original methods and gradient functions back."""
         self._patches.restore()
 
-    def note(self, graph: Any, name: str) -> Optional[OpNote]:
+    def note(self, op: Any) -> Optional[OpNote]:
         """Return the note on an op, None for one that no hook saw (imported functions)."""
-        notes = self._notes.get(graph)
-        return notes.ops.get(name) if notes else None
+        notes = self._notes.get(op.graph)
+        return notes.ops.get(op.name) if notes else None
 
     def within(self, root: Any) -> List[Any]:
         """Return the noted graphs that were traced inside `root`, called from it or not."""
@@ -71,17 +66,32 @@ class Tracer:
                 found.merge(self._notes[graph].scopes)
         return found
 
-    def gradient(self) -> Optional[Gradient]:
-        """Return the gradient function running in this thread, None outside any."""
-        return getattr(self._local, "gradient", None)
+    def noted(self, name: str) -> OpNote:
+        """Return what is known of the op `name`, which has just been made."""
+        note, gradient = OpNote(self._layers.current()), self._gradient()
+        if gradient is not None:
+            note.in_gradient, note.forward, note.layer = True, gradient.forward, gradient.layer or note.layer
+            gradient.made[name] = note
+        else:
+            note.in_gradient = self._taking() is not None
+            note.recomputed = note.in_gradient and not self._differentiates()
+        return note
+
+    # --- ops ---------------------------------------------------------------------------------------------
+
+    def _hook_graphs(self) -> None:
+        from tensorflow.python.framework.func_graph import FuncGraph
+
+        self._patches.method(FuncGraph, "_create_op_internal", self._creating)
+        self._patches.method(FuncGraph, "__init__", self._beginning)
 
     def _beginning(self, original: Callable[..., Any]) -> Callable[..., Any]:
         tracer = self
 
         def __init__(graph: Any, *args: Any, **kwds: Any) -> None:  # noqa: N807
             original(graph, *args, **kwds)
-            with Guard(tracer._gaps, "FuncGraph.__init__"):
-                if getattr(getattr(graph, "outer_graph", None), "outer_graph", None) is None:
+            with Guard(tracer._gaps, "graphs of functions"):
+                if outermost(graph) is graph:
                     tracer.on_graph(graph)
 
         return __init__
@@ -99,18 +109,6 @@ class Tracer:
 
         return _create_op_internal
 
-    def noted(self, name: str) -> OpNote:
-        """Return what is known of the op `name`, which has just been made."""
-        note, gradient = OpNote(self._layers.current()), self.gradient()
-        if gradient is not None:
-            note.in_gradient, note.forward, note.layer = True, gradient.forward, gradient.layer or note.layer
-            gradient.made[name] = note
-        else:
-            outside: Optional[int] = getattr(self._local, "taking", None)
-            note.in_gradient = outside is not None
-            note.recomputed = outside is not None and self._layers.depth() > outside
-        return note
-
     def _take(self, graph: Any, op: Any, layer: Optional[CalledLayer], product: bool) -> None:
         notes = self._notes.get(graph)
         if notes is None:
@@ -121,26 +119,35 @@ class Tracer:
             notes.scopes.add(scope, layer.path)
         if product:
             notes.ops[name] = self.noted(name)
-            notes.by_inputs[Inputs(op.type, tuple(t.name for t in op.inputs))] = name
+            notes.by_inputs[op.type, tuple(t.name for t in op.inputs)] = name
+
+    # --- gradients ---------------------------------------------------------------------------------------
+
+    def _gradient(self) -> Optional[Gradient]:
+        """Return the gradient function running in this thread, None outside any."""
+        return getattr(self._local, "gradient", None)
+
+    def _taking(self) -> Optional[int]:
+        """Return how many layers were being called around the gradient that is being taken, None where none is."""
+        return getattr(self._local, "taking", None)
 
     def _differentiates(self) -> bool:
         """Return whether a gradient is being taken, by no layer that is called again for it."""
-        outside: Optional[int] = getattr(self._local, "taking", None)
-        return outside is not None and self._layers.depth() <= outside
+        around = self._taking()
+        return around is not None and self._layers.depth() <= around
 
     def _hook_taking(self) -> None:
         from tensorflow.python.eager import imperative_grad
         from tensorflow.python.ops import gradients_util
 
-        self._patches.method(imperative_grad, "imperative_grad", self._taking)
-        self._patches.method(gradients_util, "_GradientsHelper", self._taking)
+        self._patches.method(imperative_grad, "imperative_grad", self._around_taking)
+        self._patches.method(gradients_util, "_GradientsHelper", self._around_taking)
 
-    def _taking(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        """Remember, while a gradient is taken, how many layers were being called around that."""
+    def _around_taking(self, original: Callable[..., Any]) -> Callable[..., Any]:
         local, layers, tracer = self._local, self._layers, self
 
         def take(*args: Any, **kwds: Any) -> Any:
-            before = getattr(local, "taking", None)
+            before = tracer._taking()
             local.taking = layers.depth()
             try:
                 results = original(*args, **kwds)
@@ -158,9 +165,9 @@ class Tracer:
         table = gradient_table()
         for op_type in sorted(GEMM_TYPES & set(table)):
             entry = table[op_type]
-            function = entry.get("type")
-            if function is not None:
-                self._patches.entry(table, op_type, dict(entry, type=self._differentiating(op_type, function)))
+            if entry.get("type") is not None:
+                function = self._differentiating(op_type, entry["type"])
+                self._patches.entry(table, op_type, dict(entry, type=function))
 
     def _differentiating(self, op_type: str, original: Callable[..., Any]) -> Callable[..., Any]:
         tracer = self
@@ -172,7 +179,7 @@ class Tracer:
                     gradient = tracer._enter(op_type, op)
             if gradient is None:
                 return original(op, *grads)
-            before = tracer.gradient()
+            before = tracer._gradient()
             tracer._local.gradient = gradient
             try:
                 results = original(op, *grads)
@@ -190,62 +197,50 @@ class Tracer:
         if sampler is not None:
             return sampler.enter(op_type, op)
         self.on_gradient()
-        graph, name = self._forward_of(op_type, op)
-        note = self.note(graph, name) if name else None
-        return Gradient(_finder(graph, name) if name else None, note.layer if note else None)
+        forward = op if getattr(op, "graph", None) is not None else self._forward_of(op_type, op.inputs)
+        note = None if forward is None else self.note(forward)
+        reference = None if forward is None else _weakly(forward)
+        return Gradient(reference, note.layer if note else None)
 
     def _sampling(self) -> Optional[EagerSampler]:
         """Return what records the eager step that runs, None where none does or a graph is being made."""
         return self.sampler if self.sampler is not None and self._eager() else None
 
-    def _forward_of(self, op_type: str, op: Any) -> Tuple[Any, Optional[str]]:
-        """Find the forward op: `op` itself under tf.gradients, by its inputs under a tape, which keeps nothing else."""
-        if getattr(op, "graph", None) is not None:
-            return op.graph, op.name
-        inputs = [t for t in op.inputs if getattr(t, "graph", None) is not None]
-        for graph in {id(t.graph): t.graph for t in inputs}.values():
-            notes = self._notes.get(graph)
-            names = [t.name for t in op.inputs if getattr(t, "graph", None) is graph]
-            found = notes and (
-                notes.by_inputs.get(Inputs(op_type, tuple(names))) or self._most_alike(notes, op_type, names)
-            )
-            if found:
-                return graph, found
-        return None, None
+    def _forward_of(self, op_type: str, inputs: Any) -> Any:
+        """Return the op with these inputs, which are all that a tape keeps of it; None where no one op has them.
 
-    def _most_alike(self, notes: GraphNotes, op_type: str, names: Sequence[str]) -> Optional[str]:
-        """Return the op that shares most inputs: a tape drops the ones that its gradient does not need."""
-        wanted, scored = set(names), []
-        for inputs, name in notes.by_inputs.items():
-            if inputs.op_type == op_type and wanted & set(inputs.names):
-                scored.append((len(wanted & set(inputs.names)), name))
-        top = max(scored)[0] if scored else 0
-        best = [name for score, name in scored if score == top]
+        A tape drops the inputs that its gradient does not need: the op is meant that shares most.
+        """
+        for graph in {id(t.graph): t.graph for t in inputs if getattr(t, "graph", None) is not None}.values():
+            notes = self._notes.get(graph)
+            names = tuple(t.name for t in inputs if getattr(t, "graph", None) is graph)
+            if notes is not None:
+                name = notes.by_inputs.get((op_type, names)) or self._most_alike(notes, op_type, set(names))
+                if name is not None:
+                    return graph.get_operation_by_name(name)
+        return None
+
+    def _most_alike(self, notes: GraphNotes, op_type: str, wanted: Set[str]) -> Optional[str]:
+        alike: Dict[int, List[str]] = {}
+        for (kind, inputs), name in notes.by_inputs.items():
+            if kind == op_type:
+                alike.setdefault(len(wanted.intersection(inputs)), []).append(name)
+        best = alike[max(alike)] if any(alike) else []
         if len(best) == 1:
             return best[0]
         scope = self._default_graph().get_name_scope().replace("gradient_tape/", "", 1).rstrip("/")
         return next((name for name in best if scope and name.startswith(scope + "/")), None)
 
 
-def _finder(graph: Any, name: str) -> Forward:
+def _weakly(op: Any) -> Callable[[], Any]:
     """Return what finds an op for as long as its graph lives."""
-    reference = weakref.ref(graph)
+    graph, name = weakref.ref(op.graph), op.name
 
     def find() -> Any:
-        alive = reference()
+        alive = graph()
         return None if alive is None else alive.get_operation_by_name(name)
 
     return find
-
-
-def func_graph_class(tf: Any) -> Any:
-    """Return the class FuncGraph, which TensorFlow before 2.6 does not export."""
-    exported = getattr(getattr(tf, "__internal__", None), "FuncGraph", None)
-    if exported is not None:
-        return exported
-    from tensorflow.python.framework.func_graph import FuncGraph
-
-    return FuncGraph
 
 
 def outermost(graph: Any) -> Any:

@@ -12,7 +12,6 @@ import weakref
 from typing import Any, Callable, Dict, FrozenSet, List, NamedTuple, Optional, Set
 
 from ...core.gaps import Gaps
-from ..hooks.patch import everywhere
 from .called import called_graphs
 from .trace import outermost
 
@@ -21,19 +20,13 @@ class Facts(NamedTuple):
     """What a trace does to variables.
 
     Attributes:
-        trains: numbers of the handles of the variables that it trains.
-        gradient: it takes a gradient.
+        part: what tells a part of training from others of the same function: numbers of the handles of the variables
+            that it trains, none where it only takes a gradient; None where it is no part.
         applies: how often one run of the code applies each optimizer, by its id.
     """
 
-    trains: FrozenSet[int]
-    gradient: bool
+    part: Optional[FrozenSet[int]]
     applies: Dict[int, int]
-
-    @property
-    def part(self) -> Optional[FrozenSet[int]]:
-        """Return what tells a part of training from others of the same function; None where it is none."""
-        return self.trains if self.trains or self.gradient else None
 
 
 class Marks:
@@ -90,18 +83,18 @@ class Trained:
     def facts(self, graph: Any) -> Facts:
         """Return what a FuncGraph does, with the functions traced earlier that it calls."""
         found = [marks for marks in map(self._marks.get, called_graphs(graph)) if marks is not None]
-        gradient = any(marks.gradient for marks in found)
         if not found:
-            return Facts(frozenset(), False, {})
+            return Facts(None, {})
         given: Set[int] = set().union(*(marks.given for marks in found))
         applies: Dict[int, int] = {}
         for marks in found:
             for optimizer, counts in marks.applies.items():
                 applies[optimizer] = max(applies.get(optimizer, 0), *counts.values(), 0)
-        written = written_handles(graph)
+        gradient = any(marks.gradient for marks in found)
         if not given and (gradient or any(marks.registry for marks in found)):
             given = trainable_handles(graph)
-        return Facts(frozenset(given & written), gradient, applies)
+        trains = frozenset(given & written_handles(graph))
+        return Facts(trains if trains or gradient else None, applies)
 
     def _current(self) -> Marks:
         graph = outermost(self._default_graph())
@@ -124,21 +117,16 @@ class Trained:
         Dependencies.__exit__ = left
 
     def _hook_gradients(self) -> None:
-        from tensorflow.python.ops import gradients_impl
+        from tensorflow.python.ops import gradients_util
 
-        for original in (gradients_impl.gradients, gradients_impl.gradients_v2):
-            hooked = self._differentiating(original)
-            for name in ("gradients", "gradients_v2"):
-                for module in everywhere(name, original):
-                    setattr(module, name, hooked)
+        take = gradients_util._GradientsHelper
 
-    def _differentiating(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(original)
-        def gradients(*args: Any, **kwds: Any) -> Any:
+        @functools.wraps(take)
+        def taking(*args: Any, **kwds: Any) -> Any:
             self._gaps.run("tf.gradients", self.differentiated)
-            return original(*args, **kwds)
+            return take(*args, **kwds)
 
-        return gradients
+        gradients_util._GradientsHelper = taking
 
 
 def handles(variable: Any) -> List[int]:

@@ -49,39 +49,19 @@ class Times(NamedTuple):
         return self._replace(number=None if count is None or self.number is None else self.number * count)
 
 
-class Visit(NamedTuple):
-    """One product of a traced function.
+class Site(NamedTuple):
+    """A function's graph where the walk has come to it: the same function may be called from several places.
 
     Attributes:
-        op: the tf.Operation.
-        path: its name with those of the calls around it, joined by ``/``; ``/_N/`` stands for TensorFlow's counter.
-        names: other names that a profile may give it: relative to a function that was not inlined.
-        frames: the functions around it, from the outermost in.
-        live: False where no output of the function needs it.
-        times: how often it runs in one call of the traced function.
-        inlined: False in functions that a dataset runs for itself.
-        compiled: True where XLA compiles the function around it.
-        calls: every call around it, from the outside in.
-    """
-
-    op: Any
-    path: str
-    names: Tuple[str, ...]
-    frames: Frames
-    live: bool
-    times: Times
-    inlined: bool
-    compiled: bool
-    calls: Tuple[Called, ...]
-
-
-class _Place(NamedTuple):
-    """A graph that the walk has come to; the fields are those of `Visit`, but for the graph's own.
-
-    Attributes:
-        frames: the functions around its ops, its own the last.
-        prefixes: what stands before the names of its ops, from the outermost function in.
+        frames: the functions around its ops, from the outermost in, its own the last.
+        prefixes: what stands before the names of its ops, from the outermost function in; ``/_N/`` stands for
+            TensorFlow's counter. By all but the first a profile may name an op whose function was not inlined.
         outputs: indices of its outputs that are used outside; None is all.
+        live: False where no output of the outermost function needs it.
+        times: how often it runs in one call of the outermost function.
+        inlined: False in functions that a dataset runs for itself.
+        compiled: True where XLA compiles it.
+        calls: every call around it, from the outside in.
     """
 
     frames: Frames
@@ -94,6 +74,19 @@ class _Place(NamedTuple):
     calls: Tuple[Called, ...] = ()
 
 
+class Visit(NamedTuple):
+    """One product of a traced function: the tf.Operation, where it stands, and whether an output needs it."""
+
+    op: Any
+    site: Site
+    live: bool = True
+
+    @property
+    def names(self) -> Tuple[str, ...]:
+        """Return its name with those of the calls around it, then relative to each of the functions."""
+        return tuple(prefix + self.op.name for prefix in self.site.prefixes)
+
+
 def walk(root: Any, compiled: bool = False) -> List[Visit]:
     """Return the products of the FuncGraph `root` and of all functions that it calls.
 
@@ -103,83 +96,80 @@ def walk(root: Any, compiled: bool = False) -> List[Visit]:
     """
     found: List[Visit] = []
     liveness = Liveness()
-    todo = [_Place(outermost_frame(root), compiled=compiled)]
+    todo = [Site(outermost_frame(root), compiled=compiled)]
     while todo:
-        place = todo.pop()
-        graph = place.frames[-1].graph
-        living = liveness.of(graph, place.outputs) if place.live else None
+        site = todo.pop()
+        graph = site.frames[-1].graph
+        living = liveness.of(graph, site.outputs) if site.live else None
         for op in graph.get_operations():
             live = living is not None and op.name in living.ops
             if op.type in GEMM_TYPES:
-                found.append(_visit(place, op, live))
-            if len(place.frames) < DEEPEST_GRAPH:
+                found.append(Visit(op, site, live))
+            if len(site.frames) < DEEPEST_GRAPH:
                 used = frozenset(living.used.get(op.name, ()) if living is not None else ())
-                todo.extend(_inside(place, op, live, used, liveness))
-    if len({visit.times.steps_loop for visit in found} - {None}) <= 1:
+                todo.extend(_inside(site, op, live, used, liveness))
+    if len({visit.site.times.steps_loop for visit in found} - {None}) <= 1:
         return found
     # Which of several loops makes how many of the steps is not known.
-    return [v._replace(times=Times(v.times.number, True)) if v.times.steps_loop else v for v in found]
+    return [v._replace(site=v.site._replace(times=_at_least(v.site.times))) for v in found]
 
 
-def _inside(place: _Place, op: Any, live: bool, used: FrozenSet[int], liveness: Liveness) -> Iterator[_Place]:
+def _at_least(times: Times) -> Times:
+    return Times(times.number, True) if times.steps_loop else times
+
+
+def ways(visits: Iterable[Visit]) -> Dict[int, Frames]:
+    """Return the functions around each graph that was visited, by its id; of several ways in the first."""
+    found: Dict[int, Frames] = {}
+    for visit in visits:
+        found.setdefault(id(visit.op.graph), visit.site.frames)
+    return found
+
+
+def _inside(site: Site, op: Any, live: bool, used: FrozenSet[int], liveness: Liveness) -> Iterator[Site]:
     """Yield the functions that `op` calls."""
     dataset = "Dataset" in op.type
-    path = place.prefixes[0] + op.name
+    path = site.prefixes[0] + op.name
     for function in called_functions(op):
         step = op.name + ("/%s/_N/" % function.kind if function.kind else "/")
-        prefixes = tuple(prefix + step for prefix in place.prefixes) + ("",)
-        chosen = _chosen(op, function, place)
+        prefixes = tuple(prefix + step for prefix in site.prefixes) + ("",)
+        chosen = _chosen(op, function, site)
         outputs: Outputs = used if live and not dataset else None
         if op.type in LOOPS and live:
             outputs = liveness.loop(op, used) if function.kind == "body" else None
-        yield _Place(
-            frames=entered(place.frames, op, function.graph),
+        yield Site(
+            frames=entered(site.frames, op, function.graph),
             prefixes=tuple(dict.fromkeys(prefixes)),
             outputs=outputs,
             live=live and chosen is not False,
-            times=_times(op, function, path, place) if chosen is not None else place.times.times(None),
-            inlined=place.inlined and not dataset,
-            compiled=place.compiled or is_compiled(op),
-            calls=(*place.calls, Called(path, function.name)),
+            times=_times(op, function, path, site) if chosen is not None else site.times.times(None),
+            inlined=site.inlined and not dataset,
+            compiled=site.compiled or is_compiled(op),
+            calls=(*site.calls, Called(path, function.name)),
         )
 
 
-def _chosen(op: Any, function: CalledFunction, place: _Place) -> Optional[bool]:
+def _chosen(op: Any, function: CalledFunction, site: Site) -> Optional[bool]:
     """Return whether a branch is the one that always runs, None where the data chooses; True of no branch."""
     if op.type not in CHOICES:
         return True
-    if repeats_condition(op.inputs[0], place.frames):
+    if repeats_condition(op.inputs[0], site.frames):
         return function.kind == "then"
-    held = holds(op.inputs[0], place.frames) if function.kind in ("then", "else") else None
+    held = holds(op.inputs[0], site.frames) if function.kind in ("then", "else") else None
     return None if held is None else (held == ALWAYS) == (function.kind == "then")
 
 
-def _times(op: Any, function: CalledFunction, path: str, place: _Place) -> Times:
+def _times(op: Any, function: CalledFunction, path: str, site: Site) -> Times:
     """Return how often a function that `op` calls runs, but for branches."""
-    around = place.times
+    around = site.times
     if op.type not in LOOPS and op.type not in DATASET_LOOPS:
         return around.times(None) if "Dataset" in op.type else around
-    known = turns(op, place.frames) if op.type in LOOPS else None
+    known = turns(op, site.frames) if op.type in LOOPS else None
     if known is not None:
         return around.times(known + 1 if function.kind == "cond" else known)
     if counts_steps(function.graph):
         return around._replace(number=around.number and 1.0, steps_loop=path)
     return around._replace(at_least=True)
-
-
-def _visit(place: _Place, op: Any, live: bool) -> Visit:
-    path, *names = [prefix + op.name for prefix in place.prefixes]
-    return Visit(
-        op=op,
-        path=path,
-        names=tuple(names),
-        frames=place.frames,
-        live=live,
-        times=place.times,
-        inlined=place.inlined,
-        compiled=place.compiled,
-        calls=place.calls,
-    )
 
 
 def alternatives(graphs: Iterable[Any], visits: Sequence[Visit]) -> List[Visit]:
@@ -190,9 +180,7 @@ def alternatives(graphs: Iterable[Any], visits: Sequence[Visit]) -> List[Visit]:
     """
     seen = {id(visit.op.graph) for visit in visits}
     return [
-        Visit(
-            op, op.name, (), outermost_frame(graph), live=True, times=Times(), inlined=False, compiled=False, calls=()
-        )
+        Visit(op, Site(outermost_frame(graph), inlined=False))
         for graph in graphs
         if id(graph) not in seen
         for op in graph.get_operations()

@@ -20,10 +20,10 @@ class Sampler:
         self.products: list[Any] = []
         self.paused = False
 
-    def __enter__(self) -> None:
+    def start(self) -> None:
         pass
 
-    def __exit__(self, *_: object) -> None:
+    def stop(self) -> None:
         pass
 
     def watch(self, variables: Any) -> None:

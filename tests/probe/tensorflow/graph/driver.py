@@ -78,14 +78,14 @@ class Driver:
                 self.window()
                 self.calls += 1
             self.depth = 1
-            self.recorder.begin(key, args, kwds)
-            try:
-                if key in self.known:
-                    return original(function, *args, **kwds)
+            first = None
+            if key not in self.known:
                 self.known[key] = function
                 python = function.python_function
-                with self.recorder.first_call(function, key, "%s.%s" % (python.__module__, python.__qualname__)):
-                    return original(function, *args, **kwds)
+                first = function, "%s.%s" % (python.__module__, python.__qualname__)
+            self.recorder.begin(key, args, kwds, first)
+            try:
+                return original(function, *args, **kwds)
             finally:
                 self.depth = 0
                 self.recorder.end()
@@ -109,9 +109,9 @@ class Driver:
         """Sample the second eager step: from the end of the first tape's gradient to that of the next."""
         if self.calls == 1:
             self.sampling = self.recorder.eager_sample()
-            self.sampling.__enter__()
+            self.sampling.start()
         elif self.calls == 2:
-            self.sampling.__exit__(None, None, None)
+            self.sampling.stop()
 
 
 def run(command, out, tf, gaps_class, recorder_class):

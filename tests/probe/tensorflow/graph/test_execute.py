@@ -17,7 +17,7 @@ from tcprobe.probe.tensorflow.graph.execute import (
     unoptimised,
 )
 from tcprobe.probe.tensorflow.graph.types import bare_type, is_gemm
-from tcprobe.probe.tensorflow.graph.walk import Called, Times, Visit, fused_names
+from tcprobe.probe.tensorflow.graph.walk import Called, Site, Visit, fused_names
 
 
 class FakeOp(SimpleNamespace):
@@ -33,9 +33,8 @@ class FakeOp(SimpleNamespace):
         return added
 
 
-def visit(op: Any, path: str | None = None, **changes: Any) -> Visit:
-    plain = Visit(op, path or op.name, (), ({},), True, Times(), True, False, ())
-    return plain._replace(**changes)
+def visit(op: Any, *prefixes: str, live: bool = True, **site: Any) -> Visit:
+    return Visit(op, Site((), prefixes or ("",), **site), live)
 
 
 def graph(*ops: Executed, calls: dict[str, str] | None = None, clustered: bool = False) -> Optimised:
@@ -82,9 +81,7 @@ def test_inside_a_cluster_only_dead_ops_are_known() -> None:
 
 
 def test_a_call_left_in_the_graph_runs_its_function_unless_another_was_put_in() -> None:
-    inner = visit(
-        FakeOp("MatMul", "MatMul"), "lstm/Call/MatMul", names=("MatMul",), calls=(Called("lstm/Call", "standard_1"),)
-    )
+    inner = visit(FakeOp("MatMul", "MatMul"), "lstm/Call/", "", calls=(Called("lstm/Call", "standard_1"),))
     (kept,), _ = match([inner], graph(calls={"lstm/Call": "standard_1_specialized_for_x"}))
     (swapped,), _ = match([inner], graph(calls={"lstm/Call": "gpu_lstm_2"}))
     assert (kept.executes, kept.name, kept.op_type) == ("yes", "MatMul", None)
@@ -92,8 +89,7 @@ def test_a_call_left_in_the_graph_runs_its_function_unless_another_was_put_in() 
 
 
 def test_branches_of_one_name_are_told_apart_by_their_number() -> None:
-    paths = "case/branch/_N/MatMul"
-    visits = [visit(FakeOp("MatMul", "MatMul"), paths) for _ in range(2)]
+    visits = [visit(FakeOp("MatMul", "MatMul"), "case/branch/_N/") for _ in range(2)]
     nodes = [executed(f"case/branch/_{i}/MatMul") for i in (3, 7)]
     found, extra = match(visits, graph(*nodes))
     assert [m.name for m in found] == [n.name for n in nodes]
@@ -103,7 +99,7 @@ def test_branches_of_one_name_are_told_apart_by_their_number() -> None:
 def test_without_a_collected_graph_the_outputs_decide() -> None:
     product = FakeOp("MatMul", "MatMul")
     product.then("Relu", "Relu")
-    live = unoptimised(visit(product, "f/MatMul", names=("MatMul",)))
+    live = unoptimised(visit(product, "f/", ""))
     assert live.executes == "yes"
     assert live.name == "f/MatMul"
     assert set(live.aliases) == {"f/MatMul", "MatMul", "f/Relu", "Relu"}

@@ -12,9 +12,11 @@ from typing import Any
 import pytest
 
 from tcprobe.analysis.ops.xla import join_xla
+from tcprobe.gemm.conv import convolution_of
 from tcprobe.readers.merge import merge
 from tcprobe.readers.open import open_profile
 from tcprobe.readers.run_folder.graph import read_graph
+from tcprobe.schema.op import OpRecord
 from tcprobe.schema.profile import Metadata, Profile
 from tests.probe.tensorflow.graph.joining import COMMANDS, GEMM, Join, events, join, run
 from tests.support import ROOT, needs_tensorflow
@@ -183,9 +185,14 @@ def test_ops_of_loops_do_not_run_once_a_call(recorded: Path) -> None:
     assert {f["calls_per_step"] for f in functions(recorded, "control_flow.py")} == {None}
 
 
-def test_grouped_convolutions_tell_their_groups(recorded: Path) -> None:
+def test_the_shapes_of_grouped_convolutions_tell_their_groups(recorded: Path) -> None:
     grouped = [op for op in training_ops(recorded, "convolutions.py") if (op["layer"] or "").endswith("/grouped")]
-    assert {op["attributes"]["groups"] for op in grouped} == {2}
+    told = {}
+    for op in grouped:
+        record = OpRecord(op["op_type"], op["input_shapes"], op["output_shapes"][0], op["attributes"], pass_=op["pass"])
+        known = convolution_of(record, op["pass"])
+        told[op["pass"]] = known and known.groups
+    assert told == {"forward": 2, "dgrad": 2, "wgrad": 2}
     assert len(grouped) == 3
 
 

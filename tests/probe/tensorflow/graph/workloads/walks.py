@@ -237,7 +237,7 @@ mine = [value for value in list(globals().values()) if getattr(value, "__module_
 for function in [value for value in mine if value is not up]:
     spec = OPEN if function in (limit_of_the_batch, limit_of_a_width) else tf.TensorSpec([8, 8], tf.float32)
     graph = tf.function(function).get_concrete_function(spec).graph
-    lives = [visit.times for visit in walk(graph) if visit.live]
+    lives = [visit.site.times for visit in walk(graph) if visit.live]
     found[function.__name__] = [[t.number, t.at_least, t.steps_loop is not None] for t in lives]
 with open(sys.argv[1], "w") as file:
     json.dump(found, file)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
-from .called import Frames, inside, operation, outside
-from .passes import VARIABLES
-from .types import GEMM_TYPES
-from .walk import Visit
+from ..tensorflow.graph.called import Frames, beyond, operation
+from ..tensorflow.graph.passes import VARIABLES
+from ..tensorflow.graph.types import GEMM_TYPES
 
 # Every output feature of these comes from the same feature of each input of as many dimensions.
 ELEMENTWISE = frozenset(
@@ -68,7 +67,7 @@ class Feeds:
     """Searches the graphs that a function reaches.
 
     Args:
-        visits: the products of the function.
+        ways: the functions around each graph, by its id; an eager step is in none.
         product: name of a product's layer, None for one of the user's own.
         tables: layers that make features without a product (`Embedding`), by their output.
         made: every innermost layer that was called, by its output.
@@ -76,7 +75,7 @@ class Feeds:
 
     def __init__(
         self,
-        visits: Sequence[Visit],
+        ways: Dict[int, Frames],
         product: Callable[[Any], Optional[str]],
         tables: Dict[Key, str],
         made: Dict[Key, str],
@@ -84,9 +83,7 @@ class Feeds:
         self._product = product
         self._tables = tables
         self._made = made
-        self._frames: Dict[int, Frames] = {}
-        for visit in visits:
-            self._frames.setdefault(id(visit.op.graph), visit.frames)
+        self._ways = ways
 
     def features(self, tensor: Any, frames: Optional[Frames] = None) -> Fed:
         """Return the layers whose output features arrive in `tensor`, with only ops between that keep them apart."""
@@ -140,7 +137,7 @@ class Feeds:
         self, tensors: List[Any], frames: Optional[Frames], back: Callable[[Any, Any], Iterable[Any]]
     ) -> Iterator[Tuple[Any, Any]]:
         """Yield every tensor that `back` leads to, across calls, with its op; a placeholder only where it is data."""
-        todo = [(t, self._frames.get(id(t.op.graph), ()) if frames is None else frames) for t in tensors]
+        todo = [(t, self._ways.get(id(t.op.graph), ()) if frames is None else frames) for t in tensors]
         seen: Set[Tuple[int, str, int]] = set()
         while todo and len(seen) < MOST_TENSORS:
             tensor, around = todo.pop(0)
@@ -149,13 +146,8 @@ class Feeds:
             if op is None or key in seen or tensor.dtype.name == "resource":
                 continue
             seen.add(key)
-            passed = None
-            if op.type == "Placeholder":
-                passed = outside(tensor, around)
-                passed = None if passed is None or operation(passed[0]) is None else passed
-            elif key_of(tensor) not in self._tables:
-                passed = inside(tensor, around)
-            if passed is not None:
+            passed = None if key_of(tensor) in self._tables else beyond(tensor, around)
+            if passed is not None and operation(passed[0]) is not None:
                 todo.append(passed)
                 continue
             yield tensor, op
