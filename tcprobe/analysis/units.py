@@ -50,9 +50,12 @@ def find_units(profile: Profile) -> list[Found]:
     grid = np.append(grids.ids, -1)[np.where(configs < len(grids.ids), configs, -1)]
     _, code = distinct_rows(kernel.ids, grid)
     updates = np.array([kind_of(name) == "optimizer" for name in kernel.names] + [False], np.bool_)[kernel.ids]
+    device = launches.numbers("device")
     return [
         one
-        for rows, process in sorted(_series(profile), key=lambda each: (-len(each[0]), int(each[0][0])))
+        for rows, process in sorted(
+            _series(profile), key=lambda each: (-len(each[0]), int(device[each[0][0]]), each[1])
+        )
         for one in _of_series(code[rows].astype(np.int64), rows, process, launches, updates[rows])
     ]
 

@@ -93,6 +93,7 @@ class Profile(Shown):
     range_kernels: pd.DataFrame
     layers: pd.DataFrame
     iterations: pd.DataFrame
+    step_ranges: pd.DataFrame
     units: pd.DataFrame
     devices: pd.DataFrame
     gaps: pd.DataFrame

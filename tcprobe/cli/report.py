@@ -12,7 +12,10 @@ import typer
 from tcprobe.cli import options as o
 from tcprobe.visible import tell
 
-By = StrEnum("By", ["kernel", "op", "range", "layer", "iteration", "unit", "device", "phase", "gap", "cause", "advice"])
+By = StrEnum(
+    "By",
+    ["kernel", "op", "range", "layer", "iteration", "unit", "device", "phase", "gap", "cause", "advice", "step-range"],
+)
 """A table to show; the names are those of `tcprobe.report.run.views.BY`."""
 
 

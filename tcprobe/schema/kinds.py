@@ -30,6 +30,21 @@ REASONS: Final[Mapping[ReasonKind, str]] = {
 }
 """Why a profile has no figures of the Tensor Cores at all, or none of a step."""
 
+RangeNumbers = Literal["rising", "recurring", "none"]
+"""Whether a number in the names of ranges rises from each to the next, comes again, or none differs."""
+RANGE_NUMBERS: Final[tuple[RangeNumbers, ...]] = get_args(RangeNumbers)
+NoStep = Literal["number_recurs", "part", "few", "few_kernels", "uneven", "irregular", "other_chosen"]
+NO_STEPS: Final[Mapping[NoStep, str]] = {
+    "number_recurs": "its number comes again, as that of a layer or a rank does",
+    "part": "its name is that of a part of a step or of a run",
+    "few": "there are too few",
+    "few_kernels": "most kernels lie outside",
+    "uneven": "they hold very different numbers of kernels",
+    "irregular": "now and then far more kernels lie between two, as after the last layer of several",
+    "other_chosen": "others count as steps",
+}
+"""Why ranges do not count as steps where nobody says that they are."""
+
 UsesTc = Literal["yes", "no", "unknown"]
 """Whether a kernel runs on Tensor Cores."""
 

@@ -23,6 +23,8 @@ from tcprobe.schema.kinds import (
     GENERATIONS,
     KERNEL_KINDS,
     KERNEL_LIBRARIES,
+    NO_STEPS,
+    RANGE_NUMBERS,
     RATE_BASES,
     REASONS,
     SIZE_ADVICE,
@@ -594,6 +596,22 @@ CAUSES_OF_TIME: Final = T(
     ),
     key=("device", "cause"),
 )
+STEP_RANGES: Final = T(
+    "step_ranges",
+    "ranges of one name, or of names that differ in a number, that may be steps; of the thread that has most of them",
+    (
+        C("pattern", "str", "regular expression of their names, for --step-range", nullable=False),
+        C("domain", "str", "NVTX domain; NA for the default one"),
+        C("thread", "int", "host thread; NA where the source does not say"),
+        C("calls", "int", "ranges on it, without those that begin in another of them", nullable=False),
+        C("numbers", "str", "whether a number in their names rises from each to the next", False, RANGE_NUMBERS),
+        C("median_ns", "float", "median length on the host", nullable=False),
+        C("kernels", "float", "median number of kernels launched while one lasts", nullable=False),
+        C("share_pct", "float", "kernels launched in them over those of their process, 0-100", nullable=False),
+        C("why_not", "str", "why they do not count as steps; NA of those that do", values=tuple(NO_STEPS)),
+    ),
+    key=("domain", "pattern"),
+)
 UNITS: Final = T(
     "units",
     "one unit of kernels that repeats in the launches of a GPU and process: a step, a layer, a token, a micro-batch",
@@ -745,7 +763,7 @@ RECORDED: Final = (
     SCOPES, STEPS, METRICS, KERNEL_COUNTERS, REPORTED,
 )  # fmt: skip
 DERIVED: Final = (
-    SUMMARY, CAUSES_OF_TIME, PHASES, KERNELS, OPS, RANGE_KERNELS, LAYERS, ITERATIONS, UNITS, DEVICES, GAPS, GEMMS,
-    BAD_SIZES, WHAT_IFS, ADVICE,
+    SUMMARY, CAUSES_OF_TIME, PHASES, KERNELS, OPS, RANGE_KERNELS, LAYERS, ITERATIONS, STEP_RANGES, UNITS, DEVICES, GAPS,
+    GEMMS, BAD_SIZES, WHAT_IFS, ADVICE,
 )  # fmt: skip
 TABLES: Final = {spec.name: spec for spec in (*RECORDED, *DERIVED)}

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tcprobe.analysis.host import processes_of
+from tcprobe.analysis.ranges.families import LONGEST_NUMBER, families, family_table
 from tcprobe.errors import UsageError
 from tcprobe.grouping import count_by, distinct_numbers, positions_in
 from tcprobe.probe.constants import STEP_MARK
@@ -18,14 +19,13 @@ from tcprobe.schema.profile import Note, Profile
 from tcprobe.schema.tables import STEP_MARKS
 
 MOST_NAMED: Final = 5
-LONGEST_NUMBER: Final = 15
-"""Digits of the number of a step that a column holds exactly."""
 
 
 def with_steps(profile: Profile, pattern: str | None) -> Profile:
     """Return the profile with step marks from its ranges, and the step of each launch and copy.
 
-    Where no profiler recorded anything, the steps that the workload itself was seen to make are marked.
+    Where no profiler recorded anything, the steps that the workload itself was seen to make are marked. Where neither a
+    profiler nor a reader marks steps, ranges count that can hardly be anything else (`families`).
 
     Args:
         profile: as read; steps of its own stay.
@@ -41,7 +41,14 @@ def with_steps(profile: Profile, pattern: str | None) -> Profile:
     launches = profile.require("launches")
     if len(profile.require("step_marks")) or not np.isnan(launches.numbers("iteration")).all():
         return profile
-    return _marked(profile)
+    ranges = profile.require("ranges")
+    if ranges.names("kind").among("step").any():
+        return _marked(profile)
+    listed = families(profile)
+    if listed:
+        profile = profile.with_tables(family_table(listed))
+    chosen = listed[0] if listed and listed[0].why_not is None else None
+    return profile if chosen is None else _marked(_named(profile, chosen.pattern))
 
 
 def _marked(profile: Profile) -> Profile:

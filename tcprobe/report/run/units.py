@@ -1,4 +1,4 @@
-"""What a report says of launches that repeat where no step is known."""
+"""What a report says of steps that nobody marked: ranges that count as some, launches that repeat."""
 
 from __future__ import annotations
 
@@ -14,6 +14,16 @@ IS_STEP: Final = {
     ("no", "marks"): "no step: those that the profile marks hold several, or parts of one",
 }
 NOT_KNOWN: Final = "nothing says whether that is a step"
+
+
+def step_text(profile: Profile) -> str:
+    """Return which ranges count as steps though nobody says that they are; empty where none do."""
+    row = next((row for row in profile.require("step_ranges").rows() if row["why_not"] is None), None)
+    if row is None:
+        return ""
+    why = "their number rises" if row["numbers"] == "rising" else "they come one after the other"
+    held = f"each holds about as many kernels, together {f.percent(row['share_pct'])}"
+    return f"nobody marks any; ranges {row['pattern']} count: {why}, {held} (--step-range names others)"
 
 
 def unit_text(profile: Profile) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Final
 
 from msgspec import Struct
@@ -13,6 +14,7 @@ from tcprobe.report.fields import Field, cell_of, field_of, name_of, number_of, 
 from tcprobe.report.run.causes import cause_label, cause_of_op
 from tcprobe.report.run.words import kind_label, phase_steps
 from tcprobe.schema.columns import Row, Value
+from tcprobe.schema.kinds import NO_STEPS
 from tcprobe.schema.op import Part
 from tcprobe.schema.tables import RANGE_BUCKETS
 from tcprobe.schema.waits import HOST_WORK
@@ -237,6 +239,21 @@ ITERATION_VIEW = View(
     ),
     order=(),
 )
+STEP_RANGE_VIEW = View(
+    "step_ranges",
+    "How sure: ranges that may be steps",
+    (
+        cell_of("to count them as steps", lambda row: f"--step-range {shlex.quote(str(row['pattern']))}", least=30),
+        number_of("ranges", "calls"),
+        number_of("each", "median_ns"),
+        number_of("kernels in each", "kernels", 2),
+        number_of("of the kernels", "share_pct", 1),
+        cell_of("why not", lambda row: NO_STEPS[row["why_not"]] if row["why_not"] else "they count", wraps=True),
+        name_of("domain", "domain", 4),
+        number_of("thread", "thread", 5),
+    ),
+    order=(),
+)
 UNIT_VIEW = View(
     "units",
     "What repeats",
@@ -395,5 +412,6 @@ BY: Final = {
     "gap": GAP_VIEW,
     "cause": CAUSE_VIEW,
     "advice": ADVICE_VIEW,
+    "step-range": STEP_RANGE_VIEW,
 }
 """The views by their names after ``--by``."""

@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 
 from tcprobe.report.run.headline import facts
-from tcprobe.report.run.units import unit_text
+from tcprobe.report.run.tables import view_section
+from tcprobe.report.run.units import step_text, unit_text
+from tcprobe.report.run.views import STEP_RANGE_VIEW
 from tcprobe.schema.profile import Metadata, Profile, Window
-from tests.report.builders import gpu_profile, table
+from tests.report.builders import gpu_profile, table, texts
 
 UNIT = {
     "device": 1, "kernels": 1119, "repeats": 16, "start_ns": 0, "end_ns": 300, "unit_ns": 16_700_000.0,
@@ -48,3 +50,28 @@ def test_where_steps_are_counted_or_nothing_repeats_nothing_is_said() -> None:
     assert unit_text(captured()) == ""
     profile = gpu_profile().with_tables(table("units", UNIT))
     assert profile.counted_steps and unit_text(profile) == "" and "repeats" not in dict(facts(profile))
+
+
+RANGE = {
+    "pattern": r"^iteration (\d+)$", "thread": 1, "calls": 30, "numbers": "rising", "median_ns": 5e6, "kernels": 40.0,
+    "share_pct": 97.5,
+}  # fmt: skip
+
+
+def listed(*ranges: dict[str, Any]) -> Profile:
+    return captured().with_tables(table("step_ranges", *ranges))
+
+
+def test_ranges_that_count_though_nobody_says_so_are_named_with_what_speaks_for_them() -> None:
+    text = step_text(listed(RANGE))
+    assert r"ranges ^iteration (\d+)$ count: their number rises" in text and "97.5 %" in text
+    assert ("steps", text) in facts(listed(RANGE))
+    assert "they come one after the other" in step_text(listed({**RANGE, "numbers": "none"}))
+    assert step_text(listed({**RANGE, "why_not": "few"})) == "" == step_text(captured())
+
+
+def test_candidates_are_listed_as_they_are_typed() -> None:
+    section = view_section(listed({**RANGE, "why_not": "part"}), STEP_RANGE_VIEW, None)
+    assert section is not None
+    ((typed, *_, why),) = [row[:6] for row in texts(section)]
+    assert typed == r"--step-range '^iteration (\d+)$'" and why == "its name is that of a part of a step or of a run"
