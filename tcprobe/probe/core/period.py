@@ -151,7 +151,7 @@ class PeriodFinder:
     def _break(self) -> str:
         """Search from the latest call on."""
         self._broken = len(self.keys) - 1
-        self._unsteady = self._unsteady + 1 if self._broken - self._locked < len(self.pattern) else 0
+        self._unsteady = self._unsteady + 1 if self._broken - self._locked < len(self.pattern) - 1 else 0
         self.steady = self._broken if self._broken - self._start >= HELD else self.steady
         if self._unsteady == 2 * UNSTEADY:
             return self._fail()

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from typing import Dict, List, NamedTuple, Optional, Sequence
 
-from .period import PERIOD
-
 # Steps in a row, alike and unlike those before, after which the script's own steps are another phase.
 STEADY = 3
 # Phases that are told apart; the last takes in all that follow.
@@ -39,29 +37,14 @@ class Phase(NamedTuple):
         return {key: count / rows for key, count in dict(self.total).items() if count} or None
 
 
-class FoundPhases:
-    """Tells the phases of steps that the period finder tells."""
-
-    def __init__(self) -> None:
-        self._phases: List[Phase] = []
-
-    def place(self, phase: Phase) -> None:
-        """Note a phase, which may be the one before that goes on."""
-        kept = [before for before in self._phases if before.first_row < phase.first_row]
-        if not kept or (kept[-1].basis, kept[-1].usual) != (phase.basis, phase.usual):
-            kept.append(phase)
-        if len(kept) > MOST_PHASES:
-            kept[-2:] = [kept[-2]._replace(usual=Counter(), total=Counter())]
-        self._phases = kept
-
-    def call(self, key: int) -> None:
-        """Take a call that follows no pattern."""
-        self._phases[-1].total[key] += 1
-
-    def phases(self) -> List[Phase]:
-        """Return the phases so far; where the first step ends may not be known yet."""
-        phases = self._phases or [Phase(0, PERIOD, Counter(), Counter())]
-        return [phases[0]._replace(first_row=0), *phases[1:]]
+def with_phase(phases: List[Phase], phase: Phase) -> List[Phase]:
+    """Return the phases before another, and that one, unless it is the last of them that goes on."""
+    before = [each for each in phases if each.first_row < phase.first_row]
+    if before and (before[-1].basis, before[-1].usual) == (phase.basis, phase.usual):
+        return before
+    if len(before) < MOST_PHASES:
+        return [*before, phase]
+    return [*before[:-1], before[-1]._replace(usual=Counter(), total=Counter())]
 
 
 class MarkedPhases:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import bisect
 from collections import Counter
-from typing import Any, Callable, List, Optional, Sequence, Set
+from typing import Any, Callable, List, Optional, Sequence
 
 from .journal import Journal
 from .period import BEGIN, DOMINANT, MOST_KEPT, PERIOD, PLACED, UNDECIDED, PeriodFinder
-from .phases import FoundPhases, MarkedPhases, Phase, steps_of_a_row
+from .phases import MarkedPhases, Phase, steps_of_a_row, with_phase
 
 # Calls that a run of them must have before a step is numbered in a place that no revision reaches: the first guess
 # takes the critic's five updates for five steps.
@@ -40,8 +40,7 @@ class Stepper:
         self._listener = listener
         self._starts: List[int] = []  # of the calls that the finder keeps
         self._steps: List[int] = []
-        self._found = FoundPhases()
-        self._told: Set[int] = set()  # rows of the phases that the listener knows of
+        self._phases: List[Phase] = []
 
     @property
     def basis(self) -> str:
@@ -67,8 +66,10 @@ class Stepper:
 
     def phases(self) -> List[Phase]:
         """Return the phases so far."""
-        phases = self._found if self.marked is None else self.marked
-        return phases.phases() if self.count else []
+        if self.marked is not None:
+            return self.marked.phases()
+        phases = self._phases or [Phase(0, PERIOD, Counter(), Counter())]  # where its first step ends may be unknown
+        return [phases[0]._replace(first_row=0), *phases[1:]] if self.count else []
 
     def call(self, key: int, steps: int = 1, start: Optional[int] = None, begins: bool = True) -> None:
         """Take a training call that begins now, or that began at `start`.
@@ -98,7 +99,7 @@ class Stepper:
         if verdict == PLACED:
             self._place_phases()
         elif self.finder.basis == DOMINANT:
-            self._found.call(key)
+            self._phases[-1].total[key] += 1
 
     def follow(self, keys: Sequence[int], steps: Sequence[int], starts: Sequence[int]) -> int:
         """Take some calls that were only noted, while they go on with the pattern; return how many, 0 where none does.
@@ -142,8 +143,9 @@ class Stepper:
             self.count = 0
             self._listener.revised(0)
         self._begin(steps, None)
+        before = self.phases()
         self.marked.begin()
-        self._tell_phases()
+        self._announce(before)
 
     def conclude(self) -> None:
         """Count the steps at the end of the run that no pattern told yet."""
@@ -200,19 +202,20 @@ class Stepper:
             self._listener.revised(row)
 
     def _place_phases(self) -> None:
-        finder = self.finder
+        finder, before, phases = self.finder, self.phases(), self._phases
         for begins in finder.placed:
             if isinstance(begins, range):
                 usual = Counter(finder.keys[begins.start : begins.start + begins.step])
-                self._found.place(Phase(self._row(begins.start), PERIOD, usual, usual))
+                phases = with_phase(phases, Phase(self._row(begins.start), PERIOD, usual, usual))
             elif begins:
-                total = Counter(finder.keys[begins[0] :])
-                self._found.place(Phase(self._row(finder.steady), DOMINANT, Counter(finder.pattern), total, None))
-        self._tell_phases()
+                usual, total = Counter(finder.pattern), Counter(finder.keys[begins[0] :])
+                phases = with_phase(phases, Phase(self._row(finder.steady), DOMINANT, usual, total, None))
+        self._phases = phases
+        self._announce(before)
 
-    def _tell_phases(self) -> None:
-        began = [phase.first_row for phase in self.phases()[1:]]
-        for row in began:
-            if row not in self._told:
-                self._listener.phase_began(row)
-        self._told = set(began)
+    def _announce(self, before: Sequence[Phase]) -> None:
+        """Tell of the phases that were not there before."""
+        rows = [phase.first_row for phase in before]
+        for phase in self.phases()[1:]:
+            if phase.first_row not in rows:
+                self._listener.phase_began(phase.first_row)

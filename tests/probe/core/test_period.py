@@ -155,11 +155,15 @@ def test_a_pattern_that_held_stays_where_none_follows() -> None:
     assert [b for b in told if b > 202] == [200 + i for i, letter in enumerate(tail) if letter == "A" and i > 2]
 
 
-def test_the_rest_of_short_epochs_is_no_pattern() -> None:
-    """Accumulation over 8 with 20 batches, from the first epoch on."""
-    told, stepper = boundaries("AAAAAAABAAAAAAABAAAB" * 4)
-    assert told == [20 * epoch + step for epoch in range(4) for step in (0, 8, 16)]
-    assert stretches(stepper) == counted((0, "AAAAAAAB"))
+@pytest.mark.parametrize(
+    ("step", "rest"), [("AAAAAAAB", "AAAB"), ("AAAAB", "A"), ("AAAB", "A"), ("AAAAAAAB", "AAAAAA")]
+)
+def test_the_rest_of_short_epochs_is_no_pattern(step: str, rest: str) -> None:
+    """Accumulation over 8 with 20 batches, over 4 with 9, which leaves one out; from the first epoch on."""
+    epoch, size = step + step + rest, len(step)
+    told, stepper = boundaries(epoch * 12)
+    assert told == [len(epoch) * number + begin for number in range(12) for begin in (0, size, 2 * size)]
+    assert stretches(stepper) == counted((0, step))
 
 
 def test_runs_that_grow_are_the_common_function() -> None:
