@@ -55,7 +55,7 @@ class Probe:
         self._recorded = RecordedRange(self.ranges, self.gaps) if config.tool else None
         self.window = self._window()
         self.sessions = Sessions(
-            config, self.gaps, self.journal, self.framework.layers, self._recorded or self.framework.profiler,
+            config, self.gaps, self.journal, self.framework, self._recorded or self.framework.profiler,
             self.ranges, self.clock, self._finish_by, self.window,
         )  # fmt: skip
         self.marker = Marker(self.stepper, self.ranges, self.gaps)
@@ -115,7 +115,7 @@ class Probe:
         self.gaps.run("steps", self.stepper.conclude)
         self.gaps.run("profiler stop", self._finish_window)
         self._count_no_more()
-        self.gaps.run("graph record", self.framework.layers.write)
+        self.gaps.run("graph record", self.framework.write)
         self.gaps.run("GPUs", self._look_at_gpus)
         self.gaps.run("notes", self._conclude)
         self.tee.stop()
@@ -200,7 +200,7 @@ class Probe:
         began = time.perf_counter_ns()
         acted = self.sessions.before_step(row, number)
         if self.config.profile and self.window.is_over():
-            self.framework.layers.stop()
+            self.framework.stop_recording()
         self._set_pace()
         if acted:
             self._paused += time.perf_counter_ns() - began

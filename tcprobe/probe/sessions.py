@@ -9,7 +9,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 from .config import Config
 from .constants import SCRIPT_BYTES
-from .core.framework import Layers, Profiler
+from .core.framework import Framework, Profiler
 from .core.gaps import Gaps
 from .core.journal import Journal
 from .core.ranges import Ranges
@@ -40,7 +40,7 @@ class Sessions:
         config: the orders.
         gaps: takes what fails.
         journal: the steps so far.
-        layers: marks layers while the window is open.
+        framework: told when the window opens and closes.
         profiler: opens and closes the sessions.
         ranges: marks the steps.
         clock: nanoseconds since the workload began.
@@ -56,7 +56,7 @@ class Sessions:
         config: Config,
         gaps: Gaps,
         journal: Journal,
-        layers: Layers,
+        framework: Framework,
         profiler: Profiler,
         ranges: Ranges,
         clock: Callable[[], int],
@@ -68,7 +68,7 @@ class Sessions:
         self._config = config
         self._gaps = gaps
         self._journal = journal
-        self._layers = layers
+        self._framework = framework
         self._profiler = profiler
         self._ranges = ranges
         self._clock = clock
@@ -201,10 +201,10 @@ class Sessions:
 
     def _mark(self) -> None:
         self._ranges.open()
-        self._layers.open()
+        self._framework.window_opens()
 
     def _unmark(self) -> None:
-        self._layers.close()
+        self._framework.window_closes()
         self._ranges.close()
 
     def catch_signals(self) -> None:

@@ -8,7 +8,7 @@ import json
 import os
 import platform
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, Final
@@ -22,6 +22,7 @@ from tcprobe.capture.process import Ended
 from tcprobe.errors import TcprobeError, ToolError, UsageError
 from tcprobe.probe.constants import STEP_MARK
 from tcprobe.probe.core.gaps import Gaps
+from tcprobe.probe.tensorflow import memory
 
 REASON: Final = "as asked"
 
@@ -293,7 +294,8 @@ class Recorder(Struct, eq=False):
 
     def _record(self, home: Path, failed: bool) -> dict[str, Any]:
         """Write probe.json, and return run.json."""
-        gpus = self._gpus()
+        gpus = memory.gpus(self._tf)
+        peak = self._gaps.run("GPUs", lambda: memory.peak_gpu_memory_bytes(self._tf)) if gpus else None
         window = None
         if len(self._bounds) == 2:
             first, last = self.window.first, self._whole - 1
@@ -302,7 +304,7 @@ class Recorder(Struct, eq=False):
         steps = {"count": self._whole, "period": None, "functions": self._graph.names(), "basis": "marked"}
         probe = {
             "schema": run_record.SCHEMA, "gpus": gpus, "gpu_used": bool(gpus), "window": window,
-            "peak_gpu_memory_bytes": self._peak(gpus), "notes": self._gaps.notes, "pid": os.getpid(),
+            "peak_gpu_memory_bytes": peak, "notes": self._gaps.notes, "pid": os.getpid(),
             "python": platform.python_version(), "tensorflow": self._tf.__version__,
             "keras": getattr(self._tf.keras, "__version__", None), "finished": not failed, "gaps": self._gaps.gaps,
             "steps": steps,
@@ -311,23 +313,6 @@ class Recorder(Struct, eq=False):
         begun = self._begun | {"precision": self._precision()}
         return run_record.finish(begun, Ended(int(failed), self._ended), Collected(), probe, wraps=False)
 
-    def _gpus(self) -> list[dict[str, Any]]:
-        found = []
-        for device in self._tf.config.list_physical_devices("GPU"):
-            details = self._tf.config.experimental.get_device_details(device)
-            capability = details.get("compute_capability")
-            found.append({"name": details.get("device_name"), "compute_capability": _dotted(capability)})
-        return found
-
-    def _peak(self, gpus: Sequence[Any]) -> int | None:
-        if not gpus:
-            return None
-        return int(self._tf.config.experimental.get_memory_info("GPU:0")["peak"])
-
     def _precision(self) -> str | None:
         policy = str(self._tf.keras.mixed_precision.global_policy().name)
         return policy if policy in ("mixed_float16", "mixed_bfloat16") else None
-
-
-def _dotted(capability: Any) -> str | None:
-    return None if capability is None else ".".join(str(part) for part in capability)

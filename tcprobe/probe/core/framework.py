@@ -82,36 +82,15 @@ class Profiler(Protocol):
         """Take copies of the script's own profiles, and remove the probe's."""
 
 
-class Layers(Protocol):
-    """Which layers and products a step consists of.
-
-    They are recorded from the import of the framework on, until `stop`.
-    """
-
-    def open(self) -> None:
-        """Mark eager layers as phases, and record again after a `stop`: the window opens."""
-
-    def close(self) -> None:
-        """Mark no layers any more: the window closes."""
-
-    def stop(self) -> None:
-        """Take out every hook that records, and write what is known by now: the run may be killed.
-
-        Called between two steps, in their thread, again and again once the window is over.
-        """
-
-    def write(self) -> None:
-        """Write graph.json."""
-
-
 class Framework(Protocol):
     """One framework in one process.
+
+    It records which layers and products a step consists of, from its import on until `stop_recording`.
 
     Attributes:
         name: as messages call it.
         imported: the script has imported it.
         profiler: its profiler.
-        layers: its recorder of layers and products.
     """
 
     @property
@@ -123,17 +102,29 @@ class Framework(Protocol):
     @property
     def profiler(self) -> Profiler: ...
 
-    @property
-    def layers(self) -> Layers: ...
-
     def install(self) -> Dict[str, Hook]:
         """Set the environment; return what to call with each module, by its name, right after its import."""
 
     def training_calls(self, deferred: bool) -> None:
         """Count training calls as they come, or only note them, which is cheaper, once the window is over."""
 
+    def window_opens(self) -> None:
+        """Mark eager layers as phases, and record again after a `stop_recording`."""
+
+    def window_closes(self) -> None:
+        """Mark no layers any more."""
+
+    def stop_recording(self) -> None:
+        """Take out every hook that records, and write what is known by now: the run may be killed.
+
+        Called between two steps, in their thread, again and again once the window is over.
+        """
+
     def finish(self) -> None:
         """End what is still being recorded; the run is at its end."""
+
+    def write(self) -> None:
+        """Write graph.json."""
 
     def basis(self) -> Optional[str]:
         """Return what tells where a step begins, as in probe.json; None where only the pattern of the calls does."""

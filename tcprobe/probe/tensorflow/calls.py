@@ -67,7 +67,7 @@ class CallWatch:
     """
 
     def __init__(self, core: Core, recorder: GraphRecorder) -> None:
-        self.steps = StepsPerCall(core)
+        self.steps = StepsPerCall(core, recorder.fits)
         self.trained = Trained(core.gaps)
         self._training = core.training
         self._ranges = core.ranges

@@ -28,12 +28,11 @@ class TensorFlow:
         self._core = core
         self._gaps = core.gaps
         self._recorder = GraphRecorder(core.config.out, core.gaps)
-        self._marks = LayerRanges(core.ranges, core.gaps)
+        self._marks = LayerRanges(self._recorder.layers, core.ranges, core.gaps)
         self.calls = CallWatch(core, self._recorder)
-        self._keras = KerasHooks(core, self.calls, self._marks)
+        self._keras = KerasHooks(core, self.calls)
         self.profiler = TensorFlowProfiler(core.config.raw, core.gaps)
         self.profiler.cautious = core.config.iter_start is None
-        self.layers = TensorFlowLayers(core, self._recorder, self._marks, self.calls)
         self._tf: Any = None
         self._versions: Dict[str, Optional[str]] = {"tensorflow": None, "keras": None}
 
@@ -51,9 +50,31 @@ class TensorFlow:
         """Count training calls as they come, or only note them."""
         self.calls.set_deferred(deferred)
 
+    def window_opens(self) -> None:
+        """Record again after a `stop_recording`; mark the layers of an eager model."""
+        self._gaps.run("graph record", self._recorder.resume)
+        self.calls.profiled(True)
+        if self._core.training.is_eager():
+            self._gaps.run("ranges of layers", self._marks.open)
+
+    def window_closes(self) -> None:
+        """Mark no layers any more."""
+        self._marks.close()
+        self.calls.profiled(False)
+
+    def stop_recording(self) -> None:
+        """Resolve what was traced, take out the hooks of tracing and of layers, and write graph.json."""
+        if self._gaps.run("graph record", self._recorder.stop):
+            self._gaps.run("graph record", self._recorder.write)
+
     def finish(self) -> None:
         """End the sample of eager steps."""
         self._gaps.run("eager sample", self._recorder.parts.end)
+
+    def write(self) -> None:
+        """Write graph.json."""
+        self._gaps.run("updates", self.calls.steps.conclude)
+        self._recorder.write()
 
     def basis(self) -> Optional[str]:
         """Return "keras fit" where Keras makes the steps."""
@@ -81,7 +102,6 @@ class TensorFlow:
         run("tracebacks of ops", lambda: places.clean_defined(self._core.config.kind == "script"))
         if self._core.config.nvtx:
             run("NVTX ranges", lambda: self._find_tool(tf))
-        self._marks.eager = tf.executing_eagerly
         run("ranges of input", self._mark_input)
         self.calls.on_tensorflow(tf)
         run("TensorFlow 1's optimizers", lambda: self._keras.hook_optimizers([tf.compat.v1.train.Optimizer]))
@@ -127,35 +147,3 @@ class TensorFlow:
         self._gaps.run("precision", lambda: precision.on_keras(keras, self._core.config))
         self._keras.install(keras)
         self._gaps.run("graph record", lambda: self._recorder.on_keras(keras))
-
-
-class TensorFlowLayers:
-    """The recorder of layers and products, and the ranges of eager layers; a `core.framework.Layers`."""
-
-    def __init__(self, core: Core, recorder: GraphRecorder, marks: LayerRanges, calls: CallWatch) -> None:
-        self._core = core
-        self._recorder = recorder
-        self._marks = marks
-        self._calls = calls
-
-    def open(self) -> None:
-        """Record again after a `stop`; mark the layers of an eager model."""
-        self._core.gaps.run("graph record", self._recorder.resume)
-        self._calls.profiled(True)
-        if self._core.training.is_eager():
-            self._core.gaps.run("ranges of layers", self._marks.open)
-
-    def close(self) -> None:
-        """Mark no layers any more."""
-        self._marks.close()
-        self._calls.profiled(False)
-
-    def stop(self) -> None:
-        """Resolve what was traced, take out the hooks of tracing and of layers, and write graph.json."""
-        if self._core.gaps.run("graph record", self._recorder.stop):
-            self._core.gaps.run("graph record", self._recorder.write)
-
-    def write(self) -> None:
-        """Write graph.json."""
-        self._core.gaps.run("updates", self._calls.steps.conclude)
-        self._recorder.write()

@@ -1,4 +1,4 @@
-"""Hooks Keras: train functions, optimizers and, for the ranges of eager steps, layers."""
+"""Hooks Keras: train functions, optimizers and validation."""
 
 from __future__ import annotations
 
@@ -7,10 +7,8 @@ from typing import Any, List, Sequence, Tuple
 
 from ..core.framework import Core
 from .calls import CallWatch
-from .hooks.patch import Patches
-from .layer_ranges import LayerRanges
+from .hooks.patch import Patches, around
 from .precision import on_model
-from .steps_per_call import fit_batches
 
 VALIDATION = ("evaluate", "test_on_batch")
 
@@ -18,8 +16,7 @@ VALIDATION = ("evaluate", "test_on_batch")
 class KerasHooks:
     """Hooks keras, tf_keras, or the tf.keras of Keras 2."""
 
-    def __init__(self, core: Core, calls: CallWatch, layers: LayerRanges) -> None:
-        self._layers = layers
+    def __init__(self, core: Core, calls: CallWatch) -> None:
         self._config = core.config
         self._training = core.training
         self._gaps = core.gaps
@@ -32,9 +29,9 @@ class KerasHooks:
         run, method = self._gaps.run, self._patches.method
         run("Keras fit", lambda: method(keras.Model, "make_train_function", self._making))
         run("Keras optimizers", lambda: self.hook_optimizers(optimizer_classes(keras)))
+        validating = around(self._gaps, "ranges", self._calls.tapes.validates)
         for name in VALIDATION:
-            run("Keras validation", lambda name=name: method(keras.Model, name, self._validating))  # type: ignore[misc]
-        self._layers.bases.append(keras.layers.Layer)
+            run("Keras validation", partial(method, keras.Model, name, validating))
 
     def _making(self, make: Any) -> Any:
         def make_train_function(model: Any, *args: Any, **kwds: Any) -> Any:
@@ -43,19 +40,11 @@ class KerasHooks:
                 on_model(model, self._config.xla, self._gaps)
             result = make(model, *args, **kwds)
             steps = self._gaps.run("Keras fit", lambda: steps_per_execution(model)) or 1
-            batches = self._gaps.run("Keras fit", lambda: fit_batches(4)) if steps > 1 else None
             made = model.__dict__.get("train_function") is not before
-            self._calls.steps.fits(steps, batches, str(model.name) if made else None)
+            self._calls.steps.fits(steps, str(model.name) if made else None)
             return result
 
         return make_train_function
-
-    def _validating(self, original: Any) -> Any:
-        def validate(*args: Any, **kwds: Any) -> Any:
-            with self._calls.tapes.validation():
-                return original(*args, **kwds)
-
-        return validate
 
     def hook_optimizers(self, roots: Sequence[Any]) -> None:
         """Hook the methods of optimizers, given their classes."""

@@ -2,66 +2,50 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, List
+from functools import partial
+from typing import Any, Optional
 
 from ..constants import LAYER_MARK
 from ..core.gaps import Gaps
 from ..core.ranges import Ranges
-from .hooks.patch import Patches
+from .hooks.layers import LayerHooks
+from .hooks.patch import Ending, Patches, around
 
 
 class LayerRanges:
-    """Hooks calls of layers and iterators from `open` to `close`, so that steps outside the window pay nothing.
+    """Marks calls of layers and iterators from `open` to `close`, so that steps outside the window pay nothing.
 
     Attributes:
-        bases: of the layers of every Keras.
-        eager: whether TensorFlow executes eagerly.
         iterator: the class of iterators over datasets; None where there is none.
     """
 
-    def __init__(self, ranges: Ranges, gaps: Gaps) -> None:
-        self.bases: List[Any] = []
-        self.eager: Callable[[], bool] = lambda: True
+    def __init__(self, layers: LayerHooks, ranges: Ranges, gaps: Gaps) -> None:
         self.iterator: Any = None
+        self._layers = layers
         self._ranges = ranges
         self._gaps = gaps
         self._patches = Patches()
+        self._end: Ending = partial(gaps.run, "ranges", ranges.end_phase)
 
     def open(self) -> None:
-        """Hook."""
-        for base in self.bases:
-            self._patches.method(base, "__call__", self._marking)
+        """Mark from now on."""
+        self._layers.on_eager = self._called
         if self.iterator is not None:
-            self._patches.method(self.iterator, "_next_internal", self._waiting)
+            self._patches.method(self.iterator, "_next_internal", around(self._gaps, "ranges", self._waits))
 
     def close(self) -> None:
-        """Put the originals back."""
+        """Mark no more."""
+        self._layers.on_eager = None
         self._patches.restore()
 
-    def _marking(self, original: Any) -> Any:
-        ranges, gaps = self._ranges, self._gaps
+    def _called(self, layer: Any) -> Optional[Ending]:
+        return self._begin(str(layer.name), LAYER_MARK)
 
-        def call(layer: Any, *args: Any, **kwds: Any) -> Any:
-            if not ranges.active or not self.eager():
-                return original(layer, *args, **kwds)
-            gaps.run("ranges of layers", lambda: ranges.begin_phase(str(layer.name), LAYER_MARK))
-            try:
-                return original(layer, *args, **kwds)
-            finally:
-                gaps.run("ranges of layers", ranges.end_phase)
+    def _waits(self, _: Any) -> Optional[Ending]:
+        return self._begin("input") if self._layers.eager() else None
 
-        return call
-
-    def _waiting(self, original: Any) -> Any:
-        ranges, gaps = self._ranges, self._gaps
-
-        def next_internal(iterator: Any) -> Any:
-            if not ranges.active or not self.eager():
-                return original(iterator)
-            gaps.run("ranges", lambda: ranges.begin_phase("input"))
-            try:
-                return original(iterator)
-            finally:
-                gaps.run("ranges", ranges.end_phase)
-
-        return next_internal
+    def _begin(self, name: str, mark: str = "") -> Optional[Ending]:
+        if not self._ranges.active:
+            return None
+        self._ranges.begin_phase(name, mark)
+        return self._end

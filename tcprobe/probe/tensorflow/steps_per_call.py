@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import math
-import sys
 import weakref
 from typing import Any, Callable, Dict, NamedTuple, Optional, Set, Tuple
 
 from ..core.framework import Core
 from ..core.training import Callee
 from .graph.trained import Facts
+from .hooks.fits import Fits
 
 # Times that calls must outnumber updates before it is said that not every call updates.
 SELDOM = 1.5
-# Locals of Keras' `fit` that hand out the batches: of Keras 2, of Keras 3.
-BATCHES = ("data_handler", "epoch_iterator")
 
 
 class Applying(NamedTuple):
@@ -69,13 +67,13 @@ class StepsPerCall:
         fit: True once a Keras model made its train function.
     """
 
-    def __init__(self, core: Core) -> None:
+    def __init__(self, core: Core, fits: Fits) -> None:
         self.tf: Any = None
         self.fit = False
+        self._fits = fits
         self._gaps = core.gaps
         self._training = core.training
         self._announced: Optional[Fitted] = None
-        self._batches: Callable[[], Any] = lambda: None  # of the fit that runs
         self._fitted: Set[int] = set()  # keys of the parts that fit calls
         self._optimizers: Dict[int, Any] = {}
         self._met: Dict[int, int] = {}  # their iterations when they were first seen, which may be within a first call
@@ -86,19 +84,14 @@ class StepsPerCall:
 
     # --- learning ----------------------------------------------------------------------------------------
 
-    def fits(self, steps: int, batches: Any, made: Optional[str]) -> None:
-        """Note that a Keras model is about to train.
+    def fits(self, steps: int, made: Optional[str]) -> None:
+        """Note that a Keras model is about to train, with so many steps per execution.
 
-        Args:
-            steps: per execution.
-            batches: Keras' object that hands them out, None where it was not found.
-            made: name of the model where its train function was made, so that the function that trains next is its.
+        `made` is its name where its train function was made, so that the function that trains next is its.
         """
         self.fit = True
         if made is not None:
             self._announced = Fitted(steps, made)
-        if steps > 1:
-            self._batches = (lambda: None) if batches is None else weakref.ref(batches)
 
     def know(self, optimizer: Any) -> None:
         """Note an optimizer that is applied in a function."""
@@ -145,8 +138,10 @@ class StepsPerCall:
 
     def now(self, part: Callee) -> int:
         """Return the steps of the call of `part` that begins: the last of an epoch may make fewer."""
-        batches = self._batches() if part.key in self._fitted else None
-        left = None if batches is None else self._gaps.run("steps per execution", lambda: steps_left(batches))
+        fit = self._fits.current() if part.key in self._fitted else None
+        if fit is None or fit.batches is None:
+            return part.steps
+        left = self._gaps.run("steps per execution", lambda: steps_left(fit.batches))
         return part.steps if left is None else max(1, min(part.steps, left))
 
     def _iterations(self, optimizer: Any) -> Optional[int]:
@@ -229,12 +224,6 @@ class StepsPerCall:
 
     def _say_seldom(self, what: str) -> None:
         self._gaps.note("seldom-updated", "1 step = 1 call of a training function; " + what, level="note")
-
-
-def fit_batches(depth: int) -> Any:
-    """Return what hands out the batches of the `fit` that is `depth` frames away, None where that is none."""
-    frame = sys._getframe(depth)
-    return next((frame.f_locals[name] for name in BATCHES if name in frame.f_locals), None)
 
 
 def steps_left(batches: Any) -> Optional[int]:

@@ -13,7 +13,8 @@ from ..core.lines import running_line
 from ..core.training import Callee
 from .graph.recorder import GraphRecorder
 from .graph.trained import handles
-from .hooks.calls import Calls, Ending
+from .hooks.calls import Calls
+from .hooks.patch import Ending
 
 
 class EagerStep(NamedTuple):
@@ -103,9 +104,26 @@ class EagerTapes:
         """Say whether neither a tape is active nor Keras validates."""
         return self._hooks.tape is None and not self.validating
 
-    def validation(self) -> "Validation":
-        """Return a context manager for what Keras does between steps: a phase, and no part of a step."""
-        return Validation(self)
+    def validates(self, *_: Any, **__: Any) -> Optional[Ending]:
+        """Begin what Keras does between steps, a phase and no part of a step; return what ends it."""
+        if self.validating:
+            return None
+        self.validating = True
+        self._parts.pause(True)
+        if not self._ranges.active:
+            return self._validated
+        if self._hooks.tape is None and not self._training.stepper.is_inside_step():
+            self._ranges.end_step()
+        self._ranges.begin_phase("validation")
+        return self._validated_phase
+
+    def _validated(self) -> None:
+        self.validating = False
+        self._parts.pause(False)
+
+    def _validated_phase(self) -> None:
+        self._validated()
+        self._end_phase()
 
     def _part(self, variables: List[Any]) -> Callee:
         """Return what updates of variables count as."""
@@ -137,28 +155,3 @@ class EagerTapes:
     def _end_with_phase(self) -> None:
         self._end()
         self._end_phase()
-
-    def _validate(self, validating: bool) -> bool:
-        before, self.validating = self.validating, validating
-        self._parts.pause(validating)
-        if validating and not before and self._ranges.active:
-            if self._hooks.tape is None and not self._training.stepper.is_inside_step():
-                self._ranges.end_step()
-            self._ranges.begin_phase("validation")
-        elif before and not validating:
-            self._ranges.end_phase()
-        return before
-
-
-class Validation:
-    """Marks a validation; it adds no frame to a traceback that passes."""
-
-    def __init__(self, tapes: EagerTapes) -> None:
-        self._tapes = tapes
-        self._before = False
-
-    def __enter__(self) -> None:
-        self._before = bool(self._tapes._gaps.run("ranges", lambda: self._tapes._validate(True)))
-
-    def __exit__(self, *error: object) -> None:
-        self._tapes._gaps.run("ranges", lambda: self._tapes._validate(self._before))

@@ -55,36 +55,6 @@ class ToyProfiler:
         self.told.append("adopt " + " ".join(paths))
 
 
-class ToyLayers:
-    """Records the layers that are called until it is stopped."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.on = True
-        self.seen: list[str] = []
-        self.told: list[str] = []
-
-    def called(self, name: str) -> None:
-        if self.on and name not in self.seen:
-            self.seen.append(name)
-
-    def open(self) -> None:
-        self.on = True
-        self.told.append("open")
-
-    def close(self) -> None:
-        self.told.append("close")
-
-    def stop(self) -> None:
-        if self.on:
-            self.told.append("stop")
-            self.write()
-        self.on = False
-
-    def write(self) -> None:
-        self.path.write_text(json.dumps({"layers": self.seen}))
-
-
 class Toy:
     """Hooks module ``toyflow``, whose one function `train` calls layers and is always a training call."""
 
@@ -94,7 +64,10 @@ class Toy:
         self.training = core.training
         self.ranges = core.ranges
         self.profiler = ToyProfiler()
-        self.layers = ToyLayers(Path(core.config.out) / "graph.json")
+        self.path = Path(core.config.out) / "graph.json"
+        self.recording = True
+        self.layers: list[str] = []
+        self.told: list[str] = []
         self.imported = False
         self.callees: dict[str, Callee] = {}
         self.calls = 0
@@ -105,7 +78,7 @@ class Toy:
 
     def _hook(self, toyflow: Any) -> None:
         train, self.imported = toyflow.train, True
-        toyflow.on_layer = self.layers.called
+        toyflow.on_layer = self._called
         toyflow.profile = self._script_profiles
         self.ranges.find_tool()
 
@@ -126,6 +99,10 @@ class Toy:
 
         toyflow.train = training_call
 
+    def _called(self, layer: str) -> None:
+        if self.recording and layer not in self.layers:
+            self.layers.append(layer)
+
     def _script_profiles(self, on: bool, *paths: str) -> None:
         if on:
             self.profiler.script_began()
@@ -137,8 +114,24 @@ class Toy:
         self.training.deferred = deferred
         self.paces.append((self.calls, deferred))
 
+    def window_opens(self) -> None:
+        self.recording = True
+        self.told.append("open")
+
+    def window_closes(self) -> None:
+        self.told.append("close")
+
+    def stop_recording(self) -> None:
+        if self.recording:
+            self.told.append("stop")
+            self.write()
+        self.recording = False
+
     def finish(self) -> None:
         pass
+
+    def write(self) -> None:
+        self.path.write_text(json.dumps({"layers": self.layers}))
 
     def basis(self) -> str | None:
         return None
@@ -169,7 +162,7 @@ def main(folder: str, script: str, *window: str) -> None:
     finally:
         probe.finish()
     toy = toys[0]
-    print(json.dumps({"profiler": toy.profiler.told, "layers": toy.layers.told, "paces": toy.paces}))
+    print(json.dumps({"profiler": toy.profiler.told, "layers": toy.told, "paces": toy.paces}))
 
 
 if __name__ == "__main__":

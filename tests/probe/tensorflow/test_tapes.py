@@ -12,6 +12,8 @@ from tcprobe.probe.core.framework import Core
 from tcprobe.probe.core.gaps import Gaps
 from tcprobe.probe.tensorflow.eager.parts import EagerParts
 from tcprobe.probe.tensorflow.hooks.calls import Calls
+from tcprobe.probe.tensorflow.hooks.layers import LayerHooks
+from tcprobe.probe.tensorflow.hooks.patch import around
 from tcprobe.probe.tensorflow.layer_ranges import LayerRanges
 from tcprobe.probe.tensorflow.tapes import EagerTapes
 from tests.probe.tensorflow.eager.test_parts import Sampler
@@ -222,10 +224,15 @@ def test_what_is_no_variable_is_asked_anew_each_time(rig: Rig) -> None:
 
 
 def test_validation_is_a_phase_outside_any_step(rig: Rig) -> None:
-    with rig.tapes.validation(), rig.tapes.validation():
-        assert not rig.tapes.is_idle()
+    validate = around(rig.gaps, "ranges", rig.tapes.validates)(
+        lambda inner: [inner and inner(None), rig.tapes.is_idle()]
+    )
+    assert validate(validate) == [[None, False], False]
     assert rig.tapes.is_idle()
-    assert rig.ranges.seen == ["end of step", "validation", "/"]
+    with pytest.raises(TypeError):
+        validate(3)
+    assert rig.tapes.is_idle()
+    assert rig.ranges.seen == ["end of step", "validation", "/"] * 2
 
 
 def test_layers_and_input_are_marked_between_open_and_close() -> None:
@@ -241,15 +248,23 @@ def test_layers_and_input_are_marked_between_open_and_close() -> None:
             raise StopIteration
 
     ranges: Any = Ranges()
-    marks = LayerRanges(ranges, Gaps())
-    marks.bases.append(Layer)
+    hooks = LayerHooks(Gaps())
+    hooks.install(SimpleNamespace(layers=SimpleNamespace(Layer=Layer)))
+    marks = LayerRanges(hooks, ranges, Gaps())
     marks.iterator = Iterator
+    Layer()(False)
     marks.open()
     Layer()(False)
     with pytest.raises(KeyError):
         Layer()(True)
+    hooks.sampling = True  # an eager step is recorded in the window
+    Layer()(False)
+    hooks.sampling = False
     with pytest.raises(StopIteration):
         Iterator()._next_internal()
+    ranges.active = False
+    Layer()(False)
     marks.close()
     Layer()(False)
-    assert ranges.seen == ["layer dense", "/", "layer dense", "/", "input", "/"]
+    assert ranges.seen == ["layer dense", "/", "layer dense", "/", "layer dense", "/", "input", "/"]
+    assert hooks.current() is None

@@ -129,12 +129,14 @@ class GraphRecorder:
     def on_keras(self, keras: Any) -> None:
         """Install the hooks on the layers and the `fit` of one Keras."""
         self._keras.append(keras)
+        self.fits.install(keras)
         if not self._stopped:
             self.layers.install(keras)
-            self.fits.install(keras)
 
     def stop(self) -> bool:
-        """Take every hook out again; what is traced from now on is not recorded. Called between two calls.
+        """Take the hooks out again but for that on `fit`; what is traced from now on is not recorded.
+
+        Called between two calls.
 
         Return False where that was done before.
         """
@@ -146,7 +148,6 @@ class GraphRecorder:
             self._settle(final=True)
         self.tracer.remove()
         self.layers.remove()
-        self.fits.remove()
         self.datasets.remove()
         return True
 
@@ -159,7 +160,6 @@ class GraphRecorder:
             self.datasets.install(self._tf)
             for keras in self._keras:
                 self.layers.install(keras)
-                self.fits.install(keras)
 
     def eager_sample(self) -> EagerSampler:
         """Return what records one eager step, whose ops it keeps with the shapes that they have."""

@@ -7,11 +7,9 @@ from functools import partial
 from typing import Any, Callable, List, Optional
 
 from ...core.gaps import Gaps
-from .patch import Patches
+from .patch import Ending, Patches
 
 TAPES = "eager tapes"
-Ending = Callable[[], object]
-"""What a listener is called for once more, after what it was told of; it raises nothing."""
 
 
 class Calls:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import sys
 import threading
 import weakref
+from functools import partial
 from types import CodeType
 from typing import Any, Callable, NamedTuple, Optional, Tuple
 
 from ...core.gaps import Guard
 from ...core.lines import Span, constructed_line
-from .patch import Patches
+from .patch import Ending, Patches
 
 
 class CalledLayer(NamedTuple):
@@ -35,6 +36,7 @@ class LayerHooks:
     Attributes:
         eager: tells whether TensorFlow executes eagerly; the stack is kept while it does not, or while `sampling`.
         sampling: keep the stack in eager calls too.
+        on_eager: told of every eager call, the stack kept or not: the layer; may return what to call after.
         on_call: told of every call that the stack was kept for: the entry, layer, arguments and result.
         on_eager_call: told of every other call: the layer and its arguments.
         on_made: told of every layer that is under construction.
@@ -43,6 +45,7 @@ class LayerHooks:
     def __init__(self, gaps: Any) -> None:
         self.eager: Callable[[], bool] = lambda: True
         self.sampling = False
+        self.on_eager: Optional[Callable[[Any], Optional[Ending]]] = None
         self.on_call: Optional[Callable[[CalledLayer, Any, Any, Any, Any], None]] = None
         self.on_eager_call: Optional[Callable[[Any, Any, Any], None]] = None
         self.on_made: Callable[[Any], None] = lambda _: None
@@ -92,18 +95,27 @@ class LayerHooks:
         local, hooks = self._local, self
 
         def __call__(layer: Any, *args: Any, **kwds: Any) -> Any:  # noqa: N807
-            if hooks.eager() and not hooks.sampling:
+            eager = hooks.eager()
+            after = None
+            if eager and hooks.on_eager is not None:
+                after = hooks._gaps.run("calls of layers", partial(hooks.on_eager, layer))
+            kept = hooks.sampling or not eager
+            if not kept:
                 if hooks.on_eager_call is not None:
                     with Guard(hooks._gaps, "calls of layers"):
                         hooks.on_eager_call(layer, args, kwds)
-                return original(layer, *args, **kwds)
+                if after is None:
+                    return original(layer, *args, **kwds)
             before = getattr(local, "stack", ())
-            local.stack = before + (hooks._entry(layer, before),)
+            if kept:
+                local.stack = before + (hooks._entry(layer, before),)
             try:
                 result = original(layer, *args, **kwds)
             finally:
                 local.stack = before
-            if hooks.on_call is not None:
+                if after is not None:
+                    after()
+            if kept and hooks.on_call is not None:
                 with Guard(hooks._gaps, "calls of layers"):
                     hooks.on_call(hooks._entry(layer, before), layer, args, kwds, result)
             return result

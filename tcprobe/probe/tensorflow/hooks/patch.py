@@ -5,7 +5,12 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
-from typing import Any, Callable, List, NamedTuple
+from typing import Any, Callable, List, NamedTuple, Optional
+
+from ...core.gaps import Gaps
+
+Ending = Callable[[], object]
+"""What a listener is called for once more, after what it was told of; it raises nothing."""
 
 
 class Patch(NamedTuple):
@@ -53,23 +58,23 @@ class Patches:
     def entry(self, owner: Any, name: Any, value: Any) -> None:
         """Replace an entry of a dictionary, or an attribute of a class or module; nothing happens likewise."""
         if not self._has(owner, name):
-            self._done.append(Patch(owner, name, _standing(owner, name), value))
+            self._done.append(Patch(owner, name, _entries(owner).get(name), value))
             _put(owner, name, value)
 
     def restore(self) -> None:
         """Put every original back, the last replaced first, but for what somebody else has replaced since."""
         while self._done:
             done = self._done.pop()
-            if _standing(done.owner, done.name) is done.replaced:
+            if _entries(done.owner).get(done.name) is done.replaced:
                 _put(done.owner, done.name, done.original)
 
     def _has(self, owner: Any, name: Any) -> bool:
         return any(done.owner is owner and done.name == name for done in self._done)
 
 
-def _standing(owner: Any, name: Any) -> Any:
-    """Return what stands there as it is: of a static method not the function that it gives."""
-    return owner.get(name) if isinstance(owner, dict) else vars(owner).get(name) or getattr(owner, name, None)
+def _entries(owner: Any) -> Any:
+    """Return what an owner holds, as it stands there: of a static method not the function that it gives."""
+    return owner if isinstance(owner, dict) else vars(owner)
 
 
 def _put(owner: Any, name: Any, value: Any) -> None:
@@ -77,6 +82,23 @@ def _put(owner: Any, name: Any, value: Any) -> None:
         owner[name] = value
     else:
         setattr(owner, name, value)
+
+
+def around(gaps: Gaps, hook: str, begin: Callable[..., Optional[Ending]]) -> Callable[[Any], Any]:
+    """Return what makes a wrapper: `begin` is told of every call, and may return what to call after; see `method`."""
+
+    def make(original: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **kwds: Any) -> Any:
+            after = gaps.run(hook, functools.partial(begin, *args, **kwds))
+            try:
+                return original(*args, **kwds)
+            finally:
+                if after is not None:
+                    after()
+
+        return call
+
+    return make
 
 
 def everywhere(name: str, function: Any) -> List[Any]:
