@@ -253,7 +253,9 @@ class CallWatch:
 
     def _defer(self, number: int, known: Function) -> None:
         part = known.part
-        if self._training.deferred and part is not None and part.steps == 1 and part.key not in self._under_tape:
+        if not self._training.deferred or part is None or part.steps > 1 or part.key in self._under_tape:
+            return
+        if known.traces:  # else it runs as plain Python, and what it calls has to be known as a part of it
             self._noted[number] = part
 
     def _register(self, function: Any) -> Function:

@@ -1,4 +1,4 @@
-"""What the probe costs an eager loop once the window is over, in calls of Python's: the same on every machine."""
+"""Eager steps after the window: what they cost in calls of Python, the same on every machine, and their parts."""
 
 from __future__ import annotations
 
@@ -42,3 +42,24 @@ def test_a_step_after_the_window_is_counted_in_a_few_calls_however_large_the_mod
     assert (probed.code, probed.seen["gaps"]) == (0, []), probed.err
     assert [number for number, _ in probed.steps] == list(range(34))
     assert float(probed.out) <= MOST_OWN
+
+
+PLAIN = """
+import tensorflow as tf
+tf.config.run_functions_eagerly(True)
+x, w = tf.ones((4, 4)), tf.Variable(tf.ones((4, 4)))
+optimizer = tf.keras.optimizers.SGD(0.01)
+@tf.function
+def train():
+    with tf.GradientTape() as tape: loss = tf.reduce_sum(tf.matmul(x, w))
+    optimizer.apply_gradients([(tape.gradient(loss, w), w)])
+for _ in range(40): train()
+"""
+
+
+def test_a_function_that_runs_as_plain_python_stays_one_part_after_the_window(tmp_path: Path) -> None:
+    probed = run(tmp_path, PLAIN, python=warm.python(), iter_start=4, iter_stop=6)
+    assert (probed.code, probed.seen["gaps"]) == (0, []), probed.err
+    assert [number for number, _ in probed.steps] == list(range(40))
+    (phase,) = probed.seen["phases"]
+    assert [(part["name"], part["calls_per_step"]) for part in phase["parts"]] == [("__main__.train", 1)]
