@@ -26,6 +26,11 @@ class Calls(Struct, frozen=True):
     keys: IntArray  # of the parts of training
     start_ns: IntArray
     steps: IntArray  # that each made
+    is_full: bool = False  # so that later calls are missing
+
+    def since(self, first: int) -> Calls:
+        """Return the calls from one on."""
+        return Calls(self.keys[first:], self.start_ns[first:], self.steps[first:], self.is_full)
 
 
 def read_calls(path: Path) -> tuple[Calls | None, tuple[Note, ...]]:
@@ -41,7 +46,7 @@ def read_calls(path: Path) -> tuple[Calls | None, tuple[Note, ...]]:
     words = np.frombuffer(data, "<i8", len(data) // CALL_BYTES * 2).reshape(-1, 2)[1:].astype(np.int64)
     start, what, steps = words[:, 0], words[:, 1] & 0xFFFFFFFF, words[:, 1] >> 32
     mine = _kept(np.flatnonzero(what < 1 << 24), steps)  # the thread that trains has number 0
-    calls = Calls(what[mine], start[mine], steps[mine])
+    calls = Calls(what[mine], start[mine], steps[mine], len(steps) >= MOST_CALLS)
     ends = calls.start_ns[[0, -1]].tolist() if len(mine) else [0, 0]
     if ends[0] < 0 or ends[1] >= LATEST or (np.diff(calls.start_ns) < 0).any() or (steps < 0).any():
         return None, (_unused(path, "its calls are out of order, or make less than no step"),)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 from msgspec import Struct
+from numpy.typing import NDArray
 
-from tcprobe.jsonfile import record, records
+from tcprobe.jsonfile import Count, record, records
+from tcprobe.probe.constants import DOMAIN, STEP_MARK
 from tcprobe.readers.run_folder.calls import Calls, read_calls
 from tcprobe.readers.run_folder.periods import Stretch, find_stretches
 from tcprobe.readers.run_folder.phases import Callee
@@ -27,6 +29,7 @@ UNSURE: Final = Note(
     "all calls of the run tell of other steps than the profile marks: the steps are those that were seen while it ran",
     "mark the step: with tcprobe.step(): ...",
 )
+STEADY: Final = 3  # steps in a row, alike and unlike those before, after which the script's own are another phase
 NUMBERED: Final = (("launches", "iteration"), ("step_marks", "iteration"), ("ranges", "step"), ("metrics", "step"))
 
 
@@ -34,6 +37,7 @@ class _Told(Struct):
     """What probe.json says of the steps."""
 
     basis: str = ""
+    count: Count = 0
 
 
 class Recount(Struct, frozen=True):
@@ -58,12 +62,10 @@ class Recount(Struct, frozen=True):
 
     def renumber(self, profile: Profile) -> Profile:
         """Return a profile whose rows have the numbers of these steps."""
-        for name, column in NUMBERED:
-            table = profile.table(name)
-            if table is not None:
-                numbers = table.numbers(column)
-                changed = self.of(numbers.astype(np.float64)).astype(numbers.dtype)
-                profile = profile.with_tables(table.with_columns(**{column: changed}))
+        for table, column, ours in _numbered(profile) if self.moved else ():
+            numbers = table.numbers(column)
+            changed = np.where(ours, self.of(numbers.astype(np.float64)), numbers).astype(numbers.dtype)
+            profile = profile.with_tables(table.with_columns(**{column: changed}))
         return profile
 
     def window(self, window: Any) -> Any:
@@ -95,53 +97,83 @@ def read_recount(
         probe: probe.json.
         inside: what profilers recorded.
     """
-    (calls, notes), steps = read_calls(path), own.table("steps")
-    if calls is None or steps is None or not len(calls.keys):
+    (calls, notes), steps, told = read_calls(path), own.table("steps"), record(_Told, probe.get("steps"))
+    if calls is None or steps is None or told is None or not told.basis:
         return None, notes
-    tables = [(one.require(name), column) for one in inside for name, column in NUMBERED]
-    marked = [table.numbers(column).astype(np.float64) for table, column in tables]
-    return recount(steps, calls, probe, np.concatenate([*marked, np.zeros(0)]))
+    starts, numbers = steps.numbers("start_ns"), steps.numbers("step")
+    if (np.diff(starts) < 0).any() or (np.diff(numbers) < 1).any():
+        return None, notes
+    row = np.searchsorted(starts, calls.start_ns, side="right") - 1
+    first = int(np.searchsorted(row, 0))  # an optimizer that makes its variables is called before any step
+    calls, row = calls.since(first), row[first:]
+    callees = {one.key: one for one in records(Callee, probe.get("parts"))}
+    followers = frozenset(one.key for one in callees.values() if not one.begins)
+    stretches = [] if told.basis == MARKED else find_stretches(calls.keys, followers)
+    marked = [table.numbers(column)[ours] for one in inside for table, column, ours in _numbered(one)]
+    inside_marks = np.isin(numbers, np.concatenate([*marked, np.zeros(0)]))
+    found = _counted(steps, calls, row, stretches, callees, told, inside_marks) if stretches and not row[0] else None
+    if found is not None:
+        return found, found.notes()
+    unsure = (UNSURE,) if stretches else ()
+    if "phases" in probe:  # by a probe that told them itself
+        return None, unsure
+    cuts = _steady(row, calls.keys, len(steps)) if told.basis == MARKED else [0]
+    cuts = sorted({0, *(int(row[one.begins[0][0]]) for one in stretches[1:])}) if stretches else cuts
+    ended = max(len(steps) - 1, 1 if told.basis == MARKED else 0)  # the last is still running
+    ended = min(ended, int(row[-1])) if calls.is_full else ended
+    return Recount(steps, _means(steps, cuts, ended, row, calls.keys, callees, told), numbers, numbers), unsure
 
 
-def recount(
-    steps: Table, calls: Calls, probe: dict[str, Any], marked: FloatArray
-) -> tuple[Recount | None, tuple[Note, ...]]:
-    """Return the steps as all calls tell them, and what is to be said of them; None where too little repeats.
+def _numbered(profile: Profile) -> Iterator[tuple[Table, str, NDArray[np.bool_]]]:
+    """Yield the tables that number steps as the probe did while it ran, the columns, and which rows."""
+    by_marks = STEP_MARK in profile.require("step_marks").values("name")
+    for name, column in NUMBERED:
+        table = profile.table(name)
+        if table is None or (name in ("launches", "step_marks") and not by_marks):
+            continue
+        yield table, column, table.names("domain").among(DOMAIN) if name == "ranges" else np.ones(len(table), np.bool_)
+
+
+def _counted(
+    steps: Table,
+    calls: Calls,
+    row: IntArray,
+    stretches: list[Stretch],
+    callees: dict[int, Callee],
+    told: _Told,
+    inside: NDArray[np.bool_],
+) -> Recount | None:
+    """Return the steps of stretches; None where one begins or ends within marks of others, or makes no step.
 
     Args:
         steps: of steps.csv.
-        calls: of calls.bin.
-        probe: probe.json.
-        marked: numbers of the steps that the profile marks. What a mark was seen to hold stays together: where other
-            steps begin or end within marks, they count as they were seen.
+        calls: all but those before the first step.
+        row: of `steps`, of each call.
+        stretches: of the calls.
+        callees: parts of training, by key.
+        told: what probe.json says of the steps.
+        inside: which rows of `steps` the profile marks. What a mark was seen to hold stays together.
     """
-    told, starts = record(_Told, probe.get("steps")), steps.numbers("start_ns")
-    if told is None or told.basis in ("", MARKED) or (np.diff(starts) < 0).any():
-        return None, ()
-    row = np.searchsorted(starts, calls.start_ns, side="right") - 1
-    first = int(np.searchsorted(row, 0))  # an optimizer that makes its variables is called before any step
-    row, keys = row[first:], calls.keys[first:]
-    callees = {one.key: one for one in records(Callee, probe.get("parts"))}
-    stretches = find_stretches(keys, frozenset(one.key for one in callees.values() if not one.begins))
-    if not stretches or row[0]:
-        return None, ()
+    starts = steps.numbers("start_ns")
     begins = np.unique(np.concatenate([[0], *(part for one in stretches for part in one.begins)]).astype(np.int64))
     seen = np.append(True, np.diff(row) > 0)[begins]  # whether the step was seen to begin there
-    begun = np.where(seen, starts[row[begins]], calls.start_ns[first:][begins])
-    numbers = np.append(0, np.cumsum(calls.steps[first:][begins]))
+    begun = np.where(seen, starts[row[begins]], calls.start_ns[begins])
+    numbers = np.append(0, np.cumsum(calls.steps[begins]))
     after = np.arange(row[-1] + 1, len(starts))  # of calls that came when the file was full
     later = steps.numbers("step")[after]
     all_numbers = np.append(numbers[:-1], numbers[-1] + later - (later[0] if len(later) else 0))
     table = _table(steps, np.append(begun, starts[after]), all_numbers)
     of_row = np.searchsorted(table.numbers("start_ns"), starts, side="right") - 1
-    inside = np.isin(steps.numbers("step"), marked)
     held = np.bincount(of_row, inside)
-    if inside[row[begins[~seen]]].any() or ((held > 0) & (held < np.bincount(of_row))).any():
-        return None, (UNSURE,)
+    cut = inside[row[begins[~seen]]].any() or ((held > 0) & (held < np.bincount(of_row))).any()
+    if cut or (np.diff(all_numbers) < 1).any():
+        return None
     end = int(all_numbers[-1]) + 1 if len(later) else int(numbers[-1])
-    phases = _phases(stretches, np.append(numbers[:-1], end), begins, callees, told.basis)
-    found = Recount(table, phases, steps.numbers("step"), all_numbers[of_row])
-    return found, found.notes()
+    basis = "period" if told.basis == "dominant function" else told.basis
+    first = [0, *(int(np.searchsorted(begins, one.begins[0][0])) for one in stretches[1:])]
+    parts = [Counter(one.pattern) for one in stretches]
+    phases = _phases(np.append(numbers[:-1], end), first, parts, callees, basis)
+    return Recount(table, phases, steps.numbers("step"), all_numbers[of_row])
 
 
 def _table(steps: Table, starts: IntArray, numbers: IntArray) -> Table:
@@ -166,32 +198,63 @@ def _table(steps: Table, starts: IntArray, numbers: IntArray) -> Table:
     )
 
 
-def _phases(
-    stretches: list[Stretch], numbers: IntArray, begins: IntArray, callees: dict[int, Callee], basis: str
-) -> Table:
-    """Return the phases of stretches.
+def _steady(row: IntArray, keys: IntArray, count: int) -> list[int]:
+    """Return where phases begin of steps that the script marks itself: where their calls change for good.
 
     Args:
-        stretches: in order.
-        numbers: of the steps, and how many there are.
-        begins: calls that begin them.
-        callees: parts of training, by key.
-        basis: what told the steps while the workload ran.
+        row: of the step of each call.
+        keys: of the calls.
+        count: number of steps; of the last nobody knows what it would still have called.
     """
-    first = [0, *(int(np.searchsorted(begins, one.begins[0][0])) for one in stretches[1:]), len(numbers) - 1]
+    each: list[Counter[int]] = [Counter() for _ in range(count)]
+    for step, key in zip(row.tolist(), keys.tolist(), strict=True):
+        each[step][key] += 1
+    cuts, alike = [0], 0
+    usual: Counter[int] | None = None
+    for step, calls in enumerate(each[:-1]):
+        alike = alike + 1 if step and calls == each[step - 1] else 1
+        if alike == STEADY and calls != usual:
+            cuts += [] if usual is None else [step - STEADY + 1]
+            usual = calls
+    return cuts
+
+
+def _means(
+    steps: Table, cuts: list[int], ended: int, row: IntArray, keys: IntArray, callees: dict[int, Callee], told: _Told
+) -> Table:
+    """Return phases that begin with these rows of `steps`, with the mean calls of a row, of those before `ended`."""
+    numbers = steps.numbers("step")
+    parts = []
+    for begin, end in pairwise([*cuts, ended]):
+        held = Counter(keys[(row >= begin) & (row < end)].tolist())
+        parts.append({key: calls / (end - begin) for key, calls in held.items()})
+    return _phases(np.append(numbers, max(told.count, int(numbers[-1]) + 1)), cuts, parts, callees, told.basis)
+
+
+def _phases(
+    numbers: IntArray, first: list[int], parts: Sequence[Mapping[int, float]], callees: dict[int, Callee], basis: str
+) -> Table:
+    """Return a table of phases.
+
+    Args:
+        numbers: of the steps, and how many there are.
+        first: rows of the first step of each.
+        parts: calls of each part in a row of it, by key.
+        callees: parts of training, by key.
+        basis: what tells the steps.
+    """
     rows: list[Row] = []
-    for number, (stretch, (begin, end)) in enumerate(zip(stretches, pairwise(first), strict=True)):
+    for number, (calls, (begin, end)) in enumerate(zip(parts, pairwise([*first, len(numbers) - 1]), strict=True)):
         steps = Counter(np.diff(numbers[begin : end + 1])[:MOST_ROWS].tolist()).most_common(1)[0][0]
-        parts = sorted(Counter(stretch.pattern).items())
-        made = (Part(key, callees[key].name if key in callees else "", calls / max(1, steps)) for key, calls in parts)
+        each = sorted(calls.items())
         rows.append(
             {
                 "phase": number,
                 "first_step": int(numbers[begin]),
                 "last_step": int(numbers[end]) - 1,
                 "steps": int(numbers[end] - numbers[begin]),
-                "parts": Part.text_of(made),
-                "basis": "period" if basis == "dominant function" else basis,
+                "parts": Part.text_of(Part(k, callees[k].name if k in callees else "", n / steps) for k, n in each),
+                "basis": basis,
             }
         )
     return Table.from_rows(PHASES, rows)

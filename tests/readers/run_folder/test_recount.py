@@ -16,7 +16,7 @@ from tcprobe.readers.run_folder.steps import read_steps
 from tcprobe.schema.columns import Table
 from tcprobe.schema.op import Part
 from tcprobe.schema.profile import Metadata, Note, Profile
-from tcprobe.schema.tables import STEP_MARKS
+from tcprobe.schema.tables import RANGES, STEP_MARKS
 from tests.readers.run_folder.test_folder import make_run, read
 
 NAMES = {0: "critic", 1: "generator", 2: "apply", 3: "pretrain"}
@@ -90,11 +90,28 @@ def test_what_a_mark_was_seen_to_hold_stays_together(tmp_path: Path) -> None:
     halves = folder(tmp_path / "halves", "001" * 8, [0, *range(3, 24, 6)])
     assert counted(halves)[0]
     found, (note,) = counted(halves, marked=(1,))
-    assert (found, note.code) == (None, "steps-unsure")
+    assert note.code == "steps-unsure"
+    assert phases(found) == [(0, 4, {"critic": 3.5, "generator": 1.75})], "in the 4 that ended"
     doubles = folder(tmp_path / "doubles", "001" * 8, [0, 1, *range(3, 24, 3)])
     assert counted(doubles, marked=(1,))[1] == (note,)
-    assert counted(doubles, marked=(0, 1))[0] is not None
-    assert counted(doubles, marked=(2, 3))[0] is not None
+    assert [n.code for n in counted(doubles, marked=(0, 1))[1]] == ["steps-renumbered"]
+    assert [n.code for n in counted(doubles, marked=(2, 3))[1]] == ["steps-renumbered"]
+
+
+def test_only_what_the_probe_numbered_gets_other_numbers(tmp_path: Path) -> None:
+    """A script that profiles itself, and ranges of a library's own, count by themselves."""
+    found, _ = counted(folder(tmp_path, "001" * 8, [0, 1, *range(3, 24, 3)]))
+    assert found is not None
+    ranges = {
+        "name": ["step 4", "step 4", "layer x"], "domain": ["tcprobe", "lib", "tcprobe"], "start_ns": [0, 1, 2],
+        "duration_ns": [1, 1, 1], "kind": ["step", "step", "layer"], "step": [4, 4, None],
+    }  # fmt: skip
+    for name, number in (("tcprobe_step", 3), ("train", 4)):
+        marks = {"iteration": [4], "name": [name], "start_ns": [0], "end_ns": [1]}
+        profile = Profile(Metadata("x", ("x",))).with_tables(Table(STEP_MARKS, marks), Table(RANGES, ranges))
+        moved = found.renumber(profile)
+        assert moved.require("step_marks").values("iteration") == [number]
+        assert moved.require("ranges").values("step") == [3, 4, None]
 
 
 def test_a_call_that_makes_several_steps_counts_as_these(tmp_path: Path) -> None:
@@ -118,18 +135,51 @@ def test_steps_after_the_last_call_that_was_kept_go_on(tmp_path: Path) -> None:
     assert found.phases.values("last_step") == [9]
 
 
+@pytest.mark.parametrize("changed", [{"basis": ""}, {"steps": "x"}, {"steps": {"basis": None}}, {"parts": None}])
+def test_a_damaged_record_tells_less_and_breaks_nothing(changed: dict[str, Any], tmp_path: Path) -> None:
+    found, notes = counted(folder(tmp_path, "001" * 8, [0, 1, *range(3, 24, 3)]), seen(**changed))
+    assert (found is not None, len(notes)) == ((True, 1) if "parts" in changed else (False, 0))
+
+
+def phases(found: Recount | None) -> list[tuple[Any, ...]]:
+    """Return first and last step, and calls by name, of each phase."""
+    assert found is not None and found.moved == 0
+    each = zip(*(found.phases.values(name) for name in ("first_step", "last_step", "parts")), strict=True)
+    return [(first, last, {p.name: p.calls_per_step for p in Part.all_of(text)}) for first, last, text in each]
+
+
+def test_phases_of_steps_that_the_script_marks(tmp_path: Path) -> None:
+    """10 of one call, then 5 of two; between them one of both; the last is cut off."""
+    rows = [*range(10), *range(10, 22, 2)]
+    made = folder(tmp_path, "3" * 10 + "01" + "0" * 9, rows)
+    told = seen("tcprobe.step", steps={"basis": "tcprobe.step", "count": 16})
+    mixed = {"pretrain": 10 / 11, "critic": 1 / 11, "generator": 1 / 11}
+    assert phases(counted(made, told)[0]) == [(0, 10, mixed), (11, 15, {"critic": 2.0})]
+    one = folder(tmp_path / "one", "00", [0])
+    assert phases(counted(one, seen("tcprobe.step"))[0]) == [(0, 0, {"critic": 2.0})]
+    none = folder(tmp_path / "none", "", [0, 1, 2])
+    assert phases(counted(none, seen("tcprobe.step"))[0]) == [(0, 2, {})]
+
+
 @pytest.mark.parametrize(
-    "changed",
-    [{"basis": "tcprobe.step"}, {"basis": ""}, {"steps": "x"}, {"steps": {"basis": None}}],
-    ids=["marked by the script", "none", "damaged", "unknown"],
+    ("calls", "rows", "expected"),
+    [
+        ("0", [0], (0, 0, {})),  # of a step that is still running nothing is known
+        ("01", [0], (0, 0, {})),
+        ("010", [0, 2], (0, 1, {"critic": 1.0, "generator": 1.0})),
+        # By chance: each call of the critic is a step; 6 ended, with 5 calls of the generator.
+        ("010011100100", [0, 2, 3, 7, 8, 10, 11], (0, 6, {"critic": 1.0, "generator": 5 / 6})),
+    ],
 )
-def test_steps_that_calls_do_not_tell_stay(changed: dict[str, Any], tmp_path: Path) -> None:
-    assert counted(folder(tmp_path, "001" * 8, [0, 1, *range(3, 24, 3)]), seen(**changed)) == (None, ())
+def test_where_too_little_repeats_steps_stay_and_their_calls_are_a_mean(
+    calls: str, rows: list[int], expected: tuple[Any, ...], tmp_path: Path
+) -> None:
+    found, notes = counted(folder(tmp_path, calls, rows))
+    assert (phases(found), notes) == ([expected], ())
 
 
-@pytest.mark.parametrize("calls", ["0", "01", "0120210201012221", "0" * 9 + "1" * 2 + "012" + "20" * 2])
-def test_where_too_little_repeats_nothing_is_counted_again(calls: str, tmp_path: Path) -> None:
-    assert counted(folder(tmp_path, calls, list(range(len(calls))))) == (None, ())
+def test_a_probe_that_told_phases_keeps_them_where_calls_tell_none(tmp_path: Path) -> None:
+    assert counted(folder(tmp_path, "010", [0, 2]), seen(phases=[])) == (None, ())
 
 
 def test_a_report_lists_both_numbers(tmp_path: Path) -> None:
