@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 
 from msgspec.structs import replace
 
-from tcprobe.schema.model import Layer, Model, Unseen
+from tcprobe.schema.model import Layer, Model, Product, Unseen
 
 UNREACHED: Final = "importing the file does not construct it: --run runs the file as a script, --mode source reads it"
 REST: Final = "the traced script was left before it came to these layers: they are read from the source"
@@ -39,8 +39,10 @@ def _besides(traced: Iterable[Model], read: Iterable[Model]) -> tuple[list[Model
     At a line that was traced, sizes that were not are those of another model that a function makes, if the source has
     those that were traced as well. If not, it is wrong about that line, or about what comes by it.
     """
-    seen, known = _sizes_by_line(traced), _sizes_by_line(read := list(read))
+    seen, known = _sizes_by_line(traced := list(traced)), _sizes_by_line(read := list(read))
     more = {line for line in seen if any(None not in sizes for sizes in known.get(line, set()) - seen[line])}
+    for product in (product for model in traced for product in model.products):
+        seen.setdefault(_line(product), set())
     unsure = {line for line in more if not seen[line] <= known[line]}
     rest = []
     for model in read:
@@ -61,8 +63,8 @@ def _sizes_by_line(models: Iterable[Model]) -> dict[_Line, set[_Sizes]]:
     return found
 
 
-def _line(layer: Layer) -> _Line:
-    return (layer.place.file, layer.place.line) if layer.place is not None else ("", 0)
+def _line(made: Layer | Product) -> _Line:
+    return (made.place.file, made.place.line) if made.place is not None else ("", 0)
 
 
 def _sizes(layer: Layer) -> _Sizes:

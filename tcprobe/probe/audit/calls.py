@@ -212,11 +212,12 @@ class AuditCalls:
         if not now.order:
             self._begin()
         known = list(now.order)
-        if key in known and (now.in_fit or (key == known[0] and len(set(known)) > 1)):
-            self.stop()
-        elif key in known and (known.count(key) >= MOST_CALLS or time.monotonic() - now.began > MOST_SECONDS):
-            self.stop()
-        elif key in known and not waits(running_loops(sys._getframe(1)), self._uncalled):
+        if key in known and (
+            (key == known[0] and len(set(known)) > 1)
+            or known.count(key) >= MOST_CALLS
+            or time.monotonic() - now.began > MOST_SECONDS
+            or not waits(running_loops(sys._getframe(1)), self._uncalled)
+        ):
             self.stop()
         now.order.append(key)
         if now.in_fit:

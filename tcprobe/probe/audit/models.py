@@ -9,9 +9,8 @@ from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 from . import find
 from .document import AuditRecord
 from .find import Failed, Found, NothingToAudit
-from .lean import Lean
 from .raised import in_one_line
-from .step import trace_step
+from .step import Lean, trace_step
 from .watch import Watch
 
 UNBUILT = "needs an input shape: it was neither built nor called (--input-shape 224,224,3)"

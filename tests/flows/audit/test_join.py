@@ -55,6 +55,12 @@ def test_a_line_of_which_the_source_has_other_sizes_alone_is_named_and_not_judge
     assert "(4): they are not judged" in found.notes[-1]
 
 
+def test_a_line_whose_products_alone_were_traced_does_not_follow() -> None:
+    traced = model("traced", dense(4, 64, 8))
+    products = tuple(replace(product, place=Place(FILE, 4)) for product in traced.products)
+    assert len(join([replace(traced, layers=(), products=products)], [model("source", dense(4, 64, 8))])) == 1
+
+
 def test_what_was_not_seen_of_a_traced_line_does_not_follow() -> None:
     unseen = tuple(Unseen(f"line {line}", "unknown", Place(FILE, line)) for line in (4, 9))
     read = [model("source", dense(4, 64, 8), dense(9, 64, 16), unseen=unseen)]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tcprobe.probe.audit.lean import Lean
+from tcprobe.probe.audit.step import Lean
 from tcprobe.probe.core.gaps import Gaps
 
 
