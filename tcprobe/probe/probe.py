@@ -15,6 +15,7 @@ from .core.framework import Core, Devices, Framework
 from .core.gaps import Gaps
 from .core.journal import Journal
 from .core.metrics import Patterns
+from .core.phases import steps_of_a_row
 from .core.ranges import Ranges
 from .core.resources import free_bytes
 from .core.stepper import Stepper
@@ -181,7 +182,7 @@ class Probe:
         for phase, following in zip(phases, [*phases[1:], None]):
             last = len(numbers) if following is None else following.first_row
             after = numbers[last] if last < len(numbers) else self.stepper.count
-            steps = self.stepper.steps_of_a_row(phase.first_row, last - 1)
+            steps = steps_of_a_row(numbers, phase.first_row, last - 1, self.stepper.count)
             parts = [(self.training.callees[key], calls / steps) for key, calls in sorted((phase.calls or {}).items())]
             found.append(
                 {

@@ -176,7 +176,7 @@ class PeriodFinder:
         it may have left that one out.
         """
         keys, total, size = self.keys, len(self.keys), len(self.pattern)
-        since, old, lately = set(keys[self._broken :]), set(self.pattern), set(keys[-LATELY:])
+        since, old = set(keys[self._broken :]), set(self.pattern)
         resumable = size > 0 and self._unsteady < UNSTEADY
         if resumable and total - self._broken >= size and tuple(keys[-size:]) == self.pattern:
             run = self._run(size) // size * size
@@ -185,7 +185,8 @@ class PeriodFinder:
         twice = self._broken - self._start >= 2 * size
         if resumable and twice and since <= old and total - self._broken <= 3 * size:
             return range(0)  # the rest of an epoch may look like a pattern of its own
-        complete = 1 + max(keys[::-1].index(key) for key in lately)  # calls back to the first of each key
+        lately = keys[: -LATELY - 1 : -1]
+        complete = 1 + max(lately.index(key) for key in set(lately))  # calls that hold all keys of these
         for period in range(1 if not since & old else complete, min(MAX_PERIOD, total // 2) + 1):
             if keys[-period:] == keys[-2 * period : -period]:
                 run = self._run(period)

@@ -8,7 +8,7 @@ from typing import Any, Callable, List, Optional, Sequence
 
 from .journal import Journal
 from .period import BEGIN, DOMINANT, MOST_KEPT, PERIOD, PLACED, UNDECIDED, PeriodFinder
-from .phases import MarkedPhases, Phase, steps_of_a_row, with_phase
+from .phases import MarkedPhases, Phase, with_phase
 
 # Calls that a run of them must have before a step is numbered in a place that no revision reaches: the first guess
 # takes the critic's five updates for five steps.
@@ -46,15 +46,6 @@ class Stepper:
     def basis(self) -> str:
         """Return how the steps were found, as in probe.json."""
         return self.finder.basis if self.marked is None else self.marked.basis
-
-    @property
-    def starts(self) -> Sequence[int]:
-        """Return the starts of the rows so far, in ns since the start of the workload."""
-        return self._journal.starts
-
-    def steps_of_a_row(self, first: int, last: int) -> int:
-        """Return how many steps a row between two rows usually stands for."""
-        return steps_of_a_row(self._journal.numbers, first, last, self.count)
 
     def is_inside_step(self) -> bool:
         """Say whether calls of the current step are still to come."""

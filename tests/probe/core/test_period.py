@@ -19,11 +19,11 @@ def boundaries(word: str) -> tuple[list[int], Stepper]:
     stepper = make()
     for index, letter in enumerate(word):
         stepper.call(ord(letter), 1, index, letter.isupper())
-    return list(stepper.starts), stepper
+    return list(stepper._journal.starts), stepper
 
 
 def stretches(stepper: Stepper) -> list[tuple[int, Counter[str]]]:
-    found = [(stepper.starts[phase.first_row], phase.usual) for phase in stepper.phases()]
+    found = [(stepper._journal.starts[phase.first_row], phase.usual) for phase in stepper.phases()]
     return [(start, Counter({chr(key): count for key, count in usual.items()})) for start, usual in found]
 
 
@@ -135,7 +135,7 @@ def test_any_sequence_of_phases_is_found(phases: list[tuple[int, int]], random: 
     _, stepper = boundaries(word)
     stepper.conclude()
     assert stretches(stepper) == counted(*expected)
-    assert list(stepper.starts) == steps
+    assert list(stepper._journal.starts) == steps
 
 
 def test_no_period_falls_back_to_the_dominant_function() -> None:

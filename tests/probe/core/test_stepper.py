@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tcprobe.probe.core.phases import steps_of_a_row
 from tcprobe.probe.core.stepper import Stepper
 from tests.support import examples
 
@@ -45,9 +46,9 @@ def make(*told: list[int]) -> Stepper:
 
 def calls_per_step(stepper: Stepper) -> list[dict[int, float] | None]:
     """Return the calls in a step of each phase, by key."""
-    phases = stepper.phases()
-    ends = [*(phase.first_row for phase in phases[1:]), len(stepper.starts)][: len(phases)]
-    steps = [stepper.steps_of_a_row(phase.first_row, end - 1) for phase, end in zip(phases, ends, strict=True)]
+    phases, rows = stepper.phases(), stepper._journal.numbers
+    ends = [*(phase.first_row for phase in phases[1:]), len(rows)][: len(phases)]
+    steps = [steps_of_a_row(rows, p.first_row, end - 1, stepper.count) for p, end in zip(phases, ends, strict=True)]
     return [p.calls and {key: n / count for key, n in p.calls.items()} for p, count in zip(phases, steps, strict=True)]
 
 
@@ -151,7 +152,7 @@ def test_a_call_that_only_finds_the_data_at_their_end_is_no_step(step: list[int]
         stepper.call(step[0], start=100 * epoch + 99)
         stepper.retract()
     steps = [100 * epoch + number for epoch in range(epochs) for number in range(0, 7 * len(step), len(step))]
-    assert list(stepper.starts) == steps
+    assert list(stepper._journal.starts) == steps
     assert stepper.count == 7 * epochs
 
 
