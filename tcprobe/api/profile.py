@@ -87,6 +87,7 @@ class Profile(Shown):
     reported: pd.DataFrame
     summary: pd.DataFrame
     causes: pd.DataFrame
+    kinds: pd.DataFrame
     phases: pd.DataFrame
     kernels: pd.DataFrame
     ops: pd.DataFrame

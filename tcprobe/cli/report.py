@@ -14,7 +14,21 @@ from tcprobe.visible import tell
 
 By = StrEnum(
     "By",
-    ["kernel", "op", "range", "layer", "iteration", "unit", "device", "phase", "gap", "cause", "advice", "step-range"],
+    [
+        "kernel",
+        "op",
+        "range",
+        "layer",
+        "iteration",
+        "unit",
+        "device",
+        "phase",
+        "gap",
+        "cause",
+        "kind",
+        "advice",
+        "step-range",
+    ],
 )
 """A table to show; the names are those of `tcprobe.report.run.views.BY`."""
 

@@ -630,6 +630,12 @@ UNITS: Final = T(
     ),
     key=("device", "process", "start_ns"),
 )
+KINDS_OF_KERNELS: Final = T(
+    "kinds",
+    "one kind of kernels with one cause on one GPU: what of the counted steps' time it takes",
+    (C("kind", "str", "what these kernels do, by their names", False, tuple(KERNEL_KINDS)), *CAUSES_OF_TIME.columns),
+    key=("device", "cause", "kind"),
+)
 WHAT_IFS: Final = T(
     "what_ifs",
     "one change and the step that is predicted with it; the last row is of all changes that go together",
@@ -763,7 +769,7 @@ RECORDED: Final = (
     SCOPES, STEPS, METRICS, KERNEL_COUNTERS, REPORTED,
 )  # fmt: skip
 DERIVED: Final = (
-    SUMMARY, CAUSES_OF_TIME, PHASES, KERNELS, OPS, RANGE_KERNELS, LAYERS, ITERATIONS, STEP_RANGES, UNITS, DEVICES, GAPS,
-    GEMMS, BAD_SIZES, WHAT_IFS, ADVICE,
+    SUMMARY, CAUSES_OF_TIME, KINDS_OF_KERNELS, PHASES, KERNELS, OPS, RANGE_KERNELS, LAYERS, ITERATIONS, STEP_RANGES,
+    UNITS, DEVICES, GAPS, GEMMS, BAD_SIZES, WHAT_IFS, ADVICE,
 )  # fmt: skip
 TABLES: Final = {spec.name: spec for spec in (*RECORDED, *DERIVED)}

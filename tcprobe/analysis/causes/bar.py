@@ -11,14 +11,15 @@ import numpy as np
 
 from tcprobe.analysis.causes.facts import CASTS, COPIES, TRANSPOSES
 from tcprobe.analysis.causes.kernels import Kernel, Kernels
+from tcprobe.analysis.kernels.kinds import kind_of
 from tcprobe.analysis.kernels.launches import Launched
 from tcprobe.analysis.kernels.parts import part_of
 from tcprobe.analysis.ops.table import NO_OP, OpIdentity
 from tcprobe.grouping import distinct_numbers, union_by
 from tcprobe.schema.columns import FloatArray, IntArray, Row, Table
-from tcprobe.schema.kinds import CAUSE_GROUPS, GROUP_OF, CauseKind
+from tcprobe.schema.kinds import CAUSE_GROUPS, GROUP_OF, KERNEL_KINDS, CauseKind, KernelKind
 from tcprobe.schema.profile import Profile
-from tcprobe.schema.tables import CAUSES_OF_TIME
+from tcprobe.schema.tables import CAUSES_OF_TIME, KINDS_OF_KERNELS
 
 COPYING: Final = ("copy", COPIES, "aten::clone")
 """Types of ops whose kernels may change layout or type, or copy alone: the kernel's name tells."""
@@ -27,8 +28,9 @@ _OF_THE_OPTIMISER: Final = re.compile(
     r"(?P<op>.+?)-\d+(?:-\d+)?-(?:Transpose|DataFormatVecPermute|DataFormatDimMap)[A-Z]+To[A-Z]+-LayoutOptimizer"
 )
 ORDER: Final[tuple[CauseKind, ...]] = tuple(cause for causes in CAUSE_GROUPS.values() for cause in causes)
-Place: TypeAlias = tuple[int | None, CauseKind]
-"""A GPU, None where the source does not tell them apart, and a cause."""
+KINDS: Final[tuple[KernelKind, ...]] = tuple(KERNEL_KINDS)
+Place: TypeAlias = tuple[int | None, CauseKind, KernelKind | None]
+"""A GPU, None where the source does not tell them apart, a cause, and a kind of kernels; None: all kinds together."""
 
 
 class DividedTime(NamedTuple):
@@ -96,7 +98,8 @@ def whole_ns(parts: FloatArray, total: int) -> IntArray:
 class Split(NamedTuple):
     """The window of each GPU, divided."""
 
-    causes: Mapping[Place, int]  # parts in whole ns; those of a GPU add up to the window
+    # parts in whole ns; those of all kinds of a GPU and cause add up to that of no kind, these to the window
+    causes: Mapping[Place, int]
     ops: Mapping[OpIdentity, int]  # op -> its parts on all GPUs, whole ns
     window_ns: int  # length of the window; where the profiler reports longer steps than it recorded, of those
 
@@ -125,10 +128,14 @@ def split_of(profile: Profile, kernels: Sequence[Kernel], launched: Launched | N
         copies = memory.numbers("start_ns")[copied], memory.numbers("duration_ns")[copied]
         divided = divide((window.start_ns, window.end_ns), (start[mine], length[mine]), copies)
         times[mine] = divided.parts_ns
-        spent: FloatArray = np.bincount(code[groups.of_launch[mine]], divided.parts_ns, len(ORDER)).astype(np.float64)
-        parts = dict(zip(ORDER, whole_ns(spent, divided.busy_ns).tolist(), strict=True))
-        parts |= {"copy": divided.copy_ns, "idle": window_ns - divided.busy_ns - divided.copy_ns}
-        causes |= {(gpu, cause): ns for cause, ns in parts.items() if ns > 0}
+        most = len(ORDER) * len(KINDS)
+        spent: FloatArray = np.bincount(code[groups.of_launch[mine]], divided.parts_ns, most).astype(np.float64)
+        parts = whole_ns(spent, divided.busy_ns).reshape(len(ORDER), len(KINDS))
+        for at, part in zip(*(axis.tolist() for axis in np.nonzero(parts)), strict=True):
+            causes[gpu, ORDER[at], KINDS[part]] = int(parts[at, part])
+        totals = dict(zip(ORDER, parts.sum(axis=1).tolist(), strict=True))
+        totals |= {"copy": divided.copy_ns, "idle": window_ns - divided.busy_ns - divided.copy_ns}
+        causes |= {(gpu, cause, None): ns for cause, ns in totals.items() if ns > 0}
     of_ops = defaultdict[OpIdentity, float](float)
     for op, ns in zip(ops, np.bincount(groups.of_launch, weights=times, minlength=len(groups)).tolist(), strict=True):
         of_ops[op] += ns
@@ -136,19 +143,21 @@ def split_of(profile: Profile, kernels: Sequence[Kernel], launched: Launched | N
 
 
 def _by_group(profile: Profile, kernels: Sequence[Kernel], launched: Launched) -> tuple[list[OpIdentity], IntArray]:
-    """Return op of each group of launches, and the place of its cause in `ORDER`."""
+    """Return op of each group of launches, and the places of its cause in `ORDER` and kind in `KINDS` as one number."""
     details, groups = profile.require("op_details"), launched.groups
     causes = {(one.device, one.name, one.op): one.cause for one in kernels}
     known = [*zip(details.names("op").tolist(), details.names("op_type").tolist(), strict=True), (None, None)]
     ops = [(name or NO_OP, op_type) for name, op_type in (known[op] for op in groups.op.tolist())]
     places = zip(groups.device.tolist(), (groups.names[kernel] for kernel in groups.kernel.tolist()), ops, strict=True)
-    return ops, np.array([ORDER.index(causes.get(place, "other_step")) for place in places], np.int64)
+    cause_of = np.array([ORDER.index(causes.get(place, "other_step")) for place in places], np.int64)
+    kind_of_name = np.array([KINDS.index(kind_of(name)) for name in groups.names], np.int64)
+    return ops, cause_of * len(KINDS) + kind_of_name[groups.kernel]
 
 
 def build_causes(
     profile: Profile, kernels: Sequence[Kernel], split: Split | None, places: Mapping[OpIdentity, Row]
-) -> Table:
-    """Return the table `causes`.
+) -> tuple[Table, Table]:
+    """Return the tables `causes` and `kinds`.
 
     Args:
         profile: for its devices and steps.
@@ -159,18 +168,20 @@ def build_causes(
     members = defaultdict[Place, list[Kernel]](list)
     totals = defaultdict[int | None, float](float)
     for kernel in kernels:
-        members[kernel.device, kernel.cause].append(kernel)
+        members[kernel.device, kernel.cause, None].append(kernel)
+        members[kernel.device, kernel.cause, kernel.kind].append(kernel)
         totals[kernel.device] += kernel.ns or 0
     rows: dict[Place, Row] = {place: _summed(each, places) for place, each in members.items()}
     if split is not None:
         for place in split.causes:
             rows.setdefault(place, {})
         for row in profile.require("devices").rows():
-            if (device := None if row["device"] is None else int(row["device"]), "copy") in rows:
-                rows[device, "copy"]["sum_ns"] = row["memory_ns"]
+            copied: Place = (None if row["device"] is None else int(row["device"]), "copy", None)
+            if copied in rows:
+                rows[copied]["sum_ns"] = row["memory_ns"]
     steps = profile.kernel_steps
-    for (device, cause), row in rows.items():
-        spent = row["sum_ns"] if split is None else split.causes.get((device, cause), 0)
+    for (device, cause, kind), row in rows.items():
+        spent = row["sum_ns"] if split is None else split.causes.get((device, cause, kind), 0)
         total = totals[device] if split is None else split.window_ns
         row |= {
             "device": device,
@@ -180,8 +191,10 @@ def build_causes(
             "share_pct": 100.0 * float(spent) / total if spent is not None and total else None,
             "step_ns": float(spent) / steps if spent is not None and steps else None,
         }
-    ordered = sorted(rows.values(), key=_order)
-    return Table.from_rows(CAUSES_OF_TIME, ordered)
+    of_kinds: list[Row] = [{**row, "kind": place[2]} for place, row in rows.items() if place[2] is not None]
+    of_kinds.sort(key=lambda row: (*_order(row), str(row["kind"])))
+    of_causes = sorted((row for place, row in rows.items() if place[2] is None), key=_order)
+    return Table.from_rows(CAUSES_OF_TIME, of_causes), Table.from_rows(KINDS_OF_KERNELS, of_kinds)
 
 
 def _order(row: Row) -> tuple[float, int, float, str]:

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from tcprobe.analysis.context import identified
 from tcprobe.analysis.iterations import counted
+from tcprobe.analysis.kernels.kinds import kind_of
 from tcprobe.analysis.kernels.names import COMMUNICATES
-from tcprobe.analysis.kernels.rule import MULTIPLIES, NameParts
 from tcprobe.analysis.kernels.verdict import by_name
 from tcprobe.gemm.ops import conv_like
 from tcprobe.hardware import Gpu
@@ -30,7 +30,7 @@ from tcprobe.rules.run.base import (
 from tcprobe.rules.words import Framework, framework_of
 from tcprobe.schema.advice import Where
 from tcprobe.schema.columns import FloatArray, Row, Table, Value
-from tcprobe.schema.kinds import CauseKind
+from tcprobe.schema.kinds import PRODUCTS, CauseKind
 from tcprobe.schema.profile import Profile
 
 K = TypeVar("K")
@@ -45,9 +45,8 @@ _CONVOLVES: Final = re.compile(r"(?i:conv(?!er)|nchw|nhwc|winograd)|(?<![A-Za-z]
 """Convolutions of cuDNN and CUTLASS, and what cuDNN runs around them, by a kernel's name; no conversion."""
 _COPIES: Final = re.compile(r"(?:direct|b?float\d+)_copy_kernel")
 _CASTS: Final = re.compile(r"b?float\d+_copy_kernel|LoadWithCast|StoreWithCast")  # aten/src/ATen/native/cuda/Copy.cu
-_OF_NO_PRODUCT: Final = frozenset({"framework-kernel", *COMMUNICATES})
-"""Rules about kernels that no library runs for a product: element-wise ones and copies of frameworks, NCCL."""
-_MULTIPLIES: Final = re.compile(MULTIPLIES, re.VERBOSE)
+_OF_PRODUCTS: Final = frozenset({*PRODUCTS, "helper", "unknown"})
+"""Kinds of kernels that may be of a product, which could use Tensor Cores."""
 # Keras 2 and 3 put an IsFinite and an All before each update of the weights, and the update into a branch of the graph
 # (cond/then/_12/...), whose condition the host reads: the GPU copies one byte to it and waits.
 _BRANCH: Final = re.compile(r"(?:^|/)cond(?:_\d+)?/(?:then|else)/_\d+/")
@@ -326,8 +325,8 @@ def memory_use(profile: Profile) -> MemoryUse | None:
 def unnamed(profile: Profile) -> tuple[float, str | None]:
     """Return the window's kernel time off the Tensor Cores that may be of products, and the costliest that multiplies.
 
-    0 where the source names ops. What helps a product (im2col, changes of layout) counts: with another kernel it may go
-    as well. Of a source without kernels all time off the Tensor Cores counts.
+    0 where the source names ops. What helps a product (im2col) counts: with another kernel it may go as well; so does
+    what a name does not tell. Of a source without kernels all time off the Tensor Cores counts.
     """
     row = profile.figure("tc_kernel_time_pct")
     most = None if row is None else row["value"] if row["high"] is None else row["high"]
@@ -339,8 +338,8 @@ def unnamed(profile: Profile) -> tuple[float, str | None]:
         return off_ns, None
     off = kernels.take(kernels.names("uses_tc").among("no"))
     sums = sums_of(map(str, off.names("kernel").tolist()), np.nan_to_num(off.numbers("sum_ns")))
-    spent = {name: ns for name, ns in sums.items() if ns and by_name(name).rule not in _OF_NO_PRODUCT}
-    multiply = {name: ns for name, ns in spent.items() if _MULTIPLIES.search(NameParts.of(name).texts["words"])}
+    spent = {name: ns for name, ns in sums.items() if ns and kind_of(name) in _OF_PRODUCTS}
+    multiply = {name: ns for name, ns in spent.items() if kind_of(name) in PRODUCTS}
     return min(off_ns, sum(spent.values())), costliest(multiply) if multiply else None
 
 

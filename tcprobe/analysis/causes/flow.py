@@ -18,6 +18,7 @@ from tcprobe.analysis.causes.kernels import (
     layout_ns,
     set_causes,
 )
+from tcprobe.analysis.causes.names import set_causes_by_name
 from tcprobe.analysis.causes.speed import Speed, Speeds
 from tcprobe.analysis.ops.layers import NO_LAYER
 from tcprobe.analysis.ops.table import OpIdentity
@@ -29,7 +30,7 @@ from tcprobe.schema.profile import Profile
 
 
 def with_causes(profile: Profile, inputs: SummaryInputs, gpu: KnownGpu, judged: JudgedStep | None = None) -> Profile:
-    """Add causes, rates and parts of the window to `kernels`, `ops`, `gemms` and `layers`, and the table `causes`.
+    """Add causes, rates and parts of the window to `kernels`, `ops`, `gemms`, `layers`; and tables `causes`, `kinds`.
 
     Args:
         profile: with all other derived tables.
@@ -39,16 +40,18 @@ def with_causes(profile: Profile, inputs: SummaryInputs, gpu: KnownGpu, judged: 
     """
     table, ops = profile.table("kernels"), profile.require("ops")
     if table is None or not len(table):
-        return profile.with_absent(causes=profile.absent.get("kernels", "the source has no kernel times"))
+        reason = profile.absent.get("kernels", "the source has no kernel times")
+        return profile.with_absent(causes=reason, kinds=reason)
     rows: dict[OpIdentity, Row] = {_key(row): row for row in ops.rows()}
     every = kernels_of(table, rows)
     kernels = by_op(every)
     speeds = Speeds(inputs, gpu, layout_ns(kernels), judged)
     facts = few_of_gradients({op: _facts(op, row, speeds) for op, row in rows.items()})
     set_causes(kernels, facts)
+    set_causes_by_name(every, profile)
     split, around = split_of(profile, every, inputs.launched), around_ns(kernels, rows)
     made = {op: {**_op(facts[op], kernels.get(op, ()), split), "around_ns": around.get(op)} for op in rows}
-    tables = [table.with_columns(cause=[one.cause for one in every]), build_causes(profile, every, split, rows)]
+    tables = [table.with_columns(cause=[one.cause for one in every]), *build_causes(profile, every, split, rows)]
     if made:
         tables.append(Table.from_rows(ops.spec, [*made.values()]))
     if (gemms := profile.table("gemms")) is not None:

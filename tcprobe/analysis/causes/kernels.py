@@ -15,7 +15,7 @@ from tcprobe.analysis.ops.table import NO_OP, OpIdentity
 from tcprobe.gemm.conv import CONV_PASSES, convolution_of
 from tcprobe.gemm.ops import conv_like, family_of, gemms_of
 from tcprobe.schema.columns import Row, Table, Value
-from tcprobe.schema.kinds import CauseKind
+from tcprobe.schema.kinds import CauseKind, KernelKind
 from tcprobe.schema.op import OpRecord
 
 FEW: Final = 4  # channels or filters of one group: cuDNN has Tensor Core kernels for more (docs/cost-model.md)
@@ -31,6 +31,8 @@ class Kernel(Struct):
     ns: int | None  # None where unknown
     uses_tc: str
     part: Part | None  # what it does in its op; None where the op could not use Tensor Cores
+    kind: KernelKind = "unknown"  # what it does by its name
+    precision: str | None = None  # of its operands
     cause: CauseKind = "op_unknown"
 
     @property
@@ -50,14 +52,15 @@ def kernels_of(table: Table, ops: Mapping[OpIdentity, Row]) -> list[Kernel]:
         table: `kernels`, with their class.
         ops: op -> its row of `ops`.
     """
-    columns = (table.values(name) for name in ("device", "kernel", "op", "op_type", "calls", "sum_ns", "uses_tc"))
+    names = ("device", "kernel", "op", "op_type", "calls", "sum_ns", "uses_tc", "kind", "precision")
+    columns = (table.values(name) for name in names)
     kernels: list[Kernel] = []
     row: tuple[Any, ...]
     for row in zip(*columns, strict=True):
-        device, name, op, op_type, calls, ns, uses_tc = row
+        device, name, op, op_type, calls, ns, uses_tc, kind, precision = row
         known = None if op is None else ops.get((op, op_type))
         part = None if known is None or known["tc_capable"] == "no" else part_of(name)
-        kernels.append(Kernel(device, name, (op or NO_OP, op_type), calls, ns, uses_tc, part))
+        kernels.append(Kernel(device, name, (op or NO_OP, op_type), calls, ns, uses_tc, part, kind, precision))
     return kernels
 
 
@@ -122,7 +125,7 @@ def set_causes(kernels: Kernels, facts: Mapping[OpIdentity, OpFacts]) -> None:
         multiply = [one for one in members if one.uses_tc == "no" and one.part == "multiplies"]
         direct = bool(multiply) and is_direct(max(multiply, key=lambda one: one.rank).name)
         for kernel in members:
-            if fact is None or op[0] == NO_OP:  # a name may tell that much without an op
+            if fact is None or op[0] == NO_OP:  # its name may tell more (`names`)
                 kernel.cause = "none" if kernel.uses_tc == "yes" else "op_unknown"
             else:
                 kernel.cause = _cause(kernel, fact, direct)

@@ -186,6 +186,20 @@ class Counters:
         answers = {one.uses_tc if one else None for one in found}
         return found[0] if len(answers) == 1 else None
 
+    def pipe_pct(self, kernel: str, device: Value) -> float | None:
+        """Return the share of its peak that a kernel's tensor pipe was active, in percent; None where not measured.
+
+        Of its whole time where that was measured, else of the time in which SMs were active; of several configurations
+        the least.
+        """
+        shares: list[float] = []
+        for rows in self._rows.get(kernel, {}).values():
+            about = _about_tensor_cores(_readings(rows, device))
+            found = [r for r in about if r.percent and r.pipe and not re.search(r"\.(?:min|max)\.", r.metric)]
+            elapsed = [r.value for r in found if r.metric.endswith("elapsed")]
+            shares += [max(elapsed or [r.value for r in found])] if found else []
+        return min(shares, default=None)
+
 
 def _readings(rows: Sequence[tuple[Value, str, float, str]], device: Value) -> dict[str, tuple[float, str]]:
     own = [row for row in rows if row[0] is None or row[0] == device] or rows

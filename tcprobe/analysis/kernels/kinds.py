@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Final, TypeAlias
 
 from tcprobe.analysis.kernels.names import MOVING
-from tcprobe.analysis.kernels.parts import fused_ops, part_of
+from tcprobe.analysis.kernels.parts import fused_ops, part_of, transforms
 from tcprobe.analysis.kernels.rule import MOVES_OR_MAPS, NameParts, compiled, whole_words
 from tcprobe.analysis.kernels.verdict import by_name
 from tcprobe.schema.kinds import KernelKind
@@ -156,6 +156,8 @@ def kind_of(name: str) -> KernelKind:
     verdict, texts = by_name(name), NameParts.of(name).texts
     if verdict.rule in _OF_RULE:
         kind = _OF_RULE[verdict.rule]
+        if kind == "fourier" and transforms(name):
+            return "helper"
         return "convolution" if kind == "matmul" and _CONVOLVES.search(texts["words"]) else kind
     words, part = texts["words"], part_of(name)
     if part == "layout":

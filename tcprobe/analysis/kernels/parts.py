@@ -42,6 +42,7 @@ _MOVES: Final = frozenset(
 _TRANSFORMS: Final = re.compile(
     r"(?:^|_)(?:im2col\w*|col2im\w*|flip_filter|winograd_\w*(?:data|filter|output|delta|tiles)\w*)(?:_|\d|$)"
 )
+_FOURIER: Final = re.compile(r"^fft[12]d_[rc]2[rc]_")
 _NOT_COPIES: Final = re.compile(r"(?:^|_)(?:cat|recat|batched|async)(?:_|$)")
 _MULTIPLIES: Final = re.compile(MULTIPLIES, re.VERBOSE)
 _DIRECT: Final = re.compile(r"direct|grouped|depthwise|c1_k1|convolve|(?:^|_)[dw]grad\d?d?_(?:alg|engine)")
@@ -58,8 +59,8 @@ def part_of(kernel: str) -> Part:
     moves = (_LAYOUT.search(words) and not _NOT_COPIES.search(words)) or _COPIES.search(texts["whole"])
     if verdict.uses_tc != "yes" and moves and not _MULTIPLIES.search(words):
         return "helps" if _computes_too(words) else "layout"
-    transforms = verdict.uses_tc != "yes" and _TRANSFORMS.search(words) and "gemm" not in words
-    return "multiplies" if may_multiply(verdict) and not transforms else "helps"
+    beside = verdict.uses_tc != "yes" and _TRANSFORMS.search(words) and "gemm" not in words
+    return "multiplies" if may_multiply(verdict) and not beside else "helps"
 
 
 def fused_ops(words: str) -> str:
@@ -71,6 +72,12 @@ def fused_ops(words: str) -> str:
 def _computes_too(words: str) -> bool:
     """Say whether a compiler's fusion, by the ops in its name, does more than change layout or type."""
     return any(op and not op.isdecimal() and op not in _MOVES for op in fused_ops(words).split("_"))
+
+
+def transforms(kernel: str) -> bool:
+    """Say whether a kernel transforms what a convolution multiplies, by its name: im2col, Winograd, cuDNN's FFT."""
+    words = NameParts.of(kernel).texts["words"]
+    return (_TRANSFORMS.search(words) or _FOURIER.search(words)) is not None
 
 
 @lru_cache(maxsize=65536)

@@ -29,7 +29,7 @@ __all__ = ["Verdict", "classify", "derive_kernels", "reclassify", "refine"]
 CONFIG_COLUMNS: Final = ("registers", "static_shared_bytes", "dynamic_shared_bytes", "block", "grid", "occupancy_pct")
 
 
-class _Device(Struct, frozen=True):
+class Device(Struct, frozen=True):
     """What is known of a GPU, as far as its kernels' class depends on it."""
 
     gpu: Gpu | None = None
@@ -57,20 +57,21 @@ class _Device(Struct, frozen=True):
         return verdict
 
 
-def _device(row: dict[str, Value]) -> _Device:
+def _device(row: dict[str, Value]) -> Device:
     name = None if row["name"] is None else str(row["name"])
     capability = parse_capability(row["compute_capability"])
     vendor = None if row["vendor"] is None else str(row["vendor"])
     if vendor is not None and vendor.lower() != "nvidia":
-        return _Device(None, name, capability, vendor, "no")
+        return Device(None, name, capability, vendor, "no")
     found = identified(row)
     known = found.tensor_cores if row["tensor_cores"] == "unknown" else str(row["tensor_cores"])
     if capability is None and found.gpu:
         capability = found.gpu.compute_capability
-    return _Device(found.gpu, name or found.name, capability, vendor, known)
+    return Device(found.gpu, name or found.name, capability, vendor, known)
 
 
-def _devices(profile: Profile) -> dict[int, _Device]:
+def devices_of(profile: Profile) -> dict[int, Device]:
+    """Return what is known of each GPU, by its ordinal."""
     return {int(row["device"] or 0): _device(row) for row in profile.require("devices").rows()}
 
 
@@ -192,9 +193,9 @@ def _configs(chosen: IntArray, configs: Table) -> dict[str, Any]:
 
 def _verdicts(profile: Profile, rows: _Rows) -> dict[str, Names]:
     """Return the columns that classification fills: counters, then names, then op, dtype and rate of what is left."""
-    devices, names = _devices(profile), rows.all.names
+    devices, names = devices_of(profile), rows.all.names
     (ordinals, kernels), which = distinct_rows(rows.device, rows.kernel)
-    where = [devices.get(ordinal, _Device()) for ordinal in ordinals.tolist()]
+    where = [devices.get(ordinal, Device()) for ordinal in ordinals.tolist()]
     named = [device.classify(names[k]) for device, k in zip(where, kernels.tolist(), strict=True)]
     found = [named[i] for i in which.tolist()]
     for row, verdict in _by_counters(profile, rows, devices):
@@ -235,7 +236,7 @@ def _columns(found: list[Verdict], dtype: Names) -> dict[str, Names]:
     return {name: Names.of(values).take(pair) for name, values in columns.items()}
 
 
-def _by_counters(profile: Profile, rows: _Rows, devices: dict[int, _Device]) -> Iterator[tuple[int, Verdict]]:
+def _by_counters(profile: Profile, rows: _Rows, devices: dict[int, Device]) -> Iterator[tuple[int, Verdict]]:
     """Yield what hardware counters prove of rows, in the configurations in which their kernels were launched."""
     counters = Counters.of(profile)
     if not counters:
@@ -245,7 +246,7 @@ def _by_counters(profile: Profile, rows: _Rows, devices: dict[int, _Device]) -> 
     columns = zip(rows.device.tolist(), rows.kernel.tolist(), rows.configs(), strict=True)
     for row, (ordinal, kernel, ids) in enumerate(columns):
         asked = [shapes[c] for c in ids if 0 <= c < len(shapes)]
-        verdict = devices.get(ordinal, _Device()).by_counters(rows.all.names[kernel], counters, asked, ordinal)
+        verdict = devices.get(ordinal, Device()).by_counters(rows.all.names[kernel], counters, asked, ordinal)
         if verdict is not None:
             yield row, verdict
 
@@ -297,8 +298,8 @@ def reclassify(table: Table, profile: Profile) -> tuple[Table, tuple[Note, ...]]
         table: `kernels` as read; its `uses_tc` is the profiler's own, basis ``reported``.
         profile: for the GPUs.
     """
-    devices, counters = _devices(profile), Counters.of(profile)
-    only = next(iter(devices.values())) if len(set(devices.values())) == 1 else _Device()
+    devices, counters = devices_of(profile), Counters.of(profile)
+    only = next(iter(devices.values())) if len(set(devices.values())) == 1 else Device()
     named, found = [], []
     for ordinal, kernel in zip(table.values("device"), table.values("kernel"), strict=True):
         device = only if ordinal is None else devices.get(int(ordinal), only)

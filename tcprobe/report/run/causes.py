@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, cast
 
 from msgspec import Struct
@@ -11,6 +11,7 @@ from tcprobe.report import formatting as f
 from tcprobe.report.blocks import Cell, Section
 from tcprobe.report.fields import Field, cell_of, field_of, number_of, section, share_of, source_of, time_of
 from tcprobe.report.run import words
+from tcprobe.report.run.words import kind_label
 from tcprobe.schema.columns import Row, Value
 from tcprobe.schema.kinds import CAUSE_GROUPS, CauseGroup, CauseKind
 from tcprobe.schema.profile import Profile
@@ -27,6 +28,12 @@ GROUP_WORDS: Final[Mapping[CauseGroup, str]] = {
     "copy": "copies and sets alone",
     "idle": "nothing runs",
 }
+GROUPS_WITHOUT_OPS: Final[Mapping[CauseGroup, str]] = {
+    **GROUP_WORDS,
+    "off": "products off Tensor Cores",
+    "never": "kernels of no matrix product",
+}
+"""Where the source names no ops."""
 MARKS: Final[Mapping[CauseGroup, str]] = {
     "well": "#", "slowly": "+", "used": "=", "off": "!", "layout": "~", "never": "-", "unknown": "?", "copy": "c",
     "idle": ".",
@@ -43,7 +50,7 @@ CAUSE_WORDS: Final[Mapping[CauseKind, str]] = {
     "dtype_missing": "the dtype is not recorded",
     "dtype_unknown": "whether Tensor Cores take the dtype is not known",
     "tf32": "float32 without TF32",
-    "tf32_unknown": "whether TF32 was allowed is not recorded",
+    "tf32_unknown": "float32: TF32 off, or the library's choice",
     "shape": "misaligned, and the library chose another kernel",
     "shape_required": "misaligned, and the dtype has no such kernel",
     "library": "the library chose another kernel",
@@ -62,6 +69,17 @@ CAUSE_WORDS: Final[Mapping[CauseKind, str]] = {
     "idle": "",
 }
 """Each cause beside the part of the bar that it is in."""
+_WITHOUT_OP: Final[Mapping[CauseKind, str]] = {
+    "library": "library's choice, channels or shape: undecided",
+    "tc_well": "half of the pipe's peak or more, by counters",
+    "tc_slow": "less than half of the pipe's peak, by counters",
+    "tc_misaligned": "misaligned: a size, a view or a leading dimension",
+}
+"""Likewise, of kernels of no op, whose shapes nobody knows."""
+_BY_KIND: Final[frozenset[CauseKind]] = frozenset({"type", "op_unknown", "none"})
+"""Causes that say little: what their kernels do says more."""
+_MOST_KINDS: Final = 6
+_OTHER: Final = "other kinds"
 _OF_CHANNELS: Final = {
     "filters": ("1 output channel", "{} output channels"),
     "channels": ("1 input channel", "{} input channels"),
@@ -117,8 +135,16 @@ def cause_label(cause: Value) -> str:
     return f.NA if cause is None else CAUSE_WORDS.get(cast(CauseKind, cause)) or f.NA
 
 
+def _why(row: Row) -> str:
+    """Return a cause in a few words, or the kind of its kernels where that says more."""
+    if (kind := row.get("kind")) not in (None, "unknown"):
+        return _OTHER if kind == _OTHER else kind_label(kind)
+    without = _WITHOUT_OP.get(cast(CauseKind, row["cause"])) if row["op"] is None else None
+    return without or cause_label(row["cause"])
+
+
 class Part(Struct, frozen=True):
-    """One cause, the mean over the GPUs that ran kernels."""
+    """One cause, or one kind of kernels with it, the mean over the GPUs that ran kernels."""
 
     # group, cause: what it is.
     group: CauseGroup
@@ -138,22 +164,57 @@ def cause_table(profile: Profile) -> Section | None:
     if not rows:
         return None
     gpus = len({row["device"] for row in rows})
-    made = parts(rows, gpus)
+    made = parts(_by_kind(rows, list(profile.require("kinds").rows())), gpus)
     split = any(row["split_ns"] is not None for row in rows)
     several = ("while several kernels run, each has an equal part of the time",) if split else ()
     title = _title(profile, rows, split, f"mean of {gpus} GPUs" if gpus > 1 else "")
-    return section(title, _fields(made, gpus, _each(profile)), made, (f"[{bar(made)}]", *several), drop_idle=True)
+    groups = GROUP_WORDS if len(profile.require("ops")) else GROUPS_WITHOUT_OPS
+    return section(
+        title, _fields(made, gpus, _each(profile), groups), made, (f"[{bar(made)}]", *several), drop_idle=True
+    )
+
+
+def _by_kind(causes: Sequence[Row], kinds: Sequence[Row]) -> Iterator[Row]:
+    """Yield the rows of `causes`; of causes that say little those of `kinds` instead, the least of them together."""
+    told = {str(row["cause"]) for row in kinds} & _BY_KIND
+    yield from (row for row in causes if row["cause"] not in told)
+    for cause in sorted(told):
+        rows = [row for row in kinds if row["cause"] == cause]
+        spent = dict.fromkeys((row["kind"] for row in rows), 0.0)
+        for row in rows:
+            spent[row["kind"]] += float(row["share_pct"] or 0)
+        ranked = sorted(spent, key=lambda kind: (-spent[kind], str(kind)))
+        least = frozenset(ranked[_MOST_KINDS:] if len(ranked) > _MOST_KINDS + 1 else ())
+        yield from (row for row in rows if row["kind"] not in least)
+        for device in sorted({row["device"] for row in rows}, key=str):
+            if together := [row for row in rows if row["device"] == device and row["kind"] in least]:
+                yield _together(together)
+
+
+def _together(rows: Sequence[Row]) -> Row:
+    """Return several rows of one GPU and cause as one, beside the costliest of its ops."""
+    summed: Row = {
+        name: None if None in values else sum(float(value or 0) for value in values)
+        for name in ("share_pct", "split_ns", "sum_ns", "step_ns", "launches")
+        for values in [[row[name] for row in rows]]
+    }
+    return {**max(rows, key=lambda row: float(row["sum_ns"] or 0)), **summed, "kind": _OTHER}
 
 
 def parts(rows: Iterable[Row], gpus: int) -> list[Part]:
-    """Return each cause of the rows of `causes`, in the order of the bar, the mean over GPUs."""
-    members: dict[tuple[CauseGroup, CauseKind], list[Row]] = {}
+    """Return each cause of the rows of `causes` or `kinds`, in the order of the bar, the mean over GPUs."""
+    members: dict[tuple[CauseGroup, CauseKind, Value], list[Row]] = {}
     for row in rows:
-        key = cast(CauseGroup, row["group"]), cast(CauseKind, row["cause"])
+        key = cast(CauseGroup, row["group"]), cast(CauseKind, row["cause"]), row.get("kind")
         members.setdefault(key, []).append(row)
-    made = [_part(group, cause, of_gpus, gpus) for (group, cause), of_gpus in members.items()]
+    made = [_part(group, cause, of_gpus, gpus) for (group, cause, _), of_gpus in members.items()]
     order = list(CAUSE_GROUPS)
-    return sorted(made, key=lambda part: (order.index(part.group), -part.share_pct, part.cause))
+
+    def place(part: Part) -> tuple[int, bool, float, str, str]:
+        kind = part.row.get("kind")
+        return order.index(part.group), kind == _OTHER, -part.share_pct, part.cause, str(kind)
+
+    return sorted(made, key=place)
 
 
 def _part(group: CauseGroup, cause: CauseKind, rows: Sequence[Row], gpus: int) -> Part:
@@ -186,7 +247,7 @@ def _each(profile: Profile) -> str:
     return "a step" if of_steps else "time"
 
 
-def _fields(made: Sequence[Part], gpus: int, each: str) -> tuple[Field, ...]:
+def _fields(made: Sequence[Part], gpus: int, each: str, groups: Mapping[CauseGroup, str]) -> tuple[Field, ...]:
     first = {part.group: part for part in reversed(made)}  # what is of all a group's causes stands beside the first
     total = {group: sum(p.share_pct for p in made if p.group == group) for group in first}
 
@@ -194,9 +255,9 @@ def _fields(made: Sequence[Part], gpus: int, each: str) -> tuple[Field, ...]:
         return text if part is first[part.group] else ""
 
     return (
-        cell_of("part", lambda p: of_group(p, f"{MARKS[p.group]} {GROUP_WORDS[p.group]}"), least=27, wraps=True),
+        cell_of("part", lambda p: of_group(p, f"{MARKS[p.group]} {groups[p.group]}"), least=27, wraps=True),
         cell_of("in all", lambda p: Cell(of_group(p, f.percent(total[p.group])), total[p.group], "pct"), right=True),
-        field_of("why", lambda p: p.cause, show=cause_label, least=26, wraps=True),
+        cell_of("why", lambda p: Cell(_why(p.row), p.cause), least=26, wraps=True),
         share_of("share", lambda p: p.share_pct),
         cell_of("over GPUs", lambda p: f.percents(p.low_pct, p.high_pct) if gpus > 1 else f.NA, 3, right=True),
         time_of(each, lambda p: p.step_ns),

@@ -150,7 +150,7 @@ class RunDocument(Struct, frozen=True):
 
 def _usual(profile: Profile) -> list[views.View]:
     """Return the views of a report for which no table was asked; some stand further up, or only in some reports."""
-    elsewhere = [views.PHASE_VIEW, views.GAP_VIEW, views.CAUSE_VIEW, views.ADVICE_VIEW]
+    elsewhere = [views.PHASE_VIEW, views.GAP_VIEW, views.CAUSE_VIEW, views.KIND_VIEW, views.ADVICE_VIEW]
     if profile.table("range_kernels") is None:
         elsewhere.append(views.RANGE_VIEW)
     if profile.counted_steps is not None or profile.table("units") is None:

@@ -10,10 +10,11 @@ from tcprobe.report.blocks import Cell, Section
 from tcprobe.report.fields import cell_of, section, unit_of
 from tcprobe.report.run.findings import reach
 from tcprobe.report.run.units import step_text, unit_text
-from tcprobe.report.run.words import counted_phase, phase_steps, step_known
+from tcprobe.report.run.words import counted_phase, kind_label, phase_steps, step_known
 from tcprobe.rules.words import FRAMEWORKS
 from tcprobe.schema.columns import Row, Value
 from tcprobe.schema.finding import SEVERITIES
+from tcprobe.schema.kinds import PRODUCTS
 from tcprobe.schema.profile import Metadata, Note, Profile, Window
 
 FIRST = {
@@ -47,6 +48,7 @@ LABELS = {
 }
 MOSTLY_IDLE_PCT = 50.0
 MUCH_COMMUNICATION_PCT = 10.0
+MOST_KINDS = 3  # that the answer names
 MEDIANS = ("step_time_ns", "epoch_end_ns", "throughput")  # not printed as an end of the range, however they round
 DLPROF_REPORTS = {"dlprof_csv": "CSV reports", "dlprof_json": "JSON reports"}
 BASIS_WORDS = {
@@ -187,7 +189,22 @@ def answer(profile: Profile) -> list[str]:
     lines = [f"Kernels that use Tensor Cores took {share} of the kernel time{_grounds(profile, row)}."]
     if open_range:
         lines.append("It is a range because the class of some kernels is unknown: all on Tensor Cores, or none.")
+    lines += _no_products(profile)
     return [*lines, *_communication(profile), *_phase(profile), *_idle(profile), *_tuned(profile)]
+
+
+def _no_products(profile: Profile) -> list[str]:
+    """Say that no kernel multiplies matrices, if the names of all tell that."""
+    kernels = profile.require("kernels")
+    kinds = set(kernels.values("kind"))
+    if not kinds or kinds & {*PRODUCTS, "helper", "unknown", None}:
+        return []
+    spent = dict.fromkeys(kinds, 0.0)
+    for kind, ns in zip(kernels.values("kind"), kernels.values("sum_ns"), strict=True):
+        spent[kind] += float(ns or 0)
+    costliest = sorted(spent, key=lambda kind: (-spent[kind], str(kind)))[:MOST_KINDS]
+    done = "; ".join(kind_label(kind) for kind in costliest)
+    return [f"No kernel that was recorded multiplies matrices ({done}): Tensor Cores have nothing to gain in them."]
 
 
 def _communication(profile: Profile) -> list[str]:

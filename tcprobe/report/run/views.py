@@ -382,6 +382,12 @@ CAUSE_VIEW = View(
     ),
     order=(),
 )
+KIND_VIEW = View(
+    "kinds",
+    "Kinds of kernels",
+    (CAUSE_VIEW.fields[0], field_of("kind", "kind", show=kind_label), *CAUSE_VIEW.fields[1:]),
+    order=(),
+)
 ADVICE_VIEW = View(
     "advice",
     "What to do",
@@ -411,6 +417,7 @@ BY: Final = {
     "phase": PHASE_VIEW,
     "gap": GAP_VIEW,
     "cause": CAUSE_VIEW,
+    "kind": KIND_VIEW,
     "advice": ADVICE_VIEW,
     "step-range": STEP_RANGE_VIEW,
 }

@@ -186,8 +186,8 @@ TC309: Final = RuleDoc(
         "ops the rest belongs to: whether they multiply matrices in a precision or size that keeps them off, or are "
         "element-wise ops that never could. A profile that names ops tells them apart and weighs each.\n\n"
         "All of that time is a bound for what Tensor Cores could save, and a loose one: most models have element-wise "
-        "kernels too. Those that a framework names as its own, and communication between GPUs, do not count. Where a "
-        "kernel's name tells that it multiplies, the item names the costliest."
+        "kernels too. Those whose names tell that they multiply no matrices do not count. Where a kernel's name tells "
+        "that it multiplies, the item names the costliest."
     ),
     severity="it counts the time of the kernels that are known to run without Tensor Cores, at most.",
     bad="# dlprof --mode=simple python train.py\nmodel.fit(dataset)\n",

@@ -76,6 +76,7 @@ WAYS: Final[Mapping[CauseKind | None, str]] = {
     "tc_small": "Give it a larger product: a larger batch, or several products in one",
     "tc_memory": "Move less memory: 16 bits, a larger batch, or fusing it with what follows",
     "tc_slow": "Look at it with Nsight Compute (ncu), which tells what it waits for",
+    "tf32_unknown": "Find out whether TF32 was on, and switch it on; small products stay on CUDA cores even so",
     "op_unknown": "Record which op launches it (tcprobe profile; under Nsight Systems its NVTX ranges)",
     "kernels_unknown": "Find out what it does: record ops and layers with it (tcprobe profile), or look at it with "
     "Nsight Compute",
@@ -88,6 +89,7 @@ WHY: Final[Mapping[CauseKind | None, str]] = {
     "tc_small": "it uses Tensor Cores slowly: the product is too small to fill the GPU",
     "tc_memory": "it uses Tensor Cores slowly: moving the operands takes longer than multiplying them",
     "tc_slow": "it uses Tensor Cores slowly, and nothing that is known of the product tells why",
+    "tf32_unknown": "it multiplies float32 on CUDA cores, on a GPU that has TF32",
     "op_unknown": "the source names no op for it",
     "kernels_unknown": "whether it uses Tensor Cores is not known",
 }
@@ -256,7 +258,9 @@ def _spoken_of(run: Run, top: TopKernel) -> bool:
     if top.cause in ELSEWHERE or (top.cause in FINE and not top.communicates):
         return True
     if top.where.op is None and not top.communicates:
-        return run.facts.unnamed_ns > 0 or top.uses_tc != "no"  # TC309 says it, or nothing is known of it
+        # TC309 says it, or nothing is known of it; under ncu the user chose which kernels to look at
+        chosen = top.cause == "type" and "serialises_kernels" in run.profile.traits
+        return chosen or run.facts.unnamed_ns > 0 or top.uses_tc != "no"
     sized = {row["layer"] for row in (*run.few_filters(), *filter(to_change, run.sizes))}
     if top.where.layer in sized or (run.facts.scaling is not None and top.op_type in ("IsFinite", "All")):
         return True

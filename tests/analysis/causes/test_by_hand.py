@@ -146,12 +146,62 @@ def test_a_product_of_unknown_class_in_an_op_on_tensor_cores_is_unknown() -> Non
     assert causes(found) == {b.TC: "none", MYSTERY: "kernels_unknown"}
 
 
-def test_kernels_of_no_op_are_unknown_but_for_those_that_surely_use_tensor_cores() -> None:
-    found = run((b.TC, -1, 1_000), (b.FP32, -1, 500), (b.OTHER, 0, 100), ops=(("a/BiasAdd", "BiasAdd"),))
-    assert causes(found) == {b.TC: "none", b.FP32: "op_unknown", b.OTHER: "type"}
+def test_kernels_of_no_op_have_the_causes_that_their_names_tell() -> None:
+    found = run(
+        (b.TC, -1, 1_000), (b.FP32, -1, 500), (HELPS, -1, 200), (b.OTHER, 0, 100), ops=(("a/BiasAdd", "BiasAdd"),)
+    )  # fmt: skip
+    assert causes(found) == {b.TC: "none", b.FP32: "dtype", HELPS: "op_unknown", b.OTHER: "type"}
     assert {cause: ns for (_, cause), ns in bar(found).items() if cause != "idle"} == {
-        "none": 4_000, "op_unknown": 2_000, "type": 400,
+        "none": 4_000, "dtype": 2_000, "op_unknown": 800, "type": 400,
     }  # fmt: skip
+
+
+A100 = {"name": "NVIDIA A100-SXM4-40GB", "compute_capability": "8.0", "sm_count": 108}
+NAMELESS = {"name": None, "compute_capability": None, "sm_count": None, "tensor_cores": "unknown"}
+HALF_CONV = "void implicit_convolve_sgemm<__half, __half, 128, 5, 5, 3, 3, 3, 1, false, true, true>(int)"
+IM2COL = "void cudnn::cnn::im2col4d_kernel<__half, long>(int)"
+FFMA = "sm80_xmma_gemm_f32f32_f32f32_f32_tn_n_tilesize128x128x8_stage3_warpsize2x2x1_ffma_aligna4_alignc4"
+ALIGN1 = "void cutlass::Kernel2<cutlass_80_tensorop_bf16_s16816gemm_bf16_128x128_32x3_nn_align1>(int)"
+ALIGN4 = "void cutlass::Kernel2<cutlass_80_tensorop_s1688gemm_128x128_16x4_nn_align4>(int)"
+DOUBLE = "void cutlass::Kernel2<cutlass_80_tensorop_d884gemm_64x64_16x4_nn_align1>(int)"
+
+
+@pytest.mark.parametrize(
+    ("kernel", "device", "metadata", "cause"),
+    [
+        (b.FP32, {}, {}, "dtype"),  # a V100's Tensor Cores do not take float32
+        (b.FP32, A100, {}, "tf32_unknown"),  # TF32 may be off, or the product small
+        (b.FP32, A100, {"precision": "float32"}, "tf32"),
+        (b.FP32, A100, {"precision": "tf32"}, "library"),
+        (b.FP32, NAMELESS, {}, "gpu_unknown"),  # volta_ runs on later GPUs too
+        (FFMA, NAMELESS, {}, "tf32_unknown"),  # sm80_ runs on 8.0 and later alone, which have TF32
+        (b.FP32, P100, {}, "gpu"),
+        (b.FP32, MI300, {}, "not_nvidia"),
+        (HALF_CONV, {}, {}, "library"),
+        (b.OTHER, {}, {}, "type"),  # Eigen's own multiply nothing, whatever this one does
+        ("void gemv2T_kernel_val<int, int, float>(int)", {}, {}, "type"),
+        ("matrix_addition2D(float*, float*)", {}, {}, "type"),
+        (MYSTERY, {}, {}, "kernels_unknown"),
+        (ALIGN1, A100, {}, "tc_misaligned"),
+        (ALIGN4, A100, {}, "none"),  # 16 bytes of TF32
+        (DOUBLE, A100, {}, "none"),
+        (IM2COL, {}, {}, "op_unknown"),
+    ],
+)
+def test_causes_by_names_alone(kernel: str, device: dict[str, Any], metadata: dict[str, Any], cause: str) -> None:
+    assert causes(run((kernel, -1, 1_000), device=device, **metadata)) == {kernel: cause}
+
+
+def test_what_transforms_a_convolution_has_its_cause() -> None:
+    found = run((HALF_CONV, -1, 1_000), (IM2COL, -1, 100), ("void splitKreduce_kernel<32>(int)", -1, 10))
+    assert causes(found) == {
+        HALF_CONV: "library", IM2COL: "library", "void splitKreduce_kernel<32>(int)": "op_unknown",
+    }  # fmt: skip
+
+
+def test_an_aligned_size_in_the_graph_outweighs_nothing_that_the_kernel_says() -> None:
+    found = run((ALIGN1, 0, 1_000), ops=(("a/MatMul", "MatMul", "bfloat16"),), device=A100)
+    assert causes(found) == {ALIGN1: "tc_misaligned"}
 
 
 def launch(stream: int, kernel: str, op_id: int, step: int, start: int, ns: int) -> dict[str, Any]:
