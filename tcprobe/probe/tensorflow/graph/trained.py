@@ -12,6 +12,7 @@ import weakref
 from typing import Any, Callable, Dict, FrozenSet, List, NamedTuple, Optional, Set
 
 from ...core.gaps import Gaps
+from ..hooks.patch import everywhere
 from .called import called_graphs
 from .trace import outermost
 
@@ -117,16 +118,22 @@ class Trained:
         Dependencies.__exit__ = left
 
     def _hook_gradients(self) -> None:
-        from tensorflow.python.ops import gradients_util
+        from tensorflow.python.ops import gradients_impl
 
-        take = gradients_util._GradientsHelper
+        # Not what these call: Keras 2's LSTM takes a gradient by that as it is traced, also to validate.
+        for original in (gradients_impl.gradients, gradients_impl.gradients_v2):
+            hooked = self._differentiating(original)
+            for name in ("gradients", "gradients_v2"):
+                for module in everywhere(name, original):
+                    setattr(module, name, hooked)
 
-        @functools.wraps(take)
-        def taking(*args: Any, **kwds: Any) -> Any:
+    def _differentiating(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(original)
+        def gradients(*args: Any, **kwds: Any) -> Any:
             self._gaps.run("tf.gradients", self.differentiated)
-            return take(*args, **kwds)
+            return original(*args, **kwds)
 
-        gradients_util._GradientsHelper = taking
+        return gradients
 
 
 def handles(variable: Any) -> List[int]:
