@@ -135,7 +135,7 @@ class AuditCalls:
         done.end_sample()
         self.hooks.tape, self._stops = None, 0
         if not done.eager:
-            self._recorder.store.sampled([])
+            self._log.ops = []
             return done
         for key in done.under_tape:
             self._recorder.training(key)
@@ -302,7 +302,7 @@ class AuditCalls:
             self.stop()
         now.tapes.add(place)
         if now.sample is None and not now.order:
-            now.sample = self._recorder.eager_sample()
+            now.sample = self._recorder.sampler(self._log.sampled)
             now.sample.start()
 
     def _takes(self, *_: Any, **__: Any) -> Callable[[], None]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Dict, Hashable, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ..core.gaps import Gaps
-from ..tensorflow.eager.sampler import EagerSample
+from ..tensorflow.eager.sampler import EagerSampler
 from ..tensorflow.graph.called import Frames
 from ..tensorflow.graph.passes import NoteOf
 from ..tensorflow.graph.recorder import GraphRecorder, Trace
@@ -46,11 +46,13 @@ class LayerLog:
     Attributes:
         layers: records of the layers by key of the function, in the order of their first calls.
         eager: calls of layers in the eager step that is being recorded.
+        ops: records of the products of the eager step that was recorded last.
     """
 
     def __init__(self, recorder: GraphRecorder, gaps: Gaps) -> None:
         self.layers: Dict[Hashable, List[Record]] = {}
         self.eager: List[LayerCall] = []
+        self.ops: List[Record] = []
         self.tf: Any = None
         self._recorder = recorder
         self._gaps = gaps
@@ -58,7 +60,6 @@ class LayerLog:
         self._owners: Dict[int, Any] = {}  # alive, so that no other layer gets the id of one
         recorder.layers.on_call = self._called
         recorder.on_trace = self._traced
-        recorder.on_sample = self._sampled
 
     def _called(self, entry: CalledLayer, layer: Any, args: Any, kwds: Any, result: Any) -> None:
         if self._recorder.current is None and not self._recorder.layers.sampling:
@@ -91,16 +92,17 @@ class LayerLog:
         if calls or trace.call.key not in self.layers:
             self.layers[trace.call.key] = describe(calls, feeds, self._recorder.layers)
 
-    def _sampled(self, sample: EagerSample) -> None:
-        """Do the same for an eager step."""
+    def sampled(self, sample: EagerSampler) -> None:
+        """Do the same for an eager step that is over."""
         called, self.eager = self.eager, []
         calls = [
             c._replace(inputs=sample.flow.tensors(c.inputs), outputs=sample.flow.tensors(c.outputs)) for c in called
         ]
         feeds = _feeds(calls, {}, lambda op: op.note)
-        for op, record in sample.products:
-            _tell_feeds(feeds, op, (), record)
+        for op in sample.products:
+            _tell_feeds(feeds, op, (), op.record)
         self.layers[EAGER] = describe(calls, feeds, self._recorder.layers)
+        self.ops = [op.record for op in sample.products]
 
 
 def _feeds(calls: Sequence[LayerCall], around: Dict[int, Frames], note: NoteOf) -> Feeds:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from typing import Any, Dict, Hashable, List, NamedTuple, Optional, Set, Tuple
 
+from ...tensorflow.eager.parts import Body
 from ...tensorflow.graph.records import Record
 from ..calls import Training
 from ..document import AuditRecord
@@ -65,7 +67,10 @@ class Steps:
         layers = self._watch.log.layers
         layers[key] = layers.pop(EAGER, [])
         counts[key] = 1.0
-        return self._watch.recorder.store.keep_sample(key)
+        ops, self._watch.log.ops = self._watch.log.ops, []
+        if ops:
+            self._watch.recorder.store.keep_part(key, key, [Body(ops, Counter(), 1.0)])
+        return ops
 
     def _add(self, training: Training, counts: Dict[Hashable, float], ops: List[Record]) -> None:
         store = self._watch.recorder.store

@@ -18,10 +18,10 @@ class FlowOp:
         inputs, outputs: its tensors.
         graph: the flow.
         note: what was known as it ran, of products only.
-        line: ``file:line`` of the user's that called it, of products only; of a gradient that of its forward op.
+        record: of a product, in graph.json.
     """
 
-    __slots__ = ("_attributes", "graph", "inputs", "line", "name", "note", "outputs", "type")
+    __slots__ = ("_attributes", "graph", "inputs", "name", "note", "outputs", "record", "type")
 
     def __init__(self, graph: "Flow", op_type: str, name: str, inputs: List[Any], attributes: Sequence[Any]) -> None:
         self.graph = graph
@@ -30,7 +30,7 @@ class FlowOp:
         self.inputs = inputs
         self.outputs: List[Any] = []
         self.note: Optional[OpNote] = None
-        self.line: Optional[str] = None
+        self.record: Dict[str, Any] = {}
         self._attributes = attributes
 
     @property

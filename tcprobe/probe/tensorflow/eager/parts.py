@@ -11,7 +11,8 @@ from threading import get_ident
 from typing import Any, Callable, Dict, Hashable, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ..graph.records import Record
-from .sampler import MOST_PRODUCTS, EagerOp, EagerSampler
+from .flow import FlowOp
+from .sampler import MOST_PRODUCTS, EagerSampler
 
 MOST_PARTS = 192  # recorded in one go: three of the longest periods that the core looks for
 MOST_STRETCHES = 16
@@ -55,13 +56,13 @@ class Part:
         self.name = name
         self.label: Label = (key,)
         self.begins = begins
-        self.products: List[EagerOp] = []
+        self.products: List[FlowOp] = []
         self.calls: "Counter[Hashable]" = Counter()
         self.structure = self.essence = 0
 
     def compare(self, numbers: Dict[Any, int]) -> None:
         """Set `structure` and `essence`; `numbers` are those given so far to what is alike."""
-        records = [record for _, record in self.products]
+        records = [op.record for op in self.products]
         ops = tuple((r["op_type"], r["layer"]) for r in records)
         sizes = str([(r["input_shapes"], r["output_shapes"], r["input_dtypes"]) for r in records])
         self.structure = numbers.setdefault((self.key, frozenset(self.calls.items()), ops), len(numbers))
@@ -254,4 +255,4 @@ def _bodies(parts: Sequence[Part]) -> List[Body]:
     for part in parts:
         alike.setdefault((part.label, part.essence), []).append(part)
     each = ((found[0], len(found) / len(parts)) for found in alike.values())
-    return [Body([record for _, record in part.products], part.calls, share) for part, share in each]
+    return [Body([op.record for op in part.products], part.calls, share) for part, share in each]

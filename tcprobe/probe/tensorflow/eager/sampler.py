@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, NamedTuple, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, List, Sequence, Set, Tuple
 
 from ...core.gaps import Guard
 from ...core.lines import running_line
 from ..graph.execute import Match
 from ..graph.notes import Gradient
 from ..graph.passes import CARRIERS, VARIABLES, GraphPasses
-from ..graph.records import Record, op_record, tell_pass
+from ..graph.records import op_record, tell_pass
 from ..graph.types import GEMM_TYPES
 from ..hooks.layers import LayerHooks
 from .flow import Flow, FlowOp, FlowTensor
@@ -20,20 +20,6 @@ FARTHEST_PRODUCT = 16
 Size = Tuple[int, ...]
 
 
-class EagerOp(NamedTuple):
-    """One product that ran: how it was made, and its record of graph.json."""
-
-    op: FlowOp
-    record: Record
-
-
-class EagerSample(NamedTuple):
-    """Eager ops that were recorded in one go: the products, and how the tensors were made."""
-
-    products: List[EagerOp]
-    flow: Flow
-
-
 class EagerSampler:
     """Records the eager ops that run between `start` and `stop`.
 
@@ -41,20 +27,21 @@ class EagerSampler:
         layers: tells the layer being called.
         tracer: makes the notes on products, and takes this object as its `sampler`.
         gaps: takes what this TensorFlow lacks.
-        done: called with the sample at the end.
+        done: called with this object at the end.
 
     Attributes:
+        flow: how the tensors were made.
         products: those so far; their passes are known at the end.
         paused: nothing is recorded for now.
     """
 
-    def __init__(self, layers: LayerHooks, tracer: Any, gaps: Any, done: Callable[[EagerSample], object]) -> None:
+    def __init__(self, layers: LayerHooks, tracer: Any, gaps: Any, done: Callable[["EagerSampler"], object]) -> None:
         self._layers = layers
         self._tracer = tracer
         self._gaps = gaps
         self._done = done
-        self._flow = Flow()
-        self.products: List[EagerOp] = []
+        self.flow = Flow()
+        self.products: List[FlowOp] = []
         self.paused = False
         self._takers: Dict[FlowTensor, List[FlowOp]] = {}
         self._weights: Dict[FlowOp, Set[Size]] = {}  # sizes, of the layer around a product
@@ -81,7 +68,7 @@ class EagerSampler:
             self._tracer.sampler = None
             op_callbacks.remove_op_callback(self._callback)
             self._tell_passes()
-            self._done(EagerSample(self.products, self._flow))
+            self._done(self)
         self._takers, self._weights = {}, {}
 
     def watch(self, variables: Sequence[Any]) -> None:
@@ -90,7 +77,7 @@ class EagerSampler:
 
     def enter(self, op_type: str, op: Any) -> Gradient:
         """Return the gradient context of a forward op, which a tape describes by the inputs that its gradient needs."""
-        wanted = self._flow.tensors(list(op.inputs))
+        wanted = self.flow.tensors(list(op.inputs))
         takers = [taker for t in wanted if t is not None for taker in reversed(self._takers.get(t, []))]
         alike = [taker for taker in takers if taker.type == op_type and len(taker.inputs) == len(wanted)]
         # A tape makes anew what was no tensor when it was given, as the sizes of a transposed convolution.
@@ -103,7 +90,7 @@ class EagerSampler:
         """Take in the gradients of variables, which tell what products read them: some versions do that unseen."""
         for source, result in zip(sources, results):
             if getattr(source, "dtype", None) == "resource" and hasattr(result, "_id"):
-                self._mark_reads(self._flow.tensor(result))
+                self._mark_reads(self.flow.tensor(result))
 
     def _mark_reads(self, gradient: FlowTensor) -> None:
         """Mark the operands whose gradients add up to a variable's, where nothing recorded made them."""
@@ -121,7 +108,7 @@ class EagerSampler:
 
     def tensors(self, value: Any) -> List[Any]:
         """Return what is known of the tensors in a list."""
-        return self._flow.tensors(value)
+        return self.flow.tensors(value)
 
     def _callback(
         self,
@@ -136,17 +123,18 @@ class EagerSampler:
             return
         with Guard(self._gaps, "eager op callbacks"):
             name = op_type.decode() if isinstance(op_type, bytes) else str(op_type)
-            op = self._flow.ran(name, inputs, attrs or (), outputs or ())
+            op = self.flow.ran(name, inputs, attrs or (), outputs or ())
             if name in GEMM_TYPES and len(self.products) < MOST_PRODUCTS:
                 self._take(op)
 
     def _take(self, op: FlowOp) -> None:
         op.note = note = self._tracer.noted(op.name)
         layer, forward = note.layer, note.forward_op()
-        op.line = running_line(4) if forward is None else forward.line
+        line = running_line(4) if forward is None else forward.record["called_from"]
         name = "%s/%s" % (layer.path, op.type) if layer else op.type
         executed = Match("yes", op.type, op.type)
-        self.products.append(EagerOp(op, op_record(op, name, note, executed, op.line)))
+        op.record = op_record(op, name, note, executed, line)
+        self.products.append(op)
         around = layer.owner() if layer is not None and layer.owner is not None else None
         if forward is None and around is not None:
             self._weights[op] = _sizes(around.weights)
@@ -154,12 +142,12 @@ class EagerSampler:
             self._takers.setdefault(tensor, []).append(op)
 
     def _tell_passes(self) -> None:
-        for forward in dict.fromkeys(op.note.forward_op() for op, _ in self.products if op.note is not None):
+        for forward in dict.fromkeys(op.note.forward_op() for op in self.products if op.note is not None):
             if forward is not None:
                 _mark_weight(forward, self._weights.get(forward, self._watched))
         passes = GraphPasses({}, lambda op: op.note)
-        for op, record in self.products:
-            tell_pass(record, passes.of(op.note))
+        for op in self.products:
+            tell_pass(op.record, passes.of(op.note))
 
 
 def _mark_weight(op: FlowOp, sizes: Set[Size]) -> None:

@@ -54,36 +54,35 @@ class Collector:
 
     def __init__(self, gaps: Any) -> None:
         self._gaps = gaps
-        self.on = False
+        self._context: Any = None  # TensorFlow's, while this collects
+
+    @property
+    def on(self) -> bool:
+        """Whether graphs are collected."""
+        return self._context is not None
 
     def start(self) -> None:
         """Collect from now on; not where the script itself does (tf.summary.trace_on uses the same switch)."""
         if self.on:
             return
-        from tensorflow.python.eager import context
-
         if _script_collects():
             self._gaps.add("graph collection", "tf.summary.trace_on is active in the script")
             return
+        from tensorflow.python.eager import context
+
         context.context().enable_graph_collection()
-        self.on = True
+        self._context = context.context()
 
     def take(self) -> List[Any]:
         """Return the FunctionGraphs collected since the start or the last take."""
-        if not self.on:
-            return []
-        from tensorflow.python.eager import context
-
-        collected = context.context().export_run_metadata()
+        collected = self._context.export_run_metadata() if self.on else None
         return [] if collected is None else list(collected.function_graphs)
 
     def stop(self) -> None:
         """Collect no more."""
         if self.on and not _script_collects():
-            from tensorflow.python.eager import context
-
-            context.context().disable_graph_collection()
-        self.on = False
+            self._context.disable_graph_collection()
+        self._context = None
 
 
 def _script_collects() -> bool:

@@ -8,7 +8,7 @@ from typing import Any, Callable, Hashable, List, Mapping, NamedTuple, Optional,
 
 from ...core.gaps import Guard
 from ..eager.parts import EagerParts
-from ..eager.sampler import EagerSample, EagerSampler
+from ..eager.sampler import EagerSampler
 from ..hooks.calls import concrete_functions
 from ..hooks.fits import Datasets, Fit, Fits
 from ..hooks.layers import LayerHooks
@@ -52,7 +52,6 @@ class GraphRecorder:
 
     Attributes:
         on_training: called with the key of the current function when a gradient function runs inside it.
-        on_sample: called with an eager step once it is over; it may add to its records.
         on_trace: called with a trace, its products and their records, in the same order; it may add to the records.
         store: the records so far.
         parts: samples eager steps, part by part.
@@ -60,14 +59,13 @@ class GraphRecorder:
 
     def __init__(self, out_dir: str, gaps: Any) -> None:
         self.on_training: Optional[Callable[[Hashable], None]] = None
-        self.on_sample: Optional[Callable[[EagerSample], None]] = None
         self.on_trace: Optional[Callable[[Trace, Sequence[Visit], List[Record]], None]] = None
         self.layers = LayerHooks(gaps)
         self.fits = Fits(gaps)
         self.datasets = Datasets(gaps)
         self.tracer = Tracer(self.layers, gaps)
         self.store = Store(gaps)
-        self.parts = EagerParts(self._sampler, self.store.keep_part, gaps)
+        self.parts = EagerParts(self.sampler, self.store.keep_part, gaps)
         self._path = os.path.join(out_dir, "graph.json")
         self._gaps = gaps
         self._collector = Collector(gaps)
@@ -161,18 +159,9 @@ class GraphRecorder:
             for keras in self._keras:
                 self.layers.install(keras)
 
-    def eager_sample(self) -> EagerSampler:
-        """Return what records one eager step, whose ops it keeps with the shapes that they have."""
-        return self._sampler(self._sampled)
-
-    def _sampler(self, done: Callable[[EagerSample], object] = id) -> EagerSampler:
+    def sampler(self, done: Callable[[EagerSampler], object] = id) -> EagerSampler:
+        """Return what records eager ops with the shapes that they have, and calls `done` with itself at the end."""
         return EagerSampler(self.layers, self.tracer, self._gaps, done)
-
-    def _sampled(self, sample: EagerSample) -> None:
-        if self.on_sample is not None:
-            with Guard(self._gaps, "notes on an eager step"):
-                self.on_sample(sample)
-        self.store.sampled([record for _, record in sample.products])
 
     def training(self, key: Hashable) -> None:
         """Note that the function `key` trains."""

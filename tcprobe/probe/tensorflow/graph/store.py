@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections import Counter, OrderedDict
+from collections import Counter
 from typing import Any, Dict, Hashable, List, NamedTuple, Optional, Tuple
 
 from ..eager.parts import Body
@@ -16,11 +16,14 @@ KEPT_IN_ALL = 64
 RETRACING = 8  # traces of one function from which the report speaks of it
 
 
-class TraceName(NamedTuple):
-    """What a trace is kept under: the runtime's key of its function, and its own name."""
+Kind = Tuple[Hashable, str]
+
+
+class Kept(NamedTuple):
+    """The record of a trace, and the runtime's key of its function."""
 
     function: Hashable
-    name: str
+    record: Record
 
 
 class Function:
@@ -60,20 +63,21 @@ class Store:
         self.runs: "Counter[str]" = Counter()
         self._parts: Dict[str, Hashable] = {}  # by the name of the trace
         self._gaps = gaps
-        self._records: "OrderedDict[TraceName, Record]" = OrderedDict()
-        self._eager: Optional[Record] = None
+        self._kept: List[Kept] = []
         self._bodies: Dict[Hashable, List[Body]] = {}
-        self._samples: List[Record] = []
         self._scopes = LayerScopes()
 
     def keep(self, key: Hashable, record: Record) -> None:
         """Keep the first and the last traces of each function; one like an earlier one takes its place."""
-        kind = TraceName(self._part(key, record["name"]), stem(record["name"]))
-        same = [k for k in self._records if TraceName(self._part(k.function, k.name), stem(k.name)) == kind]
-        alike = [k for k in same if _alike(self._records[k], record)]
-        self._records[alike[0] if alike else TraceName(key, record["name"])] = record
-        for old in [*same[1 : 2 - KEPT], *list(self._records)[:-KEPT_IN_ALL]] if not alike else ():
-            self._records.pop(old, None)
+        new = Kept(key, record)
+        same = [place for place, kept in enumerate(self._kept) if self._kind(kept) == self._kind(new)]
+        alike = next((place for place in same if _alike(self._kept[place].record, record)), None)
+        if alike is not None:
+            self._kept[alike] = new
+        else:
+            for place in reversed(same[1 : 2 - KEPT]):
+                del self._kept[place]
+            self._kept = [*self._kept, new][-KEPT_IN_ALL:]
         self.changed = True
         function = self.functions[key]
         if function.traces == RETRACING:
@@ -95,31 +99,23 @@ class Store:
             self.functions[key] = Function(None, "")
         self.changed = True
 
-    def _part(self, function: Hashable, name: str) -> Hashable:
-        """Return the key that a trace of a function counts as."""
-        return self._parts.get(name, function)
+    def _kind(self, kept: Kept) -> Kind:
+        """Return what a trace is one of several of: the part that it counts as, and its name without numbers."""
+        name = kept.record["name"]
+        return self._parts.get(name, kept.function), stem(name)
 
-    def _mains(self) -> Dict[TraceName, str]:
+    def _mains(self) -> Dict[Kind, str]:
         """Return the trace that stands for each part: the one that ran most in the window, else the first."""
-        found: Dict[TraceName, str] = {}
-        for kept, record in self._records.items():
-            name = record["name"]
-            first = found.setdefault(TraceName(self._part(kept.function, name), stem(name)), name)
-            if self.runs[name] > self.runs[first]:
-                found[TraceName(self._part(kept.function, name), stem(name))] = name
+        found: Dict[Kind, str] = {}
+        for kept in self._kept:
+            name, kind = kept.record["name"], self._kind(kept)
+            if kind not in found or self.runs[name] > self.runs[found[kind]]:
+                found[kind] = name
         return found
 
     def records(self, key: Hashable) -> List[Record]:
         """Return the kept records of one function's traces."""
-        return [record for kept, record in self._records.items() if kept.function == key]
-
-    def sampled(self, ops: List[Record]) -> None:
-        """Keep the ops of an eager step; a second sample replaces the first."""
-        self._eager = None
-        if ops:
-            names: "Counter[str]" = Counter()
-            self._eager = _eager_record([dict(op, op=_numbered(op["op"], names)) for op in ops])
-            self.changed = True
+        return [kept.record for kept in self._kept if kept.function == key]
 
     def keep_part(self, key: Hashable, name: str, bodies: List[Body]) -> None:
         """Keep what the calls of an eager part run, instead of what is known of it so far."""
@@ -127,36 +123,25 @@ class Store:
         self._bodies[key] = bodies
         self.changed = True
 
-    def keep_sample(self, name: str) -> List[Record]:
-        """Keep the eager step under a name, whatever is sampled next; return its ops."""
-        sample, self._eager = self._eager, None
-        if sample is None:
-            return []
-        self._samples.append(dict(sample, python_name=name))
-        self.changed = True
-        ops: List[Record] = sample["ops"]
-        return ops
-
     def document(self, version: Optional[str]) -> Record:
         """Return graph.json; `version` is TensorFlow's."""
-        functions = [*self._samples, *([] if self._eager is None else [self._eager]), *self._eager_parts()]
+        functions = self._eager_parts()
         variants: List[Record] = []
         mains, called = self._mains(), self._called()
-        for kept, record in self._records.items():
-            name = record["name"]
-            key = self._part(kept.function, name)
-            function = self.functions[key]
+        for kept in self._kept:
+            kind = self._kind(kept)
+            function, main = self.functions[kind[0]], mains[kind]
             callers: Dict[Hashable, float] = called.get(kept.function, {})
-            first = mains[TraceName(key, stem(name))]
-            (functions if first == name else variants).append(
+            stands = main == kept.record["name"]
+            (functions if stands else variants).append(
                 dict(
-                    record,
-                    key=key,
+                    kept.record,
+                    key=kind[0],
                     training=function.training or bool(callers),
                     traces=self.functions[kept.function].traces,
                     calls_per_step=function.calls_per_step,
                     callers=[{"key": caller, "calls": calls} for caller, calls in callers.items()],
-                    variant_of=None if first == name else first,
+                    variant_of=None if stands else main,
                 )
             )
         self.changed = False
@@ -174,9 +159,18 @@ class Store:
         found = []
         for key, bodies in self._bodies.items():
             for body in bodies:
-                record = _eager_record([dict(op, op=_numbered(op["op"], names)) for op in body.ops])
-                name = self.functions[key].name
-                found.append(dict(record, key=key, python_name=name, calls_per_step=None, share=body.share))
+                record = {
+                    "name": None,
+                    "python_name": self.functions[key].name,
+                    "key": key,
+                    "training": True,
+                    "executed_basis": "eager",
+                    "traces": 0,
+                    "calls_per_step": self.functions[key].calls_per_step,
+                    "share": body.share,
+                    "ops": [dict(op, op=_numbered(op["op"], names)) for op in body.ops],
+                }
+                found.append(record)
         return found
 
     def _called(self) -> Dict[Hashable, Dict[Hashable, float]]:
@@ -192,18 +186,6 @@ class Store:
 
 def _nothing() -> None:
     """Stand for a reference to what is gone."""
-
-
-def _eager_record(ops: List[Record]) -> Record:
-    return {
-        "name": None,
-        "python_name": None,
-        "training": True,
-        "executed_basis": "eager",
-        "traces": 0,
-        "calls_per_step": 1.0,
-        "ops": ops,
-    }
 
 
 def _numbered(name: str, taken: "Counter[str]") -> str:

@@ -46,7 +46,7 @@ class Rig:
     def op(self, rows: int, layer: str = "dense") -> None:
         sampler: Any = self.parts.sampler
         if sampler is not None and not sampler.paused:
-            sampler.products.append((None, record(rows, layer)))
+            sampler.products.append(SimpleNamespace(record=record(rows, layer)))
 
     def run(self, text: str) -> None:
         for sign in text:

@@ -4,6 +4,7 @@
 `OUT/<number>`. It needs TensorFlow and nothing else, so that it runs in any interpreter (Python 3.8 or later).
 """
 
+import collections
 import functools
 import importlib.util
 import json
@@ -105,10 +106,16 @@ class Driver:
 
         return gradient
 
+    def sampled(self, sample):
+        from tcprobe_probe.tensorflow.eager.parts import Body
+
+        ops = [op.record for op in sample.products]
+        self.recorder.store.keep_part(0, "eager", [Body(ops, collections.Counter(), 1.0)])
+
     def sample_next(self):
         """Sample the second eager step: from the end of the first tape's gradient to that of the next."""
         if self.calls == 1:
-            self.sampling = self.recorder.eager_sample()
+            self.sampling = self.recorder.sampler(self.sampled)
             self.sampling.start()
         elif self.calls == 2:
             self.sampling.stop()

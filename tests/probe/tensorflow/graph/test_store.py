@@ -88,9 +88,8 @@ def test_retracing_is_told_once() -> None:
 
 def test_an_eager_step_stands_without_a_name() -> None:
     held = store()
-    held.sampled([])
     assert held.document(None)["functions"] == []
-    held.sampled(record("x")["ops"])
+    held.keep_part(1, "tape", [Body(record("x")["ops"], Counter(), 1.0)])
     (found,) = held.document(None)["functions"]
     assert (found["name"], found["executed_basis"], found["training"]) == (None, "eager", True)
 
