@@ -35,7 +35,7 @@ LEAVES = {"probe": set[str](), "": set[str]()}
 WITHIN = {
     "analysis": (
         *(
-            {"host", "options", "phases", "repeats"},
+            {"host", "options", "phases", "repeats", "stretches"},
             {"context"},
             {"capability"},
             {"kernels"},

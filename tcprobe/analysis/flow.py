@@ -37,6 +37,7 @@ from tcprobe.analysis.ranges.nesting import Around
 from tcprobe.analysis.ranges.ops import with_ranges
 from tcprobe.analysis.sizes.run import JudgedStep, judged_step, known_gpu
 from tcprobe.analysis.sizes.table import build_bad_sizes
+from tcprobe.analysis.stretches import stretch_table, without_start_up
 from tcprobe.analysis.summary.figures import SummaryInputs, Totals, not_applicable
 from tcprobe.analysis.summary.kernels import build_summary, capable_times, precision_shares
 from tcprobe.analysis.summary.phases import phase_table
@@ -172,6 +173,13 @@ def _units(a: _Analysis) -> None:
     a.profile = with_updates(a.profile, found)
 
 
+def _start_up(a: _Analysis) -> None:
+    """Leave out what a capture without steps begins with."""
+    cut = without_start_up(a.profile)
+    if cut is not a.profile:
+        a.profile, a.around = with_ranges(cut, a.options)
+
+
 def _devices(a: _Analysis) -> None:
     a.profile = with_identity(a.profile)
 
@@ -253,6 +261,8 @@ def _waits(a: _Analysis) -> None:
     a.profile = replace(profile, tuning=tuning_of(profile, a.tuned, inside))
     a.note(*tuning_notes(a.profile.tuning))
     a.add("gaps", build_gaps(a.profile, a.tuned.call), NO_GAPS)
+    if (stretches := stretch_table(a.profile)) is not None:
+        a.profile = a.profile.with_tables(stretches)
 
 
 def _ops(a: _Analysis) -> None:
@@ -339,8 +349,8 @@ def _advice(a: _Analysis) -> None:
 
 
 PASSES: Final[tuple[Callable[[_Analysis], None], ...]] = (
-    *(_target, _recorded, _ranges, _units, _devices, _window, _graph, _kernels, _times, _waits, _ops, _layers, _shares),
-    *(_summary, _limits, _causes, _what_ifs, _advice),
+    *(_target, _recorded, _ranges, _units, _start_up, _devices, _window, _graph, _kernels, _times, _waits, _ops),
+    *(_layers, _shares, _summary, _limits, _causes, _what_ifs, _advice),
 )
 """What is done, in this order; each reads what those before it added."""
 

@@ -96,6 +96,7 @@ class Profile(Shown):
     iterations: pd.DataFrame
     step_ranges: pd.DataFrame
     units: pd.DataFrame
+    stretches: pd.DataFrame
     devices: pd.DataFrame
     gaps: pd.DataFrame
     gemms: pd.DataFrame

@@ -15,7 +15,7 @@ from tcprobe.schema.changes.whatif import WhatIf
 from tcprobe.schema.columns import FloatArray, Row, Table
 from tcprobe.schema.kinds import WindowBasis
 from tcprobe.schema.tables import TABLES
-from tcprobe.schema.waits import Tuning, Waiting
+from tcprobe.schema.waits import StartUp, Tuning, Waiting
 
 NoteLevel = Literal["note", "warning", "error"]
 Trait = Literal["key_node", "serialises_kernels", "shows_xla"]
@@ -112,6 +112,7 @@ class Profile(Struct, frozen=True):
     # how long a step takes and the GPU waits in it; None if no clock of the profile tells
     waiting: Waiting | None = None
     tuning: Tuning | None = None  # the autotuning that the window holds; None if none was seen
+    start_up: StartUp | None = None  # what was cut off at the beginning; None if nothing was
     # changes and the steps predicted with them, largest gain first, all together last
     what_ifs: tuple[WhatIf, ...] = ()
     advice: tuple[Advice, ...] = ()  # what to do, most important first; the table of that name has a row for each

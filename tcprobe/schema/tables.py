@@ -636,6 +636,18 @@ KINDS_OF_KERNELS: Final = T(
     (C("kind", "str", "what these kernels do, by their names", False, tuple(KERNEL_KINDS)), *CAUSES_OF_TIME.columns),
     key=("device", "cause", "kind"),
 )
+STRETCHES: Final = T(
+    "stretches",
+    "one stretch of a capture without steps, in which a GPU is unlike as busy as in the one before",
+    (
+        C("device", "int", "GPU ordinal", nullable=False),
+        C("start_ns", "int", "start of its first kernel", nullable=False),
+        C("end_ns", "int", "end of its last kernel", nullable=False),
+        C("launches", "int", "kernels that began in it", nullable=False),
+        C("busy_pct", "float", "time during which at least one kernel ran over its length, 0-100", nullable=False),
+    ),
+    key=("device", "start_ns"),
+)
 WHAT_IFS: Final = T(
     "what_ifs",
     "one change and the step that is predicted with it; the last row is of all changes that go together",
@@ -770,6 +782,6 @@ RECORDED: Final = (
 )  # fmt: skip
 DERIVED: Final = (
     SUMMARY, CAUSES_OF_TIME, KINDS_OF_KERNELS, PHASES, KERNELS, OPS, RANGE_KERNELS, LAYERS, ITERATIONS, STEP_RANGES,
-    UNITS, DEVICES, GAPS, GEMMS, BAD_SIZES, WHAT_IFS, ADVICE,
+    UNITS, DEVICES, GAPS, STRETCHES, GEMMS, BAD_SIZES, WHAT_IFS, ADVICE,
 )  # fmt: skip
 TABLES: Final = {spec.name: spec for spec in (*RECORDED, *DERIVED)}

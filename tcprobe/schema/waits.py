@@ -65,3 +65,12 @@ class Tuning(Struct, frozen=True):
     share_pct: float  # that time as a share of the window's kernel time, 0-100
     worst_op: str  # the op with the most launches a call
     worst_calls: int  # its launches in one call
+
+
+class StartUp(Struct, frozen=True):
+    """What a capture begins with and no figure counts, where no step is known."""
+
+    length_ns: int  # from the first activity of a GPU to the first kernel that counts
+    kernels: int  # those that do not count
+    copies: int  # copies and sets that do not count
+    basis: Literal["units", "pause"]  # what it ends with: the first unit that repeats, a long pause

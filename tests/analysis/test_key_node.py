@@ -127,6 +127,16 @@ def test_the_count_of_the_probe_stands_where_an_op_ran_so_often() -> None:
     assert find_key_nodes(counted(*ops, steps=11)).steps == 40
 
 
+def test_a_loop_of_few_ranges_is_found_beside_a_set_up_of_many() -> None:
+    setup = {f"set-up {name}": [at] for at, name in enumerate("abcdefghij")}
+    loop = [1000 + 10 * at for at in range(120)]
+    found = find_key_nodes(timed(**setup, forward=loop, backward=[end + 5 for end in loop]))
+    assert (found.steps, found.basis, named(found)) == (120, "calls", ["backward", "forward"])
+    assert find_key_nodes(timed(**setup, forward=loop[:60], backward=loop[:60])).why_none == "few_steps"
+    uneven = [1000 + at**4 for at in range(120)]
+    assert find_key_nodes(timed(**setup, load=uneven)).why_none is not None
+
+
 def once(*names: str) -> Profile:
     """A profile of ranges that came once each."""
     rows = [{"name": name, "start_ns": 10 * n, "duration_ns": 9} for n, name in enumerate(names)]

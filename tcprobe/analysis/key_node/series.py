@@ -26,6 +26,8 @@ single step repeat as well, and few ops have their number."""
 REPEATED: Final = 0.5
 """Share of the busy ops that must repeat, which set-up does not: else few steps were recorded, and what repeats is
 called several times in one."""
+OFTEN: Final = 100
+"""Calls of what repeats though few ops do: a loop of few ranges, and a set-up of many that came once."""
 _Op = tuple[str, str | None]
 
 
@@ -193,9 +195,9 @@ def _by_calls(counts: Counter[int]) -> int | None:
     That of an epoch is one as well, and smaller; that of ops called several times in a step is of too few.
     """
     repeated = {calls: ops for calls, ops in counts.items() if calls >= LEAST_STEPS}
+    if sum(repeated.values()) < REPEATED * sum(counts.values()):
+        repeated = {calls: ops for calls, ops in repeated.items() if calls >= OFTEN}
     total = sum(repeated.values())
-    if total < REPEATED * sum(counts.values()):
-        return None
     for steps in sorted(repeated, reverse=True):
         if sum(ops for calls, ops in repeated.items() if not calls % steps) >= MOST * total:
             return steps

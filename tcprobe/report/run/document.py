@@ -75,6 +75,7 @@ class RunDocument(Struct, frozen=True):
                 "advice": [advice.as_json(item) for item in profile.advice[:top]],
                 "waiting": waiting and {**as_dict(waiting), "idle_pct": waiting.idle_pct},
                 "tuning": profile.tuning and as_dict(profile.tuning),
+                "start_up": profile.start_up and as_dict(profile.start_up),
                 "absent": dict(sorted(profile.absent.items())),
                 "notes": metadata["notes"],
                 **self.added.data,

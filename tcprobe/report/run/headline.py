@@ -9,7 +9,7 @@ from tcprobe.report import formatting as f
 from tcprobe.report.blocks import Cell, Section
 from tcprobe.report.fields import cell_of, section, unit_of
 from tcprobe.report.run.findings import reach
-from tcprobe.report.run.units import step_text, unit_text
+from tcprobe.report.run.units import start_text, step_text, unit_text
 from tcprobe.report.run.words import counted_phase, kind_label, phase_steps, step_known
 from tcprobe.rules.words import FRAMEWORKS
 from tcprobe.schema.columns import Row, Value
@@ -73,6 +73,7 @@ def facts(profile: Profile) -> list[tuple[str, str]]:
         ("GPU", _gpus(profile)),
         ("precision", _precision(meta)),
         ("window", _window(profile, meta.window)),
+        ("start-up", start_text(profile)),
         ("steps", step_text(profile)),
         ("repeats", unit_text(profile)),
         ("judged for", _target(profile)),

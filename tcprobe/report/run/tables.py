@@ -97,7 +97,7 @@ def _has_times(table: Table) -> bool:
     """Return whether a table has kernel times that are sums over steps."""
     name = table.spec.name
     times = "kernel_ns" if name == "gemms" else "sum_ns"
-    if name in ("host_ops", "iterations", "phases", "gaps", "units", "step_ranges", "advice"):
+    if name in ("host_ops", "iterations", "phases", "gaps", "units", "stretches", "step_ranges", "advice"):
         return False
     return not np.isnan(np.asarray(table.numbers(times), dtype=np.float64)).all()
 

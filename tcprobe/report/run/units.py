@@ -16,6 +16,16 @@ IS_STEP: Final = {
 NOT_KNOWN: Final = "nothing says whether that is a step"
 
 
+def start_text(profile: Profile) -> str:
+    """Return what was cut off at the beginning of a capture; empty where nothing was."""
+    cut = profile.start_up
+    if cut is None:
+        return ""
+    held = f"{f.count(cut.kernels)} kernels, {f.count(cut.copies)} copies and sets"
+    ends = "it ends where what repeats begins" if cut.basis == "units" else "it ends with a long pause"
+    return f"the first {f.duration(cut.length_ns)} ({held}) are left out: {ends}"
+
+
 def step_text(profile: Profile) -> str:
     """Return which ranges count as steps though nobody says that they are; empty where none do."""
     row = next((row for row in profile.require("step_ranges").rows() if row["why_not"] is None), None)

@@ -254,6 +254,18 @@ STEP_RANGE_VIEW = View(
     ),
     order=(),
 )
+STRETCH_VIEW = View(
+    "stretches",
+    "Phases by how busy the GPU is",
+    (
+        number_of("GPU", "device"),
+        number_of("start", "start_ns"),
+        number_of("end", "end_ns"),
+        number_of("kernels", "launches", 1),
+        number_of("busy", "busy_pct"),
+    ),
+    order=(),
+)
 UNIT_VIEW = View(
     "units",
     "What repeats",
@@ -420,5 +432,6 @@ BY: Final = {
     "kind": KIND_VIEW,
     "advice": ADVICE_VIEW,
     "step-range": STEP_RANGE_VIEW,
+    "stretch": STRETCH_VIEW,
 }
 """The views by their names after ``--by``."""

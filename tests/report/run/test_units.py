@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tcprobe.report.run.headline import facts
 from tcprobe.report.run.tables import view_section
-from tcprobe.report.run.units import step_text, unit_text
+from tcprobe.report.run.units import start_text, step_text, unit_text
 from tcprobe.report.run.views import STEP_RANGE_VIEW
 from tcprobe.schema.profile import Metadata, Profile, Window
+from tcprobe.schema.waits import StartUp
 from tests.report.builders import gpu_profile, table, texts
 
 UNIT = {
@@ -75,3 +77,11 @@ def test_candidates_are_listed_as_they_are_typed() -> None:
     assert section is not None
     ((typed, *_, why),) = [row[:6] for row in texts(section)]
     assert typed == r"--step-range '^iteration (\d+)$'" and why == "its name is that of a part of a step or of a run"
+
+
+def test_a_start_up_that_was_cut_off_is_said_first() -> None:
+    cut = replace(captured(), start_up=StartUp(2_020_000_000, 1060, 1271, "units"))
+    text = "the first 2.02 s (1,060 kernels, 1,271 copies and sets) are left out: it ends where what repeats begins"
+    assert start_text(cut) == text and ("start-up", text) in facts(cut)
+    assert "a long pause" in start_text(replace(cut, start_up=StartUp(5, 0, 0, "pause")))
+    assert start_text(captured()) == ""
