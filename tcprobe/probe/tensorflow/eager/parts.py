@@ -39,22 +39,25 @@ class Body(NamedTuple):
 
 
 class Part:
-    """One call of a part, as it was recorded.
+    """One call of a part.
 
     Attributes:
         key: the runtime's, of the part.
         name: as reports call it.
         label: see `Label`.
-        products: those that ran from number `begins` of the sample's on.
+        trains: whether it is a part of training; a tape is one where its gradient is taken.
+        begins: number of its first product in the sample, None where it is not recorded.
+        products: those that it ran, once it is over.
         calls: tf.functions that were called.
         structure: number of what its calls have in common whatever their sizes.
         essence: number of what tells what it ran from anything else.
     """
 
-    def __init__(self, key: Hashable, name: str, begins: int) -> None:
+    def __init__(self, key: Hashable, name: str, trains: bool, begins: Optional[int]) -> None:
         self.key = key
         self.name = name
         self.label: Label = (key,)
+        self.trains = trains
         self.begins = begins
         self.products: List[FlowOp] = []
         self.calls: "Counter[Hashable]" = Counter()
@@ -92,9 +95,7 @@ class EagerParts:
         self._thread = 0
         self._parts: List[Part] = []  # over, and recorded
         self._numbers: Dict[Any, int] = {}  # of parts that are alike, in this stretch
-        self._part: Optional[Part] = None  # that runs, where it is recorded
-        self._label: Label = ()  # of the part that runs, recorded or not
-        self._trains = False  # likewise
+        self._part: Optional[Part] = None  # that runs
         self._settled: Dict[Hashable, Set[Label]] = {}
         self._wanted: Set[Label] = set()
         self._given_up: Set[Label] = set()
@@ -121,15 +122,14 @@ class EagerParts:
                 self._end_stretch(size, whole)
         if self.sampler is None and eager and (self._wanted or key not in self._settled):
             self._begin_stretch()
-        self._label, self._trains = (key,), trains
-        if self.sampler is not None and self._thread == get_ident():
-            self._part = Part(key, name, len(self.sampler.products))
+        sampler = self.sampler if self._thread == get_ident() else None
+        self._part = Part(key, name, trains, None if sampler is None else len(sampler.products))
 
     def differentiated(self, sources: Any) -> None:
         """Note that the gradient of `sources` is taken in the part that runs."""
-        if self._label:
-            self._label += _identity(sources)
-            self._trains = True
+        if self._part is not None:
+            self._part.label += _identity(sources)
+            self._part.trains = True
 
     def called(self, key: Hashable) -> None:
         """Note that a tf.function was called in the part that runs."""
@@ -150,32 +150,30 @@ class EagerParts:
     def close(self, closed: bool) -> None:
         """End, and record nothing any more; or go on to record what has not been."""
         self.end()
-        self.closed, self._label = closed, ()
+        self.closed, self._part = closed, None
 
     # --- parts -------------------------------------------------------------------------------------------
 
     def _end_part(self) -> None:
         part, self._part = self._part, None
-        label, self._label = self._label, ()
-        if part is not None and self.sampler is not None:
-            part.label, part.products = label, self.sampler.products[part.begins :]
-            if self._trains:
+        if part is None:
+            return
+        if part.begins is not None and self.sampler is not None:
+            part.products = self.sampler.products[part.begins :]
+            if part.trains:
                 self._parts.append(part)
             elif self._parts:
                 self._parts[-1].products += part.products
                 self._parts[-1].calls.update(part.calls)
             if self._parts:
                 self._parts[-1].compare(self._numbers)
-        if not self._trains:
-            self._settled.setdefault(label[0], set()) if label else None
-        elif label and label not in self._settled.get(label[0], ()):
-            self._want(label)
-
-    def _want(self, label: Label) -> None:
-        self._wanted.add(label)
-        if label in self._given_up:
-            self._given_up.discard(label)
-            self._patience *= IMPATIENCE
+        if not part.trains:
+            self._settled.setdefault(part.key, set())
+        elif part.label not in self._settled.get(part.key, ()):
+            self._wanted.add(part.label)
+            if part.label in self._given_up:
+                self._given_up.discard(part.label)
+                self._patience *= IMPATIENCE
 
     # --- steps -------------------------------------------------------------------------------------------
 

@@ -106,10 +106,6 @@ class EagerSampler:
             level = list(dict.fromkeys(t.op for op in level if op.type in SUMS for t in op.inputs if t.op not in seen))
             seen.update(level)
 
-    def tensors(self, value: Any) -> List[Any]:
-        """Return what is known of the tensors in a list."""
-        return self.flow.tensors(value)
-
     def _callback(
         self,
         op_type: Any,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, FrozenSet, List, NamedTuple, Optional, Set, Tuple
+from typing import Any, Dict, FrozenSet, Iterable, List, NamedTuple, Optional, Set, Tuple
 
 from .called import CALLS, CHOICES, LOOPS, called_function, called_functions
 
@@ -53,29 +53,25 @@ class Liveness:
 
     def _search(self, graph: Any, outputs: Outputs) -> Living:
         used: Dict[str, Set[int]] = {}
-        live: Set[str] = set()
-        todo: List[Any] = list(getattr(graph, "control_outputs", ()))
-        for index, tensor in enumerate(graph.outputs):
-            if tensor is not None and (outputs is None or index in outputs):
+        live: Dict[str, int] = {}  # how many outputs of an op were used as it was looked at last
+        todo: List[Any] = list(graph.control_outputs)
+
+        def use(tensors: Iterable[Any]) -> None:
+            for tensor in tensors:
                 used.setdefault(tensor.op.name, set()).add(tensor.value_index)
                 todo.append(tensor.op)
-        asked: Dict[str, int] = {}
+
+        use(t for i, t in enumerate(graph.outputs) if t is not None and (outputs is None or i in outputs))
         while todo:
             op = todo.pop()
             indices = used.setdefault(op.name, set())
-            if asked.get(op.name) == len(indices):
-                continue
-            asked[op.name] = len(indices)
-            if op.name not in live:
-                live.add(op.name)
-                todo.extend(op.control_inputs)
-            inputs = op.inputs
-            for index in self._needed(op, frozenset(indices)):
-                tensor = inputs[index]
-                used.setdefault(tensor.op.name, set()).add(tensor.value_index)
-                todo.append(tensor.op)
+            if live.get(op.name) != len(indices):
+                todo.extend(op.control_inputs if op.name not in live else ())
+                live[op.name] = len(indices)
+                inputs = op.inputs
+                use(inputs[index] for index in self._needed(op, frozenset(indices)))
         given = frozenset(i for i, t in enumerate(graph.inputs) if t.op.name in live)
-        return Living(live, used, given)
+        return Living(set(live), used, given)
 
     def _needed(self, op: Any, used: FrozenSet[int]) -> FrozenSet[int]:
         """Return the indices of the inputs that these outputs of `op` need."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections import Counter
-from typing import Any, Dict, Hashable, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, Hashable, List, NamedTuple, Optional, Tuple
 
 from ..eager.parts import Body
 from .notes import LayerScopes
@@ -40,7 +40,7 @@ class Function:
     """
 
     def __init__(self, function: Any, name: str) -> None:
-        self.reference = weakref.ref(function) if function is not None else _nothing
+        self.reference: Callable[[], Any] = weakref.ref(function) if function is not None else lambda: None
         self.name = name
         self.sizes: Optional[CallSizes] = None
         self.traces = 0
@@ -182,10 +182,6 @@ class Store:
                     callers = found.setdefault(function, {})
                     callers[key] = callers.get(key, 0.0) + body.share * calls
         return found
-
-
-def _nothing() -> None:
-    """Stand for a reference to what is gone."""
 
 
 def _numbered(name: str, taken: "Counter[str]") -> str:

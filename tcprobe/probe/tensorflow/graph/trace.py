@@ -162,7 +162,9 @@ class Tracer:
         return take
 
     def _wrap_gradients(self) -> None:
-        table = gradient_table()
+        from tensorflow.python.framework import ops
+
+        table = (getattr(ops, "gradient_registry", None) or ops._gradient_registry)._registry
         for op_type in sorted(GEMM_TYPES & set(table)):
             entry = table[op_type]
             if entry.get("type") is not None:
@@ -187,7 +189,7 @@ class Tracer:
                 tracer._local.gradient = before
             with Guard(tracer._gaps, "gradient functions"):
                 sampler = tracer._sampling()
-                gradient.finish(results if sampler is None else sampler.tensors(results))
+                gradient.finish(results if sampler is None else sampler.flow.tensors(results))
             return results
 
         return gradient_function
@@ -248,12 +250,3 @@ def outermost(graph: Any) -> Any:
     while getattr(getattr(graph, "outer_graph", None), "outer_graph", None) is not None:
         graph = graph.outer_graph
     return graph
-
-
-def gradient_table() -> Dict[str, Dict[str, Any]]:
-    """Return TensorFlow's own table of gradient functions by op type."""
-    from tensorflow.python.framework import ops
-
-    registry = getattr(ops, "gradient_registry", None) or ops._gradient_registry
-    table: Dict[str, Dict[str, Any]] = registry._registry
-    return table
