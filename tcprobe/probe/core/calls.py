@@ -39,21 +39,28 @@ class CallLog:
         self._size = 0  # of the file
         self._threads: Dict[int, int] = {}
 
-    def add(self, keys: Sequence[int], starts: Sequence[int], steps: Sequence[int], thread: int = 0) -> None:
-        """Add some calls; `thread` is their identifier, 0 of the thread that trains."""
-        number = min(self._threads.setdefault(thread, len(self._threads) + 1), OTHERS) << 24 if thread else 0
-        room = MOST_CALLS - self.kept
-        if len(keys) > room:
-            self.lost += len(keys) - room
-            keys = keys[:room]
-        words = [key | number | each << 32 for key, each in zip(keys, steps)]
+    def add(self, key: int, start: int, steps: int, thread: int = 0) -> None:
+        """Add a call; `thread` is its identifier, 0 of the thread that trains."""
+        if self.kept >= MOST_CALLS:
+            self.lost += 1
+            return
+        if thread:
+            key |= min(self._threads.setdefault(thread, len(self._threads) + 1), OTHERS) << 24
         # In one call of a C function: what writes them sees all words of a record, or none.
+        self._words.extend((start, key | steps << 32))
+        self.kept += 1
+
+    def add_all(self, keys: Sequence[int], starts: Sequence[int], steps: Sequence[int]) -> None:
+        """Add some calls of the thread that trains."""
+        room = min(MOST_CALLS - self.kept, len(keys))
+        words = [key | each << 32 for key, each in zip(keys[:room], steps)]
         self._words.extend(array("q", chain.from_iterable(zip(starts, words))))
-        self.kept += len(keys)
+        self.kept += room
+        self.lost += len(keys) - room
 
     def take_back(self, at: int) -> None:
         """Note that the latest call of the thread that trains was none."""
-        self.add((0,), (at,), (TAKEN_BACK,))
+        self.add(0, at, TAKEN_BACK)
 
     def flush(self) -> None:
         """Write what came since the last time, all or nothing; a file that was removed meanwhile is not begun anew.

@@ -216,7 +216,7 @@ class TrainingCalls:
                     elif thread == self.owner:
                         self._tell(callee, self._at(clock), None)
                     else:
-                        self._log.add((callee.key,), (self._at(clock),), (callee.steps,), thread)
+                        self._log.add(callee.key, self._at(clock), callee.steps, thread)
 
     def _count_together(self, noted: List[Noted]) -> int:
         """Count the first of these calls, as far as they go on with the pattern; return how many."""
@@ -236,7 +236,7 @@ class TrainingCalls:
             callee.made += calls * callee.steps
         if done:
             self._latest = callees[done - 1], callees[done - 1].steps
-            self._log.add(keys[:done], starts[:done], steps[:done])
+            self._log.add_all(keys[:done], starts[:done], steps[:done])
         return done
 
     def _tell(self, callee: Callee, start: Optional[int], steps: Optional[int]) -> None:
@@ -246,7 +246,7 @@ class TrainingCalls:
         self._latest = callee, steps
         self.stepper.call(callee.key, steps, start, callee.begins)
         start = self._at(time.perf_counter_ns()) if start is None else start  # not before the step that it begins
-        self._log.add((callee.key,), (start,), (min(max(steps, 0), TAKEN_BACK - 1),))
+        self._log.add(callee.key, start, min(max(steps, 0), TAKEN_BACK - 1))
 
     def _take_back(self) -> None:
         latest, self._latest = self._latest, None

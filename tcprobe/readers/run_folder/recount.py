@@ -40,6 +40,12 @@ class _Told(Struct):
     count: Count = 0
 
 
+class _Log(Struct):
+    """What probe.json says of calls.bin."""
+
+    lost: Count = 0
+
+
 class Recount(Struct, frozen=True):
     """The steps and phases of a run as all of its calls tell them."""
 
@@ -98,6 +104,9 @@ def read_recount(
         inside: what profilers recorded.
     """
     (calls, notes), steps, told = read_calls(path), own.table("steps"), record(_Told, probe.get("steps"))
+    if calls is not None and (log := record(_Log, probe.get("calls"))) is not None and log.lost:
+        message = f"calls.bin was full: it lacks the last {log.lost:,} calls, and their steps are as they were seen"
+        notes = (Note("calls-not-kept", message, None, "note"),)
     if calls is None or steps is None or told is None or not told.basis:
         return None, notes
     starts, numbers = steps.numbers("start_ns"), steps.numbers("step")
@@ -113,8 +122,8 @@ def read_recount(
     inside_marks = np.isin(numbers, np.concatenate([*marked, np.zeros(0)]))
     found = _counted(steps, calls, row, stretches, callees, told, inside_marks) if stretches and not row[0] else None
     if found is not None:
-        return found, found.notes()
-    unsure = (UNSURE,) if stretches else ()
+        return found, (*notes, *found.notes())
+    unsure = (*notes, UNSURE) if stretches else notes
     if "phases" in probe:  # by a probe that told them itself
         return None, unsure
     cuts = _steady(row, calls.keys, len(steps)) if told.basis == MARKED else [0]

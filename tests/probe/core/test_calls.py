@@ -28,11 +28,11 @@ def test_calls_are_appended_as_they_come(tmp_path: Path) -> None:
     log = CallLog(str(path))
     log.flush()
     assert rows(path) == []
-    log.add((0, 1), (100, 200), (1, 5))
-    log.add((70_000,), (300,), (1,), thread=12345)
+    log.add_all((0, 1), (100, 200), (1, 5))
+    log.add(70_000, 300, 1, thread=12345)
     log.flush()
     log.take_back(400)
-    log.add((1,), (500,), (0,), thread=99)
+    log.add(1, 500, 0, thread=99)
     log.flush()
     log.flush()
     assert rows(path) == [(100, 0, 0, 1), (200, 1, 0, 5), (300, 70_000, 1, 1), (400, 0, 0, 2**31 - 1), (500, 1, 2, 0)]
@@ -43,7 +43,7 @@ def test_calls_are_appended_as_they_come(tmp_path: Path) -> None:
 def test_threads_past_the_last_number_share_it(tmp_path: Path) -> None:
     log = CallLog(str(tmp_path / "calls.bin"))
     for thread in range(1, 400):
-        log.add((0,), (thread,), (1,), thread)
+        log.add(0, thread, 1, thread)
     log.flush()
     assert [row[2] for row in rows(tmp_path / "calls.bin")] == [*range(1, 255), *[255] * 145]
 
@@ -51,8 +51,8 @@ def test_threads_past_the_last_number_share_it(tmp_path: Path) -> None:
 def test_a_full_file_counts_what_it_does_not_keep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(calls, "MOST_CALLS", 5)
     log = CallLog(str(tmp_path / "calls.bin"))
-    log.add((0, 1, 2), (1, 2, 3), (1, 1, 1))
-    log.add((3, 4, 5, 6), (4, 5, 6, 7), (1, 1, 1, 1))
+    log.add_all((0, 1, 2), (1, 2, 3), (1, 1, 1))
+    log.add_all((3, 4, 5, 6), (4, 5, 6, 7), (1, 1, 1, 1))
     log.take_back(8)
     log.flush()
     assert [row[1] for row in rows(tmp_path / "calls.bin")] == [0, 1, 2, 3, 4]
@@ -62,9 +62,9 @@ def test_a_full_file_counts_what_it_does_not_keep(tmp_path: Path, monkeypatch: p
 def test_what_could_not_be_written_is_written_later_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, write = tmp_path / "calls.bin", os.write
     log = CallLog(str(path))
-    log.add((0,), (1,), (1,))
+    log.add(0, 1, 1)
     log.flush()
-    log.add((1, 2), (2, 3), (1, 1))
+    log.add_all((1, 2), (2, 3), (1, 1))
 
     def full(file: int, data: bytes) -> int:
         """Take 20 bytes, a record and a quarter of the next, and then no more."""
@@ -88,7 +88,7 @@ def test_a_file_that_was_removed_is_not_begun_anew(tmp_path: Path) -> None:
     log = CallLog(str(path))
     log.flush()
     path.unlink()
-    log.add((0,), (1,), (1,))
+    log.add(0, 1, 1)
     with pytest.raises(FileNotFoundError):
         log.flush()
     assert not path.exists()
@@ -105,7 +105,7 @@ def test_no_call_is_lost_between_the_thread_that_adds_and_the_one_that_writes(tm
     writer = threading.Thread(target=work)
     writer.start()
     for call in range(20_000):
-        log.add((call,), (call,), (1,))
+        log.add(call, call, 1)
     done.set()
     writer.join()
     log.flush()

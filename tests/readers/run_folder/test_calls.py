@@ -30,10 +30,10 @@ def write(folder: Path, data: bytes) -> Path:
 
 def test_what_the_probe_writes_is_read(tmp_path: Path) -> None:
     log = CallLog(str(tmp_path / "calls.bin"))
-    log.add((3, 1), (10, 20), (1, 5))
-    log.add((1,), (25,), (1,), thread=77)
+    log.add_all((3, 1), (10, 20), (1, 5))
+    log.add(1, 25, 1, thread=77)
     log.take_back(30)
-    log.add((2,), (40,), (0,))
+    log.add(2, 40, 0)
     log.flush()
     found, notes = read_calls(tmp_path / "calls.bin")
     assert found is not None and notes == ()

@@ -32,7 +32,7 @@ def folder(path: Path, calls: str, rows: list[int], steps: int = 1, lost: int = 
     path.mkdir(parents=True, exist_ok=True)
     log = CallLog(str(path / "calls.bin"))
     kept = [int(key) for key in calls][: len(calls) - lost]
-    log.add(kept, range(0, 10 * len(kept), 10), [steps] * len(kept))
+    log.add_all(kept, range(0, 10 * len(kept), 10), [steps] * len(kept))
     log.flush()
     lines = [f"{steps * number},{10 * row},measured" for number, row in enumerate(rows)]
     (path / "steps.csv").write_text("\n".join(["step,start_ns,kind", *lines, ""]))
@@ -129,8 +129,11 @@ def test_an_optimizer_before_the_first_tape_is_of_no_step(tmp_path: Path) -> Non
 
 
 def test_steps_after_the_last_call_that_was_kept_go_on(tmp_path: Path) -> None:
-    found, _ = counted(folder(tmp_path, "01" * 10, [0, 1, *range(2, 20, 2)], lost=6))
+    made = folder(tmp_path, "01" * 10, [0, 1, *range(2, 20, 2)], lost=6)
+    found, notes = counted(made, seen(calls={"kept": 14, "lost": 6}))
     assert found is not None
+    assert [note.code for note in notes] == ["calls-not-kept", "steps-renumbered"]
+    assert "lacks the last 6 calls" in notes[0].message
     assert found.steps.values("step") == list(range(10))
     assert found.phases.values("last_step") == [9]
 
