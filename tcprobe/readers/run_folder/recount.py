@@ -124,7 +124,7 @@ def read_recount(
     if found is not None:
         return found, (*notes, *found.notes())
     unsure = (*notes, UNSURE) if stretches else notes
-    if "phases" in probe:  # by a probe that told them itself
+    if "phases" in probe and told.basis != MARKED:  # by a probe that told them itself; of marks it may count calls late
         return None, unsure
     cuts = _steady(row, calls.keys, len(steps)) if told.basis == MARKED else [0]
     cuts = sorted({0, *(int(row[one.begins[0][0]]) for one in stretches[1:])}) if stretches else cuts

@@ -160,6 +160,8 @@ def test_phases_of_steps_that_the_script_marks(tmp_path: Path) -> None:
     assert phases(counted(made, told)[0]) == [(0, 10, mixed), (11, 15, {"critic": 2.0})]
     one = folder(tmp_path / "one", "00", [0])
     assert phases(counted(one, seen("tcprobe.step"))[0]) == [(0, 0, {"critic": 2.0})]
+    late = seen("tcprobe.step", phases=[{"first_step": 0, "last_step": 0, "parts": []}])
+    assert phases(counted(one, late)[0]) == [(0, 0, {"critic": 2.0})], "calls that were counted after their step"
     none = folder(tmp_path / "none", "", [0, 1, 2])
     assert phases(counted(none, seen("tcprobe.step"))[0]) == [(0, 2, {})]
 
