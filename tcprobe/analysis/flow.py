@@ -225,12 +225,12 @@ def _kernels(a: _Analysis) -> None:
     if len(launches):
         window = a.profile.metadata.window
         inside = counted(window, launches.numbers("iteration"))
-        a.kernels, a.launched = classify_launches(a.profile, inside)
+        a.kernels, a.launched = classify_launches(a.profile, inside, a.options.kernels)
         a.whole = bool(inside.all())
         if not a.whole:
             notes = tuple(outside_notes(launches, window.start_ns, window.end_ns))
     elif summed is not None:
-        a.kernels, notes = reclassify(summed, a.profile)
+        a.kernels, notes = reclassify(summed, a.profile, a.options.kernels)
     if len(launches) or summed is not None:
         notes += tuple(counter_notes(a.kernels, a.profile))
     a.add("kernels", a.kernels if len(a.kernels) else None, NO_LAUNCHES)

@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from tcprobe.cost.predict import Constants, load_constants
 from tcprobe.hardware import DEFAULT_TARGET, Gpu
+from tcprobe.schema.kinds import NamedKernel
 
 __all__ = ["DEFAULT_TARGET", "Options"]
 
@@ -23,6 +24,7 @@ class Options(Struct, frozen=True):
     target_gpu: str | None = None
     # regular expression for the names of the ranges that are steps; None leaves that to the reader
     step_range: str | None = None
+    kernels: tuple[NamedKernel, ...] = ()  # what the user says of kernels whose names do not tell
     # gives what `tcprobe calibrate` measured on a GPU, None where it has not; asked only where a saving is to be
     # predicted
     constants: Callable[[Gpu], Constants | None] = load_constants

@@ -11,6 +11,7 @@ from msgspec import Struct, field
 from tcprobe.errors import UsageError, WrongFormat
 from tcprobe.foreign import is_folder, is_there, read, real_path
 from tcprobe.hardware import find_gpu
+from tcprobe.schema.kinds import KERNEL_KINDS, NamedKernel
 from tcprobe.schema.model import InputShape
 from tcprobe.schema.op import known_size
 
@@ -43,6 +44,7 @@ class Settings(Struct, frozen=True):
     # codes or prefixes to ignore by pattern of path, relative to the folder of `file`
     per_file_ignores: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     exclude: tuple[str, ...] = ()  # patterns of files to leave out, relative to the same folder
+    kernels: tuple[NamedKernel, ...] = ()  # what the user says of kernels whose names do not tell; of reports
     baseline: Path | None = None  # absolute path of the file of known findings
 
 
@@ -210,6 +212,23 @@ def _by_file(value: Any) -> dict[str, tuple[str, ...]]:
     return {pattern: codes(listed) for pattern, listed in value.items()}
 
 
+def _kernels(value: Any) -> tuple[NamedKernel, ...]:
+    if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
+        raise ValueError
+    return tuple(map(_kernel, value))
+
+
+def _kernel(given: dict[str, Any]) -> NamedKernel:
+    if extra := [key for key in given if key not in ("pattern", "class", "kind", "why")]:
+        raise ValueError(f"there is no key {_told(extra[0])}")
+    pattern, why = given.get("pattern"), given.get("why")
+    if not isinstance(pattern, str) or not pattern or not isinstance(why, str) or not why:
+        raise ValueError("each needs a pattern and why, in words")
+    uses_tc: Any = _one_of("yes", "no", "unknown")(given.get("class", "unknown"))
+    kind: Any = _one_of(*KERNEL_KINDS)(given.get("kind", "unknown"))
+    return NamedKernel(pattern, uses_tc, kind, why)
+
+
 def _patterns(value: Any) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(pattern, str) and pattern for pattern in value):
         raise ValueError
@@ -230,6 +249,7 @@ _READERS: Final[Mapping[str, tuple[Callable[[Any], Any], str]]] = {
     "fail-over": (percentage, "a number of percent from 0 to 100"),
     "per-file-ignores": (_by_file, "a table of patterns and lists of codes"),
     "exclude": (_patterns, 'a list of patterns: ["tests/styles", "*.gen.py"]'),
+    "kernels": (_kernels, "tables with pattern, class (yes, no), kind and why"),
     "baseline": (_text, "the name of a file"),
 }
 _FIELDS: Final = {"input-shape": "input_shapes"}

@@ -8,6 +8,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from tcprobe.analysis import Options, analyse
+from tcprobe.audit.settings import find_settings
 from tcprobe.errors import UsageError
 from tcprobe.readers.open import open_profile
 from tcprobe.report.run.advice import with_texts
@@ -36,6 +37,7 @@ def make_report(path: Path, options: Options | None = None) -> Profile:
         from tcprobe.flows.patterns import checked
 
         checked("--step-range", options.step_range, STEPS_AS)
+    options = replace(options, kernels=options.kernels or find_settings(Path()).kernels)
     profile = open_profile(path)
     return with_texts(_analysed(profile, options, _asked_of_run(profile, options)))
 

@@ -78,6 +78,17 @@ KERNEL_KINDS: Final[Mapping[KernelKind, str]] = {
     "unknown": "the name does not tell",
 }
 """What a kernel does, as its name tells."""
+
+
+class NamedKernel(Struct, frozen=True):
+    """What a user says of kernels whose names do not tell; pyproject.toml, [[tool.tcprobe.kernels]]."""
+
+    pattern: str  # of their names or functions, as of files: * and ?
+    uses_tc: UsesTc  # unknown: nothing is said of it
+    kind: KernelKind  # unknown: likewise
+    why: str  # in the user's words
+
+
 KernelLibrary = Literal[
     "cublas", "cudnn", "cutlass", "flash-attention", "tensorrt", "pytorch", "tensorflow", "eigen", "cub", "curand",
     "triton", "xla", "nccl",

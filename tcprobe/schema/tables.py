@@ -34,7 +34,7 @@ from tcprobe.schema.waits import HOST_WORK, STEP_LENGTHS
 
 USES_TC: Final = ("yes", "no", "unknown")
 EXECUTES_BASES: Final = ("graph collection", "liveness", "traced", "eager", "optimised HLO", "length 1", "profile")
-BASES: Final = ("counter", "name", "shape", "reported", "predicted", "measured", "graph", "inferred")
+BASES: Final = ("counter", "name", "shape", "reported", "predicted", "measured", "graph", "inferred", "user")
 RANGE_KINDS: Final = ("step", "phase", "layer", "op")
 RANGE_BUCKETS: Final = ("range", "no enclosing range", "no launch record")
 SAVINGS: Final = ("predicted", "calibrated", "measured x predicted", "measured x calibrated")

@@ -150,7 +150,8 @@ def _by_group(profile: Profile, kernels: Sequence[Kernel], launched: Launched) -
     ops = [(name or NO_OP, op_type) for name, op_type in (known[op] for op in groups.op.tolist())]
     places = zip(groups.device.tolist(), (groups.names[kernel] for kernel in groups.kernel.tolist()), ops, strict=True)
     cause_of = np.array([ORDER.index(causes.get(place, "other_step")) for place in places], np.int64)
-    kind_of_name = np.array([KINDS.index(kind_of(name)) for name in groups.names], np.int64)
+    kinds = {one.name: one.kind for one in kernels}
+    kind_of_name = np.array([KINDS.index(kinds.get(name) or kind_of(name)) for name in groups.names], np.int64)
     return ops, cause_of * len(KINDS) + kind_of_name[groups.kernel]
 
 

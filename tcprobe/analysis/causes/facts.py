@@ -338,8 +338,9 @@ def unnamed(profile: Profile) -> tuple[float, str | None]:
         return off_ns, None
     off = kernels.take(kernels.names("uses_tc").among("no"))
     sums = sums_of(map(str, off.names("kernel").tolist()), np.nan_to_num(off.numbers("sum_ns")))
-    spent = {name: ns for name, ns in sums.items() if ns and kind_of(name) in _OF_PRODUCTS}
-    multiply = {name: ns for name, ns in spent.items() if kind_of(name) in PRODUCTS}
+    kinds: dict[Any, Any] = dict(zip(off.names("kernel").tolist(), off.names("kind").tolist(), strict=True))
+    spent = {name: ns for name, ns in sums.items() if ns and (kinds[name] or kind_of(name)) in _OF_PRODUCTS}
+    multiply = {name: ns for name, ns in spent.items() if (kinds[name] or kind_of(name)) in PRODUCTS}
     return min(off_ns, sum(spent.values())), costliest(multiply) if multiply else None
 
 

@@ -13,6 +13,7 @@ from tcprobe.analysis.context import identified, parse_capability, tf32_asked
 from tcprobe.analysis.kernels.counters import Configuration, Counters, reported_notes
 from tcprobe.analysis.kernels.details import with_details
 from tcprobe.analysis.kernels.launches import NO, UNKNOWN, YES, Launched, LaunchGroups, group_launches
+from tcprobe.analysis.kernels.named import with_words
 from tcprobe.analysis.kernels.precision import precision_of_dtype
 from tcprobe.analysis.kernels.verdict import Verdict, classify, may_multiply, precision_as, refine
 from tcprobe.gemm.ops import gemms_of
@@ -20,6 +21,7 @@ from tcprobe.gemm.record import flops_of, parse_json_shapes, parse_shape
 from tcprobe.grouping import Numbers, count_by, distinct_rows, ranks, sum_by
 from tcprobe.hardware import Capability, Gpu
 from tcprobe.schema.columns import IntArray, Names, Table, Value
+from tcprobe.schema.kinds import NamedKernel
 from tcprobe.schema.op import OpRecord
 from tcprobe.schema.profile import Note, Profile
 from tcprobe.schema.tables import KERNELS
@@ -288,7 +290,7 @@ def _flops(details: Table, op: int) -> int | None:
     return flops_of(gemms_of(OpRecord(text["op_type"] or "", shapes, output, {}, text["dtype"])))
 
 
-def reclassify(table: Table, profile: Profile) -> tuple[Table, tuple[Note, ...]]:
+def reclassify(table: Table, profile: Profile, words: Sequence[NamedKernel] = ()) -> tuple[Table, tuple[Note, ...]]:
     """Classify a kernels table that a profiler wrote.
 
     Counters go first; then our verdict stands where the name tells, and the profiler's where it does not. A note lists
@@ -297,6 +299,7 @@ def reclassify(table: Table, profile: Profile) -> tuple[Table, tuple[Note, ...]]
     Args:
         table: `kernels` as read; its `uses_tc` is the profiler's own, basis ``reported``.
         profile: for the GPUs.
+        words: what the user says of kernels whose names do not tell.
     """
     devices, counters = devices_of(profile), Counters.of(profile)
     only = next(iter(devices.values())) if len(set(devices.values())) == 1 else Device()
@@ -314,13 +317,15 @@ def reclassify(table: Table, profile: Profile) -> tuple[Table, tuple[Note, ...]]
         "evidence": [e if k else v.evidence for v, e, k in zip(found, evidence, kept, strict=True)],
         "precision": [p or v.precision for v, p in zip(found, table.values("precision"), strict=True)],
     }
-    return with_details(table.with_columns(**changed)), reported_notes(table, named, said)
+    return with_words(with_details(table.with_columns(**changed)), words), reported_notes(table, named, said)
 
 
 _CODES: Final = {"no": NO, "yes": YES, "unknown": UNKNOWN}
 
 
-def classify_launches(profile: Profile, counted: NDArray[np.bool_]) -> tuple[Table, Launched]:
+def classify_launches(
+    profile: Profile, counted: NDArray[np.bool_], words: Sequence[NamedKernel] = ()
+) -> tuple[Table, Launched]:
     """Return the kernels table of the launches that count, and all launches in groups, each with its class.
 
     A launch that does not count takes the class that its kernel and op have in the window; where they do not occur
@@ -329,6 +334,7 @@ def classify_launches(profile: Profile, counted: NDArray[np.bool_]) -> tuple[Tab
     Args:
         profile: holds `launches` and `op_details`.
         counted: which launches count.
+        words: what the user says of kernels whose names do not tell.
     """
     groups, reported = group_launches(profile, counted), _reported(profile)
     _, label_of = label_ids(profile.require("op_details"))
@@ -337,7 +343,7 @@ def classify_launches(profile: Profile, counted: NDArray[np.bool_]) -> tuple[Tab
 
     def classified(chosen: NDArray[np.int64]) -> Table:
         table, row = classified_kernels(profile, groups, chosen)
-        table = _settled(table, reported)
+        table = with_words(_settled(table, reported), words)
         uses = table.names("uses_tc")
         classes[key[chosen]] = np.array([_CODES[name] for name in uses.names], np.int8)[uses.ids[row]]
         return table

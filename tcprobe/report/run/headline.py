@@ -60,6 +60,7 @@ BASIS_WORDS = {
     "measured": "measurement",
     "graph": "the graph",
     "inferred": "inference",
+    "user": "your pyproject.toml",
 }
 
 
