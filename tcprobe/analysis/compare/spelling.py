@@ -13,7 +13,7 @@ _CXX: Final = re.compile(r"[<(]|::|^_Z")
 _LAMBDA: Final = re.compile(r"\[lambda\(([^()]*)\) \(instance (\d+)\)\]")
 _TOKEN: Final = re.compile(r"[A-Za-z_$][\w$]*|\d[\w.]*|::|->|[^\s\w]")
 _INTEGER: Final = re.compile(r"^(\d+)(?:[uU][lL]{0,2}|[lL]{1,2})$")
-_CAST: Final = re.compile(r"(?<!\w )\( (?:[\w$]+ |:: |[<>,] )+\) (?=(?:- )?\d|true |false )")
+_CAST: Final = re.compile(r"(?<!\w )\( (?:[\w$]++ |:: |[<>,] )+\) (?=(?:- )?\d|true |false )")
 _TRUTH: Final = {"true": "1", "false": "0"}
 _BUILT_IN: Final = frozenset({"unsigned", "signed", "char", "short", "int", "long", "float", "double", "bool"})
 _BEFORE_CONST: Final = frozenset({"<", "(", ","})

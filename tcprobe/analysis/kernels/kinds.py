@@ -146,7 +146,7 @@ _PRODUCT_WORDS: Final = _compiled(_PRODUCTS)
 _OTHER_WORDS: Final = _compiled(_OTHERS)
 _CONVOLVES: Final = compiled(whole_words(r"conv\d*d? | convolution"))
 _FUSION: Final = compiled(
-    r"^(?:triton_(?:poi|red|per|for|spl|softmax)_ | _*my[le]\d*_ | (?:[a-z]+_)*fusion | generated_native_pointwise)"
+    r"^(?:triton_(?:poi|red|per|for|spl|softmax)_ | _*my[le]\d*_ | (?:[a-z]++_)*fusion | generated_native_pointwise)"
 )
 
 
