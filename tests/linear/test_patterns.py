@@ -20,6 +20,7 @@ ONLY_WHEN_RUN = {
         "tcprobe.capture.program: "
         "f'^\\\\s*(?:-\\\\w,\\\\s*)?{flag}(?![\\\\w-]).*(?:\\\\n(?!\\\\s*-{{1,2}}[A-Za-z]).*)*'"
     ): "a profiler's help",
+    "tcprobe.analysis.kernels.details: pattern": "compiles a tuple of its own, which is found in the module",
     "tcprobe.calibration.files: fitting": "a table of its own: digits, and words",
     "tcprobe.capture.program: profiler.option": "a profiler's help",
     "tcprobe.flows.patterns: _CATEGORIES[argument]": "classes, on one character",
