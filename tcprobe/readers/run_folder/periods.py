@@ -52,11 +52,12 @@ def find_stretches(keys: IntArray, followers: frozenset[int]) -> list[Stretch]:
     patterns = [run.keys_in(keys) for run in runs]
     if not 0 < len(runs) < MOST_RUNS or _explained(runs, patterns) < EXPLAINED * len(keys):
         return []
+    last = {_parts(pattern): number for number, pattern in enumerate(patterns)}
     found, kept = list[Stretch](), list[tuple[Stretch, _Run]]()
     for number, (run, pattern) in enumerate(zip(runs, patterns, strict=True)):
         before = found[-1].pattern if found else []
         if _parts(pattern) != _parts(before):
-            if found and _is_interlude(run, pattern, before, patterns[number + 1 :]):
+            if found and _is_interlude(run, pattern, before, last[_parts(before)] > number):
                 continue
             first = next((key for key in pattern if key not in followers), pattern[0])
             turn = pattern.index(first)
@@ -88,11 +89,9 @@ def _rotation(pattern: list[int], wanted: list[int]) -> int:
     return next((turn for turn in range(len(pattern)) if pattern[turn:] + pattern[:turn] == wanted), 0)
 
 
-def _is_interlude(run: _Run, pattern: list[int], before: list[int], later: Sequence[list[int]]) -> bool:
+def _is_interlude(run: _Run, pattern: list[int], before: list[int], goes_on: bool) -> bool:
     """Say whether a run is too short to be a stretch: of keys of the one before, or with that one going on after it."""
-    if run.end - run.start >= STUBBORN:
-        return False
-    return bool(set(pattern) & set(before)) or any(_parts(before) == _parts(other) for other in later)
+    return run.end - run.start < STUBBORN and (goes_on or bool(set(pattern) & set(before)))
 
 
 def _explained(runs: Sequence[_Run], patterns: Sequence[list[int]]) -> int:

@@ -16,7 +16,7 @@ from tcprobe.jsonfile import Count, record, records
 from tcprobe.probe.constants import DOMAIN, STEP_MARK
 from tcprobe.readers.run_folder.calls import Calls, read_calls
 from tcprobe.readers.run_folder.periods import Stretch, find_stretches
-from tcprobe.readers.run_folder.phases import Callee
+from tcprobe.readers.run_folder.phases import MOST_PHASES, Callee
 from tcprobe.schema.columns import FloatArray, IntArray, Row, Table
 from tcprobe.schema.op import Part
 from tcprobe.schema.profile import Note, Profile
@@ -128,6 +128,8 @@ def read_recount(
         return None, unsure
     cuts = _steady(row, calls.keys, len(steps)) if told.basis == MARKED else [0]
     cuts = sorted({0, *(int(row[one.begins[0][0]]) for one in stretches[1:])}) if stretches else cuts
+    if len(cuts) > MOST_PHASES:
+        return None, unsure
     ended = max(len(steps) - 1, 1 if told.basis == MARKED else 0)  # the last is still running
     ended = min(ended, int(row[-1])) if calls.is_full else ended
     return Recount(steps, _means(steps, cuts, ended, row, calls.keys, callees, told), numbers, numbers), unsure

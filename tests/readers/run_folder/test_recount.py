@@ -166,6 +166,14 @@ def test_phases_of_steps_that_the_script_marks(tmp_path: Path) -> None:
     assert phases(counted(none, seen("tcprobe.step"))[0]) == [(0, 2, {})]
 
 
+def test_steps_that_change_all_the_time_have_no_phases(tmp_path: Path) -> None:
+    """Three of one call and three of another, by turns: each phase is a pass over all that was recorded."""
+    few = folder(tmp_path / "few", "000333" * 128 + "0", list(range(6 * 128 + 1)))
+    assert len(phases(counted(few, seen("tcprobe.step"))[0])) == 256
+    many = folder(tmp_path / "many", "000333" * 129, list(range(6 * 129)))
+    assert counted(many, seen("tcprobe.step")) == (None, ())
+
+
 @pytest.mark.parametrize(
     ("calls", "rows", "expected"),
     [
