@@ -5,7 +5,7 @@ has imported TensorFlow and run nothing with it. A probed run has its window in 
 the measure of the whole, to the end of the run, and calls with the hooks of functions, tapes and optimizers out and in
 by turns.
 
-Prints, in ns per call (limit 3 us), per step of `fit` (limit 5 us) and per step of an eager loop (limit 40 us), medians
+Prints, in ns per call (limit 3 us), per step of `fit` (5 us) and per step of an eager loop (100 us), medians
 over the runs: what the hooks add to the CPU time of the thread that trains, the CPU time of the probe's own thread and
 of the end of the run, and the sum of both, which the limits are for. Then what whole probed runs take more than plain
 ones, beside these: CPU time of the thread that trains, wall time, and CPU time of the process. Those say little where
@@ -113,7 +113,7 @@ STYLES = {
     "training call": Style(lambda tf: function_calls(tf, 1), 3000),
     "two by turns": Style(lambda tf: function_calls(tf, 2), 3000, per_step=2),
     "step of fit": Style(fit_steps, 5000),
-    "eager step": Style(eager_steps, 40_000, EAGER_BLOCK),
+    "eager step": Style(eager_steps, 100_000, EAGER_BLOCK),
 }
 
 
