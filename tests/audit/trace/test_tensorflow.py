@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -343,7 +344,11 @@ def test_a_script_has_some_seconds_from_its_first_training_call_on() -> None:
 
 def test_what_was_known_when_the_time_ran_out_is_kept() -> None:
     orders = {"factory": None, "args": {}, "run": True, "batch": None, "seconds": 1000}
-    done = audited(warm.python(), SCRIPTS / "loops.py", orders, ("endless",), 8.0)
+    for seconds in (8.0, 30.0, 90.0):  # a busy machine may not come to a step in the first of these
+        with suppress(InputError):
+            done = audited(warm.python(), SCRIPTS / "loops.py", orders, ("endless",), seconds)
+            if done.document["units"]:
+                break
     assert len(done.document["units"]) == 1
     assert "the limit on its time" in done.document["notes"][-1]
     assert done.document["incomplete"]
