@@ -83,19 +83,16 @@ def stretch_table(profile: Profile) -> Table | None:
     for device in distinct_numbers(devices).tolist():
         mine = launches.take(devices == device)
         starts, ends = _spans(mine)
-        parts = list(_parts(starts, ends))
-        begun = np.sort(mine.numbers("start_ns"))
-        for low, high in parts if len(parts) > 1 else ():
-            busy = float(np.diff(_ran(starts, ends, np.array([low, high], np.float64)))[0])
-            rows.append(
-                {
-                    "device": device,
-                    "start_ns": low,
-                    "end_ns": high,
-                    "launches": int(np.diff(np.searchsorted(begun, [low, high]))[0]),
-                    "busy_pct": 100.0 * busy / (high - low),
-                }
-            )
+        parts = np.array(list(_parts(starts, ends)), np.int64).reshape(-1, 2)
+        if len(parts) < 2 or (parts[:, 1] <= parts[:, 0]).any():  # a clock may give kernels no length
+            continue
+        ran = np.diff(_ran(starts, ends, parts.ravel().astype(np.float64)).reshape(-1, 2), axis=1)[:, 0]
+        busy = 100.0 * ran / (parts[:, 1] - parts[:, 0])
+        if (np.abs(np.diff(busy)) < UNLIKE_PCT).any():  # nothing but a pause parts them
+            continue
+        begun = np.diff(np.searchsorted(np.sort(mine.numbers("start_ns")), parts), axis=1)[:, 0]
+        for (low, high), count, share in zip(parts.tolist(), begun.tolist(), busy.tolist(), strict=True):
+            rows.append({"device": device, "start_ns": low, "end_ns": high, "launches": count, "busy_pct": share})
     return Table.from_rows(STRETCHES, rows) if rows else None
 
 
@@ -110,7 +107,9 @@ def _parts(starts: IntArray, ends: IntArray) -> Iterator[tuple[int, int]]:
         away = np.abs(middle - edges[cut])
         near = away <= NEAR * (edges[-1] - edges[0])
         long = near & (pauses >= pauses[near].max(initial=0) / 2)
-        gap = max(int(np.argmin(np.where(long, away, np.inf) if near.any() else away)), at)
+        gap = int(np.argmin(np.where(long, away, np.inf) if near.any() else away)) if len(away) else -1
+        if gap < at:
+            continue  # no pause parts them
         yield int(starts[at]), int(ends[gap])
         at = gap + 1
     yield int(starts[at]), int(ends[-1])

@@ -125,9 +125,10 @@ def test_three_stretches_and_the_gpus_apart() -> None:
         ran(*evenly(0, 100, 1, 0.1), *evenly(100, 1000, 1, 0.9)),  # a short one
         ran(*((float(at), length) for at, length in enumerate(np.random.default_rng(1).random(900) * 0.9))),
         ran(*evenly(0, 1000, 100, 0.5)),  # each bin is busy or idle
-        ran((0.0, 1.0)), ran((0.0, 0.0)), ran((0.0, 1.0), (0.0, 1.0)),
+        ran((0.0, 1.0)), ran((0.0, 0.0)), ran((0.0, 1.0), (0.0, 1.0)), ran((0.0, 0.0), (5.0, 2.0)),
+        ran((0.0, 10.0), (16.0, 3.0)),
     ],
-    ids=["even", "alike", "short", "random", "coarse", "one", "empty", "together"],
+    ids=["even", "alike", "short", "random", "coarse", "one", "empty", "together", "no length", "two"],
 )  # fmt: skip
 def test_a_capture_that_is_as_busy_throughout_has_none(launches: list[dict[str, Any]]) -> None:
     assert not stretches(*launches)

@@ -126,23 +126,23 @@ def test_a_source_without_ops_tells_what_names_tell() -> None:
 
 
 def test_without_ops_what_may_be_of_products_bounds_what_tensor_cores_save() -> None:
-    """By SQL: 464.0 ms of kernels: 15.8 on Tensor Cores, 28 in PyTorch's own, 20.4 of vectors, 12.9 of layouts."""
+    """By SQL, after the start-up: 384.9 ms of kernels: 14.9 on Tensor Cores, 27.3 in PyTorch's own, 0.8 of vectors, 7.2
+    of layouts."""
     ns, kernel = unnamed(sample("nsys/titanrtx_fp16_inference_nsys2022.sqlite"))
-    assert ns / 1e6 == pytest.approx(386.9, abs=2)
+    assert ns / 1e6 == pytest.approx(334.7, abs=0.5)
     assert str(kernel).startswith("void explicit_convolve_sgemm<__half")
     # sums of kernels of a video transformer: all that is off the Tensor Cores is PyTorch's own or NCCL's
     assert unnamed(sample("nsys_stats/h100x2_mfu_before_cuda_gpu_kern_sum.csv")) == (0.0, None)
 
 
 def test_products_off_tensor_cores_without_ops() -> None:
-    """A TITAN RTX: float16 convolutions on CUDA cores, with im2col and FFT beside them; few float32 products."""
+    """A TITAN RTX: float16 convolutions on CUDA cores, with im2col beside them; what was tried at the start is cut."""
     path = "nsys/titanrtx_fp16_inference_nsys2022.sqlite"
     rows = {(row["cause"], row["kind"]): row for row in sample(path).require("kinds").rows()}
-    assert rows["library", "convolution"]["sum_ns"] == pytest.approx(320.8e6, rel=1e-3)
-    assert rows["library", "helper"]["sum_ns"] == pytest.approx(61.9e6, rel=1e-3)
-    assert ("dtype", "matmul") in rows
+    assert rows["library", "convolution"]["sum_ns"] == pytest.approx(303.3e6, rel=1e-3)
+    assert rows["library", "helper"]["sum_ns"] == pytest.approx(30.47e6, rel=1e-3)
     assert ("type", "normalisation") in rows
-    assert not {cause for cause, _ in rows} - {"library", "dtype", "type", "none", "op_unknown"}
+    assert not {cause for cause, _ in rows} - {"library", "type", "none", "op_unknown"}
 
 
 def test_a_kernel_built_for_ampere_proves_the_gpu() -> None:
