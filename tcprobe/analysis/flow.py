@@ -59,7 +59,7 @@ from tcprobe.analysis.validity import (
     size_notes,
     without_gpu,
 )
-from tcprobe.analysis.waits.gaps import build_gaps
+from tcprobe.analysis.waits.gaps import waits_and_gaps
 from tcprobe.analysis.waits.tuning import TunedCalls, tuned_calls, tuning_notes, tuning_of
 from tcprobe.analysis.whatif.flow import with_what_ifs
 from tcprobe.analysis.window import choose_window
@@ -260,7 +260,9 @@ def _waits(a: _Analysis) -> None:
     inside = counted(profile.metadata.window, profile.require("launches").numbers("iteration"))
     a.profile = replace(profile, tuning=tuning_of(profile, a.tuned, inside))
     a.note(*tuning_notes(a.profile.tuning))
-    a.add("gaps", build_gaps(a.profile, a.tuned.call), NO_GAPS)
+    waits, gaps = waits_and_gaps(a.profile, a.tuned)
+    a.add("waits", waits, NO_GAPS)
+    a.add("gaps", gaps, NO_GAPS)
     if (stretches := stretch_table(a.profile)) is not None:
         a.profile = a.profile.with_tables(stretches)
 

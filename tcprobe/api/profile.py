@@ -98,6 +98,7 @@ class Profile(Shown):
     units: pd.DataFrame
     stretches: pd.DataFrame
     devices: pd.DataFrame
+    waits: pd.DataFrame
     gaps: pd.DataFrame
     gemms: pd.DataFrame
     bad_sizes: pd.DataFrame

@@ -22,7 +22,7 @@ KINDS: Final = tuple(HOST_WORK)
 # Iterator::...) wait for nobody and tell nothing; a consumer that waits for data is inside GetNext, and of several GPUs
 # not inside MultiDeviceIteratorGetNextFromShard, with which the prefetching of each GPU takes its share ahead.
 _WORK: Final[tuple[tuple[HostWork, re.Pattern[str]], ...]] = (
-    ("copy", re.compile(
+    ("copy_call", re.compile(
         r"^Memcpy(?!D2D|DtoD)|^(?:cu|cuda|hip)Memcpy(?!DtoD)|:_(?:Host)?(?:Send|Recv)$|^DevicePut$"
         r"|Transfer(?:To|From)|CopyToDevice|LinearizeHostBuffer|BufferFromHost|ToLiteral")),
     ("input", re.compile(

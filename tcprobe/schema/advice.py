@@ -68,7 +68,7 @@ of loss scaling, of which a profile shows a part."""
 
 
 WAITING: Final = "(waiting)"
-"""What an item draws on whose saving is time that the GPU waits."""
+"""What an item draws on whose saving is time that the GPU waits, followed by the kind of work that it waits for."""
 LAUNCHES: Final = "(launches)"
 """Likewise, time of tiny kernels."""
 
@@ -125,7 +125,8 @@ class Advice(Struct, frozen=True):
     blocker: Blocker | None = None  # what keeps the costliest op off the Tensor Cores
     sizes: tuple[SizeChange, ...] = ()  # sizes to change; for ``slice_filters`` the filters
     effect: SizeAdvice | None = None  # what the first of these sizes costs
-    # what its saving is a part of: ops and layers by name, `WAITING`, `LAUNCHES`; empty where that is not told
+    # what its saving is a part of: ops and layers by name, `WAITING` and what is waited for, `LAUNCHES`; empty where
+    # that is not told
     draws_on: frozenset[str] = frozenset()
     # codes of the items above it that draw on some of the same, so that savings do not add up
     beside: tuple[str, ...] = ()

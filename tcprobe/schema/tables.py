@@ -536,9 +536,25 @@ GAPS: Final = T(
         C("after", "str", "kernel or copy (MemcpyH2D 4096 B) that ends before the GPU waits; NA: the window begins"),
         C("before", "str", "kernel or copy that starts when the wait is over; NA: the window ends"),
         C("host_work", "str", "what the host did in most of it", False, tuple(HOST_WORK)),
-        C("host_op", "str", "event that overlaps most of it: the evidence; NA where nothing tells"),
-        C("host_ns", "int", "time of that overlap"),
+        C("host_op", "str", "event, the innermost, in most of that: the evidence; NA where nothing tells"),
+        C("host_ns", "int", "time of it for which that event tells"),
     ),
+)
+WAITS: Final = T(
+    "waits",
+    "one thing that the host did while a GPU ran no kernel: those of a GPU add up to its window less `union_ns`",
+    (
+        C("device", "int", "GPU ordinal", nullable=False),
+        C("host_work", "str", "what the host did, moment by moment", False, tuple(HOST_WORK)),
+        C("short", "bool", "whether in stretches below 0.1 ms, the pace of launches", nullable=False),
+        C("host_op", "str", "innermost event that tells so; NA where none does, and for what is below 1 % of the wait"),
+        C("range", "str", "innermost range of the launching thread around it; NA likewise"),
+        C("stretches", "int", "stretches without a kernel that hold some of it", nullable=False),
+        C("idle_ns", "int", "time of the window", nullable=False),
+        C("share_pct", "float", "that over all rows of the GPU, 0-100", nullable=False),
+        C("step_ns", "float", "that of one step; NA where the window's steps are not known"),
+    ),
+    key=("device", "host_work", "short", "host_op", "range"),
 )
 GEMMS: Final = T(
     "gemms",
@@ -782,6 +798,6 @@ RECORDED: Final = (
 )  # fmt: skip
 DERIVED: Final = (
     SUMMARY, CAUSES_OF_TIME, KINDS_OF_KERNELS, PHASES, KERNELS, OPS, RANGE_KERNELS, LAYERS, ITERATIONS, STEP_RANGES,
-    UNITS, DEVICES, GAPS, STRETCHES, GEMMS, BAD_SIZES, WHAT_IFS, ADVICE,
+    UNITS, DEVICES, WAITS, GAPS, STRETCHES, GEMMS, BAD_SIZES, WHAT_IFS, ADVICE,
 )  # fmt: skip
 TABLES: Final = {spec.name: spec for spec in (*RECORDED, *DERIVED)}

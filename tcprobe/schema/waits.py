@@ -6,20 +6,30 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
-HostWork = Literal["input", "copy", "compile", "python", "communicate", "synchronise", "launch", "unknown"]
+HostWork = Literal[
+    "copy", "set", "compile", "input", "communicate", "copy_call", "synchronise", "op", "launch", "python", "queued",
+    "range", "unknown",
+]  # fmt: skip
 HOST_WORK: Final[dict[HostWork, str]] = {
-    "input": "the input pipeline",
-    "copy": "a copy between host and GPU",
+    "copy": "copies between host and GPU",
+    "set": "copies within the GPU, and sets",
     "compile": "tracing, compiling or autotuning",
-    "python": "Python between the calls",
+    "input": "the input pipeline",
     "communicate": "waiting for other GPUs or processes",
+    "copy_call": "calls that copy, while the GPU copies nothing",
     "synchronise": "waiting for the GPU",
+    "op": "an op that runs on the host",
     "launch": "launching ops and kernels one by one",
+    "python": "Python between the calls",
+    "queued": "a pause before a kernel that was launched already",
+    "range": "a range that the program marks, and nothing else that is recorded",
     "unknown": "nothing that the profile tells",
 }
 """What the host did while the GPU waited."""
 MOST_GAPS: Final = 20
 """Rows of `gaps` of one GPU: the longest."""
+SHORT_NS: Final = 100_000
+"""Stretches without a kernel that are shorter are the pace at which the host launches kernels."""
 StepLength = Literal["between steps", "marked step", "reported", "capture"]
 STEP_LENGTHS: Final[dict[StepLength, str]] = {
     "between steps": "from the start of a step to the start of the next, the median: of steps outside the profiler, "

@@ -252,19 +252,19 @@ def _cut(starts: IntArray, ends: IntArray) -> IntArray:
 
 
 def _started(ranges: Table, rows: IntArray, times: IntArray, least: IntArray) -> Codes:
-    """Return the row of the started range around each time, as `_latest` finds it; -1 where there is none."""
+    """Return the row of the started range around each time, as `latest` finds it; -1 where there is none."""
     rows = rows[np.lexsort((rows, ranges.numbers("start_ns")[rows]))]
     ended_on = ranges.numbers("end_thread")[rows]
     crosses = ~np.isnan(ended_on) & (ended_on != ranges.numbers("thread")[rows])
     around = np.full(len(times), -1, np.int32)
     for mine in (rows[~crosses], rows[crosses]):
         starts = ranges.numbers("start_ns")[mine]
-        place = _latest(starts, starts + ranges.numbers("duration_ns")[mine], times, least)
+        place = latest(starts, starts + ranges.numbers("duration_ns")[mine], times, least)
         around = np.where(around < 0, np.append(mine, -1)[place], around).astype(np.int32)
     return around
 
 
-def _latest(starts: IntArray, ends: IntArray, times: IntArray, least: IntArray) -> Codes:
+def latest(starts: IntArray, ends: IntArray, times: IntArray, least: IntArray) -> Codes:
     """Return for each time the last range that has started by then and ends after `least`; -1 where there is none.
 
     Args:

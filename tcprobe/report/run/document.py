@@ -30,6 +30,7 @@ from tcprobe.report.formatting import any_text, full_number
 from tcprobe.report.run import advice, findings, headline, views
 from tcprobe.report.run.causes import cause_table
 from tcprobe.report.run.tables import data_table, view_section, written
+from tcprobe.report.run.view import View
 from tcprobe.report.run.words import counted_phase
 from tcprobe.schema.columns import Row
 from tcprobe.schema.profile import Profile
@@ -121,6 +122,7 @@ class RunDocument(Struct, frozen=True):
         waits = profile.waiting is not None and profile.waiting.idle_pct >= NOTICEABLE_PCT
         found = [
             findings.what_if_table(profile, top),
+            view_section(profile, views.WAIT_VIEW, rows) if waits else None,
             view_section(profile, views.GAP_VIEW, rows) if waits else None,
             cause_table(profile),
             findings.blockers(profile, cost, rows) if cost and not cost.measured else None,
@@ -129,7 +131,7 @@ class RunDocument(Struct, frozen=True):
         ]
         yield from filter(None, found)
 
-    def _view(self, view: views.View) -> Section | None:
+    def _view(self, view: View) -> Section | None:
         return view_section(self.profile, view, self.spec.rows_for_people)
 
     def _tables(self) -> tuple[list[Section], list[tuple[str, str]]]:
@@ -149,9 +151,16 @@ class RunDocument(Struct, frozen=True):
         return [one for one in found if one], [(name, _why_absent(profile, name)) for name in absent]
 
 
-def _usual(profile: Profile) -> list[views.View]:
+def _usual(profile: Profile) -> list[View]:
     """Return the views of a report for which no table was asked; some stand further up, or only in some reports."""
-    elsewhere = [views.PHASE_VIEW, views.GAP_VIEW, views.CAUSE_VIEW, views.KIND_VIEW, views.ADVICE_VIEW]
+    elsewhere = [
+        views.PHASE_VIEW,
+        views.WAIT_VIEW,
+        views.GAP_VIEW,
+        views.CAUSE_VIEW,
+        views.KIND_VIEW,
+        views.ADVICE_VIEW,
+    ]
     if profile.table("range_kernels") is None:
         elsewhere.append(views.RANGE_VIEW)
     if profile.counted_steps is not None or profile.table("units") is None:

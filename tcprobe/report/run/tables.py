@@ -17,6 +17,7 @@ from tcprobe.report.blocks import Section
 from tcprobe.report.document import DataTable
 from tcprobe.report.fields import Field, more, section
 from tcprobe.report.run import views
+from tcprobe.report.run.view import View
 from tcprobe.report.run.words import FEWEST_PHASES, step_known, summed
 from tcprobe.schema.columns import ColumnKind, Table, Value
 from tcprobe.schema.profile import Profile
@@ -70,7 +71,7 @@ def pandas_dtypes(table: str) -> dict[str, str]:
     return {c.name: PANDAS_DTYPES[c.kind] for c in TABLES[table].columns}
 
 
-def view_section(profile: Profile, view: views.View, top: int | None) -> Section | None:
+def view_section(profile: Profile, view: View, top: int | None) -> Section | None:
     """Return the first `top` rows of a view, or all if None; None if it has no rows."""
     table = _ordered(profile.require(view.table), view.order)
     total = len(table)
@@ -97,12 +98,12 @@ def _has_times(table: Table) -> bool:
     """Return whether a table has kernel times that are sums over steps."""
     name = table.spec.name
     times = "kernel_ns" if name == "gemms" else "sum_ns"
-    if name in ("host_ops", "iterations", "phases", "gaps", "units", "stretches", "step_ranges", "advice"):
+    if name in ("host_ops", "iterations", "phases", "waits", "gaps", "units", "stretches", "step_ranges", "advice"):
         return False
     return not np.isnan(np.asarray(table.numbers(times), dtype=np.float64)).all()
 
 
-def _chosen(table: Table, view: views.View, start: int, stop: int) -> NDArray[np.int64]:
+def _chosen(table: Table, view: View, start: int, stop: int) -> NDArray[np.int64]:
     """Return the rows to show: from `start` to before `stop`, and what the view keeps of those after."""
     shown = np.arange(start, stop)
     if view.kept is None:
@@ -130,7 +131,7 @@ def _ordered(table: Table, order: tuple[str, ...]) -> Table:
     return table.take(np.lexsort(keys))
 
 
-def _view_rows(profile: Profile, view: views.View, shown: Table, whole: Table) -> list[dict[str, Value]]:
+def _view_rows(profile: Profile, view: View, shown: Table, whole: Table) -> list[dict[str, Value]]:
     """Return the rows with what no table stores: shares, means, whether the kernel's op is capable, a bar."""
     rows = list(shown.rows())
     if "sum_ns" in whole:

@@ -5,31 +5,18 @@ from __future__ import annotations
 import shlex
 from typing import Final
 
-from msgspec import Struct
-
 from tcprobe.probe.constants import WINDOW_STEPS
 from tcprobe.report import formatting as f
 from tcprobe.report.blocks import Cell, ColumnHead
 from tcprobe.report.fields import Field, cell_of, field_of, name_of, number_of, sentence_of, source_of
 from tcprobe.report.run.causes import cause_label, cause_of_op
+from tcprobe.report.run.view import View
 from tcprobe.report.run.words import kind_label, phase_steps
 from tcprobe.schema.columns import Row, Value
 from tcprobe.schema.kinds import NO_STEPS
 from tcprobe.schema.op import Part
 from tcprobe.schema.tables import RANGE_BUCKETS
 from tcprobe.schema.waits import HOST_WORK
-
-
-class View(Struct, frozen=True):
-    """How a report shows one table of the contract."""
-
-    table: str  # its name
-    title: str  # its heading; the plural names the rows (``kernels``)
-    fields: tuple[Field, ...]
-    # columns to sort by, largest first; each breaks ties and NA of the one before; empty keeps the order
-    order: tuple[str, ...] = ("sum_ns",)
-    # a column, and values of it whose rows are shown however few rows are
-    kept: tuple[str, tuple[str, ...]] | None = None
 
 
 def _source_of(rank: int) -> Field:
@@ -323,6 +310,22 @@ GAP_VIEW = View(
     ),
     order=("duration_ns",),
 )
+WAIT_VIEW = View(
+    "waits",
+    "What the GPU waits for",
+    (
+        field_of("the host did", "host_work", show=lambda work: HOST_WORK.get(work, f.NA)),
+        field_of("short gaps", "short"),
+        number_of("share", "share_pct"),
+        number_of("a step", "step_ns"),
+        number_of("of the window", "idle_ns", 3),
+        name_of("evidence", "host_op", 1),
+        name_of("in the range", "range", 2),
+        number_of("gaps", "stretches", 4),
+        number_of("GPU", "device", 5),
+    ),
+    order=("idle_ns",),
+)
 HOST_OP_VIEW = View(
     "host_ops",
     "Ops by host time",
@@ -427,6 +430,7 @@ BY: Final = {
     "unit": UNIT_VIEW,
     "device": DEVICE_VIEW,
     "phase": PHASE_VIEW,
+    "wait": WAIT_VIEW,
     "gap": GAP_VIEW,
     "cause": CAUSE_VIEW,
     "kind": KIND_VIEW,

@@ -15,18 +15,21 @@ TC301: Final = RuleDoc(
         "While no kernel runs, nothing that makes kernels faster helps: the step gets shorter only where the waiting "
         "does. The end of all waiting saves the idle time of the step at most, and Tensor Cores save at most what "
         "their kernels take, which is little where the GPU is busy for a small part of the step.\n\n"
-        "What to do follows from what the host did in the gaps between kernels. The input pipeline: prepare the next "
-        "batch while the GPU computes. A copy: keep data on the GPU, or copy ahead of time. Python between calls: put "
+        "What to do follows from what the host did while no kernel ran (`--by wait` lists it): what takes most of the "
+        "waiting has an item, and so has the next cause of a quarter of it or more. Each counts its own part of the "
+        "waiting at most. The input pipeline: prepare the next batch while the GPU computes. Copies: keep data on the "
+        "GPU, or copy ahead of time; only time in which the GPU copies counts, while a call that copies and waits is "
+        "told apart. Python between calls: put "
         "the whole step into one compiled function. Tracing or compiling: keep shapes the same, and profile after "
         "warm-up. A wait for results: fetch them less often. A wait for other GPUs or processes: balance "
         "the work, and send less, earlier. Many short launches: let a compiler fuse them, or give each more "
         "work. A profile without a record of the host tells how long the GPU waits and not why.\n\n"
-        "Stretches too short for a row of their own are the pace at which the host launches kernels: if they are half "
-        "of the waiting, they count as that.\n\n"
+        "Stretches shorter than 0.1 ms count as launching where the call that launched the next kernel came after the "
+        "kernel before had ended. Where it came before, the GPU pauses between kernels of its queue.\n\n"
         f"Less than {waiting.LEAST_PCT:g} % of a step is not listed. A profiler slows the host, so that gaps between "
         "short kernels look longer than they are without it."
     ),
-    severity="it comes before all that can save less of the step; it counts at most the idle time.",
+    severity="it comes before all that can save less of the step; it counts at most its part of the idle time.",
     bad=(
         "dataset = tf.data.Dataset.list_files(pattern).map(decode).batch(64)\n"
         "for images, labels in dataset:\n    loss = train_step(images, labels)\n    print(float(loss))\n"

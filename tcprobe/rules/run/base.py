@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
 from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, Literal
@@ -19,7 +18,6 @@ from tcprobe.schema.advice import Advice, AdviceKind, Bound, Concern, ShareOf, W
 from tcprobe.schema.finding import Range
 from tcprobe.schema.kinds import LEAVE, Blocker, BlockerKind, CauseKind
 from tcprobe.schema.statement import FieldValue, say
-from tcprobe.schema.waits import MOST_GAPS
 
 if TYPE_CHECKING:
     from tcprobe.hardware import Gpu
@@ -202,36 +200,15 @@ class Run:
         return self.profile.metadata.xla is True or not HLO_TYPES.isdisjoint(types)
 
     @cached_property
-    def idle_ns(self) -> float | None:
-        """Time of the window without a kernel, summed over the GPUs that ran some; None if no clock tells.
-
-        Where the profiler reports longer steps than it recorded, of those: `gaps` then tells of a part of that alone.
-        """
-        recorded, gpus = self.profile.metadata.window.length_ns, self.profile.active_gpus
-        if recorded is None or not gpus or any(gpu["union_ns"] is None for gpu in gpus):
-            return None
-        return sum(max(0.0, max(recorded, float(gpu["window_ns"] or 0)) - float(gpu["union_ns"] or 0)) for gpu in gpus)
+    def waits(self) -> Sequence[Row]:
+        """The rows of `waits`, longest first."""
+        return sorted(self.profile.require("waits").rows(), key=lambda row: -int(row["idle_ns"] or 0))
 
     @cached_property
     def short_ns(self) -> float:
-        """What of the recorded window passes without a kernel in stretches too short for `gaps`.
-
-        0 where that is unknown, and where `gaps` leaves out longer stretches too.
-        """
-        recorded = self.profile.metadata.window.length_ns
-        listed = Counter(gap["device"] for gap in self.gaps)
-        if self.idle_ns is None or recorded is None or "gaps" not in self.profile.tables:
-            return 0.0
-        if max(listed.values(), default=0) >= MOST_GAPS:
-            return 0.0
-        idle = sum(max(0.0, recorded - float(gpu["union_ns"] or 0)) for gpu in self.profile.active_gpus)
-        return max(0.0, idle - sum(float(gap["duration_ns"] or 0) for gap in self.gaps))
-
-    @cached_property
-    def copy_ns(self) -> float:
-        """What of the idle time passes while copies or sets run, in `gaps` or not; 0 if unknown."""
-        causes = self.profile.require("causes").rows()
-        return sum(float(row["split_ns"] or 0) for row in causes if row["cause"] == "copy")
+        """What of the window passes between kernels at the pace of launches; 0 if unknown."""
+        paced = (row for row in self.waits if row["short"] and row["host_work"] in ("launch", "queued"))
+        return sum(float(row["idle_ns"] or 0) for row in paced)
 
     def blocked(self, *kinds: BlockerKind) -> list[OffOp]:
         """Return the ops that one of these keeps off, without those that an item on sizes covers; costliest first."""

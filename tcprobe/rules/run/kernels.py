@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from tcprobe.rules.base import Says
 from tcprobe.rules.run.base import TINY_NS, VECTOR, Run, TopKernel, to_change
-from tcprobe.rules.run.waiting import Parts, bounded, named_work, of_step, usual_step
+from tcprobe.rules.run.waiting import Parts, bounded, named_work, of_step, usual_step, waiting_of
 from tcprobe.rules.words import way
-from tcprobe.schema.advice import LAUNCHES, WAITING, Advice
+from tcprobe.schema.advice import LAUNCHES, Advice
 from tcprobe.schema.kinds import BlockerKind, CauseKind
 from tcprobe.schema.statement import Both, Duration, Name, Share, say
 
@@ -195,7 +195,7 @@ def tc310(run: Run) -> Iterator[Advice]:
             **bounded(concern),
         ),
         concern,
-        draws_on=frozenset([LAUNCHES, WAITING] if short else [LAUNCHES]),
+        draws_on=frozenset([LAUNCHES]) | (waiting_of("launch", "queued") if short else frozenset()),
     )
 
 

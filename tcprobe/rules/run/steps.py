@@ -9,10 +9,10 @@ from msgspec.structs import replace
 
 from tcprobe.rules.base import Says
 from tcprobe.rules.run.base import MemoryUse, Run, WarmUp
-from tcprobe.rules.run.waiting import bounded, main_work, named_work, of_step, usual_step
-from tcprobe.schema.advice import LAUNCHES, WAITING, Advice, AdviceKind, Concern, Where
+from tcprobe.rules.run.waiting import bounded, main_work, named_work, of_step, usual_step, waiting_of
+from tcprobe.schema.advice import LAUNCHES, Advice, AdviceKind, Concern, Where
 from tcprobe.schema.statement import Both, Duration, FieldValue, Name, say
-from tcprobe.schema.waits import HostWork, Waiting
+from tcprobe.schema.waits import HOST_WORK, HostWork, Waiting
 
 MOST_USED_PCT: Final = 50.0  # of the memory: beyond that twice the batch may not fit
 LEAST_SMALL_PCT: Final = 10.0  # of the kernel time, in products that are too small
@@ -110,7 +110,7 @@ def tc312(run: Run) -> Iterator[Advice]:
             **bounded(concern),
         ),
         concern,
-        draws_on=frozenset([LAUNCHES, WAITING] if waits else [LAUNCHES]),
+        draws_on=frozenset([LAUNCHES]) | (waiting_of(*HOST_WORK) if waits else frozenset()),
     )
 
 
@@ -157,7 +157,8 @@ def _batch(run: Run, memory: MemoryUse, small: float, waits: float) -> Advice:
         waiting_ns=waits,
         **bounded(concern),
     )
-    return Advice("TC315", say("larger_batch", **said), concern, draws_on=frozenset([WAITING] if waits else ()))
+    drawn = waiting_of(*PER_STEP) if waits else frozenset[str]()
+    return Advice("TC315", say("larger_batch", **said), concern, draws_on=drawn)
 
 
 def _small(run: Run) -> float:

@@ -8,13 +8,15 @@ from typing import Any, Final, TypeAlias
 from tcprobe.rules.base import Says
 from tcprobe.rules.run.base import Run
 from tcprobe.rules.words import way
-from tcprobe.schema.advice import WAITING, Advice, Concern
-from tcprobe.schema.statement import Both, Duration, FieldValue, Name, Share, say
+from tcprobe.schema.advice import WAITING, Advice, AdviceKind, Concern
+from tcprobe.schema.statement import Both, Duration, FieldValue, Name, Share, Statement, say
 from tcprobe.schema.waits import HOST_WORK, HostWork, Waiting
 
 Parts: TypeAlias = tuple[str | Name | Duration | Share, ...]
 LEAST_PCT: Final = 5.0  # of the step: gaps between launches alone reach a few percent of a busy GPU's step
 MUCH_PCT: Final = 25.0  # of the waiting: a cause from here on is worth its remedy
+UNTOLD: Final = "the profile does not tell what the host did"
+LEAST_UNKNOWN_PCT: Final = 10.0  # of the waiting
 WAYS: Final[Mapping[HostWork, dict[str | None, str]]] = {
     "input": {
         None: "Prepare the next batches while the GPU computes: prefetch, load in parallel, cache",
@@ -63,6 +65,24 @@ WAYS: Final[Mapping[HostWork, dict[str | None, str]]] = {
         "pytorch": "Launch fewer and longer kernels: torch.compile, CUDA graphs, or a larger batch",
         "jax": "Launch fewer and longer kernels: jax.jit of the whole step, or a larger batch",
     },
+    "set": {
+        None: "Copy and clear less within the GPU: write results in place, and let a compiler fuse copies with their "
+        "neighbours",
+    },
+    "copy_call": {
+        None: "Find out what holds up the calls that copy: pageable memory (pin it), many small copies, or the loading "
+        "of kernels in a first step (profile a later one)",
+    },
+    "op": {
+        None: "Move the op that runs on the host out of the step, or prepare what it returns ahead of it",
+    },
+    "queued": {
+        None: "Give the GPU fewer and longer kernels, or launch them by a CUDA graph: it pauses between kernels that "
+        "wait in its queue, longer under a profiler",
+    },
+    "range": {
+        None: "Find out what the program does in that range: time its parts, or mark them with ranges of their own",
+    },
     "unknown": {
         None: "Find out what the GPU waits for, most often the input pipeline or Python: time the input pipeline "
         "alone, and record the host's work with the kernels",
@@ -75,19 +95,28 @@ COMPILED: Final[dict[str | None, str]] = {
     "jax": "Launch fewer and longer kernels: a larger batch, or jax.lax.scan over several steps",
 }
 """What to do about launches where XLA compiled the step already."""
+BLOCKED: Final = (
+    "Find out what the next kernel waits for, which was launched already: a copy, another stream, another process, or "
+    "the profiler"
+)
+"""What to do about kernels in the queue where most of that time passes in long stretches."""
 MOST_REPORTED_PCT: Final = 99.0
 """Above it a share that DLProf reports, with one decimal, tells less than two digits of how long the GPU is busy."""
 
 
-def _way(work: HostWork, compiled: bool, framework: str | None) -> str:
+def _way(work: HostWork, compiled: bool, framework: str | None, in_short: bool) -> str:
+    if work == "queued" and not in_short:
+        return BLOCKED
     return way(COMPILED if work == "launch" and compiled else WAYS[work], framework)
 
 
-def _feed_gpu(work: HostWork, also: HostWork | None, compiled: bool, framework: str | None, **f: Any) -> Both:
-    order = _way(work, compiled, framework)
-    if also:
-        order += f". {_way(also, compiled, framework)}"
-    return Both(order, (*_waits(**f), *_gap(**f), *_meanwhile(work, also, **f)))
+def _feed_gpu(work: HostWork, compiled: bool, framework: str | None, **f: Any) -> Both:
+    if f["part"]:
+        return Both(_way(work, compiled, framework, f["in_short"]), _part(work, **f))
+    return Both(
+        _way(work, compiled, framework, f["in_short"]),
+        (*_waits(**f), *_gap(**f), "; ", *_part(work, **f), *_untold(work, **f)),
+    )
 
 
 def _waits(length: str | None, idle_ns: float, idle_pct: float, busy_ns: float, step_ns: float, **_: Any) -> Parts:
@@ -107,80 +136,85 @@ def _gap(gap_ns: float | None, before: str | None, idle_ns: float, **_: Any) -> 
     return f"; the longest gap{longer}, ", Duration(gap_ns), ", ", *ends
 
 
-def _meanwhile(work: HostWork, also: HostWork | None, **f: Any) -> Parts:
+def _part(work: HostWork, work_pct: float | None, work_ns: float, **f: Any) -> Parts:
+    """Return what of the waiting goes to one kind of work, and the event that takes most of that."""
+    if work_pct is None:
+        return ("the profile does not tell when",)
     if work == "unknown":
-        return ("; the profile does not tell ", "when" if f["gap_ns"] is None else "what the host did meanwhile")
-    parts: Parts = ("; ", Share(f["work_pct"]), f" of the waiting goes to {HOST_WORK[work]}")
+        return ("of ", Share(work_pct), " of the waiting, ", Duration(work_ns), f", {UNTOLD}")
+    parts: Parts = (Share(work_pct), " of the waiting, ", Duration(work_ns), f", goes to {HOST_WORK[work]}")
     if work == "launch" and f["in_short"]:
-        parts += (", in short gaps",)
-    elif f["host_op"] and f["host_ns"]:
-        parts += (" (longest: ", Name(f["host_op"]), ", ", Duration(f["host_ns"]), ")")
-    return (*parts, ", ", Share(f["also_pct"]), f" to {HOST_WORK[also]}") if also else parts
+        return (*parts, ", in short gaps")
+    return (*parts, " (above all ", Name(f["host_op"]), ")") if f["host_op"] else parts
+
+
+def _untold(work: HostWork, unknown_pct: float, **_: Any) -> Parts:
+    """Say what share of the waiting nothing tells of, where that is noticeable and not said already."""
+    if work == "unknown" or unknown_pct < LEAST_UNKNOWN_PCT:
+        return ()
+    return ("; of ", Share(unknown_pct), f" of it {UNTOLD}")
 
 
 SAYS: Final[Says] = {"feed_gpu": _feed_gpu}
 
 
 def tc301(run: Run) -> Iterator[Advice]:
-    """Yield one item where the GPU waits for more than a few percent of a step."""
+    """Yield an item for what takes most of the waiting, and one for the next cause that takes much of it.
+
+    Each can save its own part of the waiting at most.
+    """
     waiting = run.waiting
     if waiting is None or waiting.idle_pct < LEAST_PCT:
         return
+    works = by_work(run)
+    if not works:
+        yield _item(run, waiting, "unknown", None)
+    for place, (work, pct) in enumerate([one for one in works if one[1] >= MUCH_PCT][:2] or works[:1]):
+        yield _item(run, waiting, work, pct, part=place > 0)
+
+
+def _item(run: Run, waiting: Waiting, work: HostWork, pct: float | None, part: bool = False) -> Advice:
+    share = 1.0 if pct is None else pct / 100.0
     gap: Mapping[str, FieldValue] = run.gaps[0] if run.gaps else {"duration_ns": None, "before": None}
-    yield Advice(
-        "TC301",
-        say(
-            "feed_gpu",
-            framework=run.facts.framework,
-            compiled=run.compiled,
-            idle_ns=waiting.idle_ns,
-            idle_pct=waiting.idle_pct,
-            busy_ns=waiting.busy_ns,
-            step_ns=waiting.step_ns,
-            length=waiting.length,
-            **_host(run),
-            gap_ns=gap["duration_ns"],
-            before=gap["before"],
-        ),
-        Concern(waiting.idle_pct, "step", None, waiting.idle_ns, waiting.step_ns, waiting.length, "idle"),
-        draws_on=frozenset([WAITING]),
+    rows = [row for row in run.waits if row["host_work"] == work]
+    short = sum(float(row["idle_ns"] or 0) for row in rows if row["short"])
+    said: Statement[AdviceKind] = say(
+        "feed_gpu",
+        framework=run.facts.framework,
+        compiled=run.compiled,
+        idle_ns=waiting.idle_ns,
+        idle_pct=waiting.idle_pct,
+        busy_ns=waiting.busy_ns,
+        step_ns=waiting.step_ns,
+        length=waiting.length,
+        work=work,
+        work_pct=pct,
+        work_ns=share * waiting.idle_ns,
+        host_op=next((row["host_op"] for row in rows if row["host_op"]), None),
+        in_short=2 * short > sum(float(row["idle_ns"] or 0) for row in rows),
+        unknown_pct=next((pct for other, pct in by_work(run) if other == "unknown"), 0.0),
+        part=part,
+        gap_ns=gap["duration_ns"],
+        before=gap["before"],
     )
+    saved = share * waiting.idle_ns
+    concern = Concern(share * waiting.idle_pct, "step", None, saved, waiting.step_ns, waiting.length, "idle")
+    return Advice("TC301", said, concern, draws_on=waiting_of(work))
 
 
-def _host(run: Run) -> dict[str, FieldValue]:
-    """Return what the host did in most of the waiting that is told, and in much of the rest."""
-    works = main_work(run)
-    work, pct = works[0] if works else ("unknown", None)
-    also, also_pct = works[1] if len(works) > 1 else (None, None)
-    worst = next((gap for gap in run.gaps if gap["host_work"] == work), None)
-    launched = sum(float(gap["duration_ns"] or 0) for gap in run.gaps if gap["host_work"] == "launch")
-    return {
-        "work": work, "work_pct": pct, "also": also, "also_pct": also_pct,
-        "host_op": worst["host_op"] if worst else None, "host_ns": worst["host_ns"] if worst else None,
-        "in_short": paced_ns(run) > launched and work == "launch",
-    }  # fmt: skip
-
-
-def paced_ns(run: Run) -> float:
-    """Return the waiting in stretches too short for a row of `gaps`, where it is half of all and so counts as launches.
-
-    0 where it is less: those stretches then count as nothing that is told.
-    """
-    return run.short_ns if 2 * run.short_ns >= (run.idle_ns or 0.0) else 0.0
+def waiting_of(*works: HostWork) -> frozenset[str]:
+    """Return what an item draws on whose saving is time that the GPU waits for this."""
+    return frozenset(f"{WAITING} {work}" for work in works)
 
 
 def by_work(run: Run) -> list[tuple[HostWork, float]]:
-    """Return what the host did and its share of the waiting, 0-100, the largest first; the gaps' time if unknown."""
-    spent: dict[HostWork, float] = {"launch": paced_ns(run)}
-    for gap in run.gaps:
-        work: Any = gap["host_work"] or "unknown"
-        spent[work] = spent.get(work, 0.0) + float(gap["duration_ns"] or 0)
-    listed = sum(spent.values())
-    total = max(listed, run.idle_ns or 0.0)
-    copies = spent.get("copy", 0.0)  # of the gaps that are listed; those that are not may hold nothing else
-    spent["copy"] = max(copies, min(run.copy_ns, total - (listed - copies)))
-    shares = ((work, 100.0 * ns / total if total else 0.0) for work, ns in spent.items())
-    return sorted(shares, key=lambda share: (-share[1], share[0]))
+    """Return what the host did and its share of the waiting, 0-100, the largest first; they add up to 100."""
+    spent: dict[HostWork, float] = {}
+    for row in run.waits:
+        work: Any = row["host_work"]
+        spent[work] = spent.get(work, 0.0) + float(row["idle_ns"] or 0)
+    total = sum(spent.values())
+    return sorted(((work, 100.0 * ns / total) for work, ns in spent.items() if ns), key=lambda one: (-one[1], one[0]))
 
 
 def main_work(run: Run) -> list[tuple[HostWork, float]]:

@@ -181,19 +181,22 @@ def drawing(code: str, pct: float, *names: str) -> Advice:
     return Advice(code, say("feed_gpu"), concern, draws_on=frozenset(names))
 
 
+LAUNCHING = f"{WAITING} launch"
+
+
 def test_items_name_those_above_them_that_draw_on_the_same_time() -> None:
     ranked = [
-        drawing("TC303", 40, "a", "b"), drawing("TC301", 30, WAITING), drawing("TC306", 20, "b"),
-        drawing("TC310", 10, WAITING, LAUNCHES), drawing("TC307", 5, "b", "a", "c"), drawing("TC302", 1),
+        drawing("TC303", 40, "a", "b"), drawing("TC301", 30, LAUNCHING), drawing("TC306", 20, "b"),
+        drawing("TC310", 10, LAUNCHING, LAUNCHES), drawing("TC307", 5, "b", "a", "c"), drawing("TC302", 1),
     ]  # fmt: skip
     assert [item.beside for item in related(ranked)] == [(), (), ("TC303",), ("TC301",), ("TC303", "TC306"), ()]
 
 
 def test_an_item_beside_another_says_so_in_words_and_in_its_row() -> None:
-    """TC310's launches hold a part of the waiting that TC301 counts whole."""
+    """TC310 counts the pauses between kernels, of which TC301 speaks."""
     subject = built.subject(
-        waiting=built.waits(100, 60), gaps=(built.gap(30),), facts=Facts(tiny=TinyKernels(1000, 900, 6.0 * MS)),
-        idle_ns=40.0 * MS, short_ns=10.0 * MS,
+        waiting=built.waits(100, 60), facts=Facts(tiny=TinyKernels(1000, 900, 6.0 * MS)),
+        waits=(built.waited(30, "queued", None, short=True), built.waited(10)),
     )  # fmt: skip
     items = {item.code: item for item in related(sorted(built.found(subject), key=lambda item: item.code))}
     assert items["TC310"].beside == ("TC301",)

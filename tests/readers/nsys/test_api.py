@@ -39,7 +39,7 @@ def test_long_calls_outside_kernels_are_named_without_their_version(tmp_path: Pa
     found = events(made, tmp_path)
     assert [(row["name"], row["work"], row["start_ns"], row["duration_ns"]) for row in found] == [
         ("cudaStreamSynchronize", "synchronise", 210 * US, 690 * US),
-        ("cudaMemcpy", "copy", 910 * US, 80 * US),
+        ("cudaMemcpy", "copy_call", 910 * US, 80 * US),
     ]
     assert found[0]["thread"] != found[1]["thread"]
 

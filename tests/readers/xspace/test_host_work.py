@@ -38,15 +38,15 @@ GAP = SHORTEST_GAP_NS
         ("cudaFree", None),  # cudaFree(0) is how programs start CUDA
         ("Iterator::Model::Prefetch", None),  # ahead of the step, or inside GetNext
         ("PrefetchProduce", None),
-        ("IteratorGetNext/_3:_Send", "copy"),
-        ("cond/then/_48/OptionalGetValue/_100:_HostRecv", "copy"),
-        ("MemcpyH2D", "copy"),
+        ("IteratorGetNext/_3:_Send", "copy_call"),
+        ("cond/then/_48/OptionalGetValue/_100:_HostRecv", "copy_call"),
+        ("MemcpyH2D", "copy_call"),
         ("MemcpyD2D", None),
-        ("hipMemcpyHtoDAsync", "copy"),
+        ("hipMemcpyHtoDAsync", "copy_call"),
         ("cuMemcpyDtoDAsync", None),
-        ("EagerCopyToDeviceAndAddCacheKey", "copy"),
-        ("DevicePut", "copy"),
-        ("PjRtStreamExecutorClient::LinearizeHostBufferInto", "copy"),
+        ("EagerCopyToDeviceAndAddCacheKey", "copy_call"),
+        ("DevicePut", "copy_call"),
+        ("PjRtStreamExecutorClient::LinearizeHostBufferInto", "copy_call"),
         ("PjRtStreamExecutorClient::Compile", "compile"),
         ("XlaCompile", "compile"),
         ("XlaPass:#name=fusion#", "compile"),
@@ -113,7 +113,7 @@ def test_only_long_events_that_tell_something_and_meet_a_stretch_are_kept() -> N
 
 def test_python_counts_in_threads_that_call_the_framework_alone() -> None:
     events = HostEvents(idle([kernels((0, GAP), (9 * GAP, GAP))]))
-    python, copy = (np.array([KINDS.index(work)], np.int8) for work in ("python", "copy"))
+    python, copy = (np.array([KINDS.index(work)], np.int8) for work in ("python", "copy_call"))
     for thread, work in ((1, python), (2, python), (2, copy)):
         events.add(thread, np.zeros(1, np.int64), work, np.array([2 * GAP]), np.array([GAP]))
     assert events.columns()[0].tolist() == [1, 2, 2]

@@ -14,7 +14,7 @@ from tcprobe.schema.columns import Row
 from tcprobe.schema.finding import Range
 from tcprobe.schema.kinds import Blocker, BlockerKind, ChangeKind, SizeAdviceKind
 from tcprobe.schema.profile import Metadata, Profile
-from tcprobe.schema.tables import BAD_SIZES, GAPS
+from tcprobe.schema.tables import BAD_SIZES, GAPS, WAITS
 from tcprobe.schema.waits import HostWork, StepLength, Waiting
 
 MS = 1_000_000
@@ -52,6 +52,13 @@ def gap(ms: float, work: HostWork = "input", op: str | None = "IteratorGetNext",
     told: Row = {"device": 0, "start_ns": 0, "duration_ns": round(ms * MS), "share_pct": 1.0, "host_work": work}
     known: Row = {"host_op": op, "host_ns": round(ms * MS) if op else None, "before": "MemcpyH2D 4096 B"}
     return {**row, **told, **known, **more}
+
+
+def waited(ms: float, work: HostWork = "input", op: str | None = "IteratorGetNext", **more: Any) -> Row:
+    """Return a row of `waits`."""
+    row: Row = {c.name: None for c in WAITS.columns}
+    told: Row = {"device": 0, "short": False, "host_work": work, "host_op": op, "idle_ns": round(ms * MS)}
+    return {**row, **told, **more}
 
 
 def waits(step_ms: float, busy_ms: float, length: StepLength = "between steps") -> Waiting:

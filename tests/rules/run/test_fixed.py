@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from tcprobe.hardware import find_gpu
 from tcprobe.rules.run.base import Facts, LayoutWork, LossScaling, MemoryUse, Run, TinyKernels, TopKernel, WarmUp
 from tcprobe.schema.advice import AdviceKind, Where
-from tests.rules.run.builders import MS, found, gap, off, size, subject, waits, what_if
+from tests.rules.run.builders import MS, found, off, size, subject, waited, waits, what_if
 
 A100 = find_gpu("a100-sxm-40")
 ALL = 100.0 * MS
@@ -17,7 +17,7 @@ ROOM = MemoryUse(4e9, 40e9)
 
 CASES: dict[AdviceKind, tuple[Run, Run]] = {
     # the input is ready when a step begins: the GPU waits 2 ms
-    "feed_gpu": (subject(waiting=waits(100, 60), gaps=(gap(40),)), subject(waiting=waits(62, 60))),
+    "feed_gpu": (subject(waiting=waits(100, 60), waits=(waited(40),)), subject(waiting=waits(62, 60))),
     "allow_tf32": (subject(off("tf32", 40), gpu=A100, facts=Facts(tf32_off="environment")), subject(gpu=A100)),
     "mixed_precision": (subject(off("dtype", 40, dtype="float32")), subject()),
     "change_size": (subject(sizes=(size("a", "change", ms=30),)), subject()),
@@ -73,7 +73,8 @@ def test_a_larger_batch_is_no_advice_while_memory_is_short_or_unknown() -> None:
 
 def test_launching_is_said_once() -> None:
     tiny = Facts(tiny=TinyKernels(1000, 1000, 9.0 * MS))
-    waiting = {"waiting": waits(100, 60), "idle_ns": 40.0 * MS}
-    assert [item.code for item in found(subject(facts=tiny, short_ns=40.0 * MS, **waiting))] == ["TC301"]
-    by_input = subject(facts=tiny, short_ns=5.0 * MS, gaps=(gap(35),), **waiting)
+    launched = waited(40, "launch", None, short=True)
+    assert [item.code for item in found(subject(facts=tiny, waiting=waits(100, 60), waits=(launched,)))] == ["TC301"]
+    mostly = waited(35), waited(5, "launch", None, short=True)
+    by_input = subject(facts=tiny, waiting=waits(100, 60), waits=mostly)
     assert sorted(item.code for item in found(by_input)) == ["TC301", "TC310"]

@@ -15,7 +15,7 @@ from tcprobe.rules.run.base import Facts, LayoutWork, LossScaling, MemoryUse, Ru
 from tcprobe.schema.advice import REMEDIES, Where
 from tcprobe.schema.kinds import CauseKind
 from tcprobe.schema.waits import HOST_WORK, Tuning
-from tests.rules.run.builders import MS, gap, off, rule, saved, size, subject, waits, what_if
+from tests.rules.run.builders import MS, gap, off, rule, saved, size, subject, waited, waits, what_if
 
 FOLDER = Path(__file__).parent.with_name("golden")
 V100 = find_gpu("v100-sxm2")
@@ -28,6 +28,7 @@ OTHER: Final = frozenset({("other/MatMul", "MatMul")})
 KERNELS: Final[dict[str, Any]] = {"kernel_ns": 100.0 * MS}
 CONV = Where("conv", "conv/Conv2D", "forward", "model.py:7")
 TINY = TinyKernels(1200, 1000, 6.0 * MS)
+LAUNCHED = waited(20, "launch", None, short=True)
 CASTS = LayoutWork(10.0 * MS, 5.0 * MS, Where(op="model/Cast_3"), "Cast", 4.0 * MS)
 TOP = TopKernel("elementwise_kernel", 42.0 * MS, 42.0, "type", "no", CONV, "Conv2D")
 CAUSES_SAID: Final[tuple[CauseKind, ...]] = (
@@ -37,22 +38,23 @@ ROOM = MemoryUse(6e9, 40e9)
 
 BAD: Final[dict[str, list[Run]]] = {
     "TC301": [
-        subject(waiting=waits(62_200, 42), gaps=(gap(62_100),), framework="tensorflow"),
-        subject(waiting=HALF_IDLE, gaps=(gap(30, "copy", "MemcpyH2D"), gap(20, "python", "$train.py:40 augment"))),
-        subject(waiting=HALF_IDLE, gaps=(gap(30, "unknown", None), gap(20, "launch", before=None))),
-        subject(waiting=HALF_IDLE, gaps=(gap(50, "unknown", None),)),
-        subject(waiting=HALF_IDLE, gaps=(gap(10),), idle_ns=50.0 * MS, short_ns=40.0 * MS),
-        subject(waiting=HALF_IDLE, gaps=(gap(50, "launch"),), framework="tensorflow", compiled=True),
+        subject(waiting=waits(62_200, 42), gaps=(gap(62_100),), waits=(waited(62_158),), framework="tensorflow"),
+        # two causes, two items, each with its own saving
+        subject(
+            waiting=HALF_IDLE, waits=(waited(30, "copy", "MemcpyH2D"), waited(20, "python", "$train.py:40 augment"))
+        ),
+        subject(waiting=HALF_IDLE, gaps=(gap(30, "unknown", None),), waits=(waited(30, "unknown", None), LAUNCHED)),
+        subject(waiting=HALF_IDLE, gaps=(gap(50, "unknown", None),), waits=(waited(50, "unknown", None),)),
+        subject(waiting=HALF_IDLE, gaps=(gap(10),), waits=(LAUNCHED, LAUNCHED, waited(10))),
+        subject(waiting=HALF_IDLE, waits=(LAUNCHED,), framework="tensorflow", compiled=True),
         subject(waiting=waits(100, 50, "capture")),
         subject(waiting=HALF_IDLE, gaps=(gap(55, "unknown", None),)),  # longer than all waiting without the profiler
-        # 21 of 40 ms are told; the short stretches are less than half, and no evidence
-        subject(waiting=HALF_IDLE, gaps=(gap(21, "launch", "Executor"),), idle_ns=40.0 * MS, short_ns=19.0 * MS),
-        # copies run for 48 of 50 ms, 20 of which are in the listed gaps
-        subject(waiting=HALF_IDLE, gaps=(gap(20, "copy", "MemcpyH2D"),), idle_ns=50.0 * MS, copy_ns=48.0 * MS),
-        # 45 of 50 ms are waiting for input, during which copies run too: 5 ms are left
-        subject(waiting=HALF_IDLE, gaps=(gap(45), gap(2, "copy")), idle_ns=50.0 * MS, copy_ns=48.0 * MS),
+        # of 9 of 40 ms nothing tells
+        subject(waiting=HALF_IDLE, waits=(waited(21, "launch", "Executor"), waited(10), waited(9, "unknown", None))),
+        # none takes much: the largest
+        subject(waiting=HALF_IDLE, waits=[waited(10, work) for work in HOST_WORK if work != "unknown"]),
         *(
-            subject(waiting=HALF_IDLE, gaps=(gap(50, work),), framework=framework)
+            subject(waiting=HALF_IDLE, waits=(waited(50, work),), framework=framework)
             for work in HOST_WORK
             if work != "unknown"
             for framework in ("tensorflow", "pytorch", "jax")
@@ -108,7 +110,7 @@ BAD: Final[dict[str, list[Run]]] = {
     ],
     "TC310": [
         subject(facts=Facts(tiny=TINY), framework="tensorflow"),
-        subject(facts=Facts(tiny=TINY), framework="pytorch", idle_ns=10.0 * MS, short_ns=2.0 * MS),
+        subject(facts=Facts(tiny=TINY), framework="pytorch", short_ns=2.0 * MS),
         subject(facts=Facts(tiny=TINY), framework="jax"),
         subject(facts=Facts(tiny=TINY)),
         subject(facts=Facts(tiny=TINY), framework="tensorflow", compiled=True),
@@ -149,8 +151,10 @@ BAD: Final[dict[str, list[Run]]] = {
     ],
     "TC315": [
         subject(facts=Facts(memory=ROOM, small_ns=30.0 * MS), **KERNELS),
-        subject(facts=Facts(memory=ROOM), waiting=HALF_IDLE, gaps=(gap(50, "python"),)),
-        subject(facts=Facts(memory=ROOM, small_ns=30.0 * MS), waiting=HALF_IDLE, gaps=(gap(50, "launch"),), **KERNELS),
+        subject(facts=Facts(memory=ROOM), waiting=HALF_IDLE, waits=(waited(50, "python"),)),
+        subject(
+            facts=Facts(memory=ROOM, small_ns=30.0 * MS), waiting=HALF_IDLE, waits=(waited(50, "launch"),), **KERNELS
+        ),
     ],
     "TC316": [subject(facts=Facts(epoch_steps=12))],
     "TC317": [
@@ -186,7 +190,7 @@ GOOD: Final[dict[str, list[Run]]] = {
         subject(facts=Facts(tiny=TinyKernels(40, 40, 20.0 * MS))),  # few launches
         subject(facts=Facts(tiny=TinyKernels(1000, 400, 20.0 * MS))),  # most are longer
         subject(facts=Facts(tiny=TinyKernels(1000, 900, 4.0 * MS))),  # they take 4 % of the step
-        subject(facts=Facts(tiny=TINY), waiting=HALF_IDLE, gaps=(gap(50, "launch"),)),  # TC301 says it
+        subject(facts=Facts(tiny=TINY), waiting=HALF_IDLE, waits=(waited(50, "launch"),)),  # TC301 says it
         subject(facts=Facts(tiny=TINY), waiting=waits(100, 50, "capture")),  # kernels of what is no step
         subject(facts=Facts(tiny=TINY), steps=None),
     ],
@@ -203,7 +207,7 @@ GOOD: Final[dict[str, list[Run]]] = {
     "TC313": [
         subject(facts=Facts(warm_up=WarmUp(10))),
         subject(facts=Facts(warm_up=WarmUp(1)), tuning=Tuning(1, 9, 1.0, 50.0, "a", 9)),  # TC302 says it
-        subject(facts=Facts(warm_up=WarmUp(1)), waiting=HALF_IDLE, gaps=(gap(50, "compile"),)),  # TC301 says it
+        subject(facts=Facts(warm_up=WarmUp(1)), waiting=HALF_IDLE, waits=(waited(50, "compile"),)),  # TC301 says it
     ],
     "TC314": [
         subject(facts=Facts(top=replace(TOP, share_pct=24.0)), **KERNELS),
@@ -217,7 +221,7 @@ GOOD: Final[dict[str, list[Run]]] = {
         subject(facts=Facts(small_ns=30.0 * MS), **KERNELS),  # nobody knows how much memory is free
         subject(facts=Facts(memory=replace(ROOM, peak_bytes=20e9), small_ns=30.0 * MS), **KERNELS),
         subject(facts=Facts(memory=ROOM, small_ns=9.0 * MS), **KERNELS),
-        subject(facts=Facts(memory=ROOM), waiting=HALF_IDLE, gaps=(gap(50, "input"),)),
+        subject(facts=Facts(memory=ROOM), waiting=HALF_IDLE, waits=(waited(50, "input"),)),
         subject(facts=Facts(memory=ROOM, small_ns=30.0 * MS), tuning=TUNED, **KERNELS),
         subject(facts=Facts(memory=ROOM), **KERNELS),
     ],
