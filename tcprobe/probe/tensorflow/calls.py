@@ -215,7 +215,7 @@ class CallWatch:
                 self._failed(error)
             raise
         finally:
-            counted, self._awaited = calling is not None and self._calling is None, None
+            counted, self._awaited = calling is not None and self._awaited is None, None
             if counted:
                 training.end()
             training.end()
