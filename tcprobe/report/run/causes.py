@@ -7,6 +7,8 @@ from typing import Final, cast
 
 from msgspec import Struct
 
+from tcprobe.cost.alignment import published_pct
+from tcprobe.cost.constants import RateFamily
 from tcprobe.report import formatting as f
 from tcprobe.report.blocks import Cell, Section
 from tcprobe.report.fields import Field, cell_of, field_of, number_of, section, share_of, source_of, time_of
@@ -78,6 +80,8 @@ _WITHOUT_OP: Final[Mapping[CauseKind, str]] = {
 """Likewise, of kernels of no op, whose shapes nobody knows."""
 _BY_KIND: Final[frozenset[CauseKind]] = frozenset({"type", "op_unknown", "none"})
 """Causes that say little: what their kernels do says more."""
+_FAMILIES: Final[Mapping[str, RateFamily]] = {"fp16": "tc16", "bf16": "tc16", "tf32": "tf32"}
+"""Precisions whose unaligned products were timed."""
 _MOST_KINDS: Final = 6
 _OTHER: Final = "other kinds"
 _OF_CHANNELS: Final = {
@@ -140,7 +144,25 @@ def _why(row: Row) -> str:
     if (kind := row.get("kind")) not in (None, "unknown"):
         return _OTHER if kind == _OTHER else kind_label(kind)
     without = _WITHOUT_OP.get(cast(CauseKind, row["cause"])) if row["op"] is None else None
-    return without or cause_label(row["cause"])
+    return f"{without or cause_label(row['cause'])}{row.get('slowed') or ''}"
+
+
+def _slowed(profile: Profile, row: Row) -> Row:
+    """Add how fast a misaligned product of no op is beside an aligned one, by published timings of large products."""
+    if row["cause"] != "tc_misaligned" or row["op"] is not None:
+        return row
+    kernels = profile.require("kernels")
+    one = next(kernels.take(kernels.names("kernel").among(str(row["kernel"]))).rows())
+    family = _FAMILIES.get(str(one["precision"]))
+    if family is None or one["alignment"] is None:
+        return row
+    capability = None
+    for device in profile.require("devices").rows():
+        if device["device"] == row["device"] and device["compute_capability"] is not None:
+            major, _, minor = str(device["compute_capability"]).partition(".")
+            capability = int(major), int(minor or 0)
+    timed, share = published_pct(int(one["alignment"]), family, capability)
+    return {**row, "slowed": f"; large products reach {share} % of an aligned one's rate ({timed.name})"}
 
 
 class Part(Struct, frozen=True):
@@ -164,7 +186,8 @@ def cause_table(profile: Profile) -> Section | None:
     if not rows:
         return None
     gpus = len({row["device"] for row in rows})
-    made = parts(_by_kind(rows, list(profile.require("kinds").rows())), gpus)
+    told = _by_kind(rows, list(profile.require("kinds").rows()))
+    made = parts([_slowed(profile, row) for row in told], gpus)
     split = any(row["split_ns"] is not None for row in rows)
     several = ("while several kernels run, each has an equal part of the time",) if split else ()
     title = _title(profile, rows, split, f"mean of {gpus} GPUs" if gpus > 1 else "")
