@@ -88,5 +88,5 @@ def test_keys_are_columns_and_captures_are_told() -> None:
 
     assert all(set(spec.key) <= names(spec) for spec in TABLES.values())
     assert {name for name, spec in TABLES.items() if {"start_ns", "op_id"} & names(spec)} - {
-        "steps", "iterations", "gaps",
+        "steps", "iterations", "gaps", "stretches", "units",
     } <= {name for name, spec in TABLES.items() if spec.capture}  # fmt: skip
