@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from tcprobe.errors import EmptyInput
 from tcprobe.masking import mask_words
+from tcprobe.probe.constants import DOMAIN
 from tcprobe.readers.arrays import combine, dense
 from tcprobe.readers.host_work import KINDS, LEAST_NS, Stretches, stretches, work_code
 from tcprobe.readers.nsys import ranges as nvtx
@@ -181,20 +182,27 @@ def _host_events(
         database: open.
         kernels: of all GPUs.
         devices: number of the GPU of each.
-        ranges: of NVTX; those of MPI, NCCL and data loaders count.
+        ranges: of NVTX; those of MPI, NCCL and data loaders say what the host waits for, others where it is.
     """
     start, duration = kernels["start"], kernels["end"] - kernels["start"]
     by_gpu = [devices == device for device in np.unique(devices).tolist()]
     idle = stretches([(start[mine], duration[mine]) for mine in by_gpu])
     calls, names = _long_calls(database, idle)
     texts = [one.text for one in ranges.named]
-    codes = [code if code >= 0 and KINDS[code] in _WAITS else -1 for code in map(work_code, texts)]
-    work = np.array(codes, np.int64)[ranges["code"]]
+    work = np.array([*map(_range_code, ranges.named)], np.int64)[ranges["code"]]
     rows = np.flatnonzero((work >= 0) & (ranges["thread"] > 0) & (ranges["end"] - ranges["start"] >= LEAST_NS))
     rows = rows[idle.meet(ranges["start"][rows], ranges["end"][rows])]
     waits = {**ranges.take(rows), "work": work[rows]}
     columns = {name: np.concatenate([of, waits[name]]) for name, of in calls.items()}
     return Columns(columns), merge_names([names, Names.of(texts).take(waits["code"])])
+
+
+def _range_code(named: nvtx.Named) -> int:
+    """Return the place in `KINDS` of what a range tells; -1 of a step, and of what tcprobe itself marks."""
+    if named.domain == DOMAIN or named.told.kind == "step":
+        return -1
+    code = work_code(named.text)
+    return code if code >= 0 and KINDS[code] in _WAITS else KINDS.index("range")
 
 
 def _long_calls(database: Database, idle: Stretches) -> tuple[Columns, Names]:

@@ -46,22 +46,37 @@ def test_long_calls_outside_kernels_are_named_without_their_version(tmp_path: Pa
 
 @pytest.mark.parametrize("version", ["3.0.0", "3.25.0"])
 @pytest.mark.parametrize("inline", [True, False])
-def test_ranges_that_wait_explain_a_gap_and_others_say_nothing(version: str, inline: bool, tmp_path: Path) -> None:
+def test_ranges_that_wait_explain_a_gap_and_others_say_where_it_is(version: str, inline: bool, tmp_path: Path) -> None:
     made = recording(version, inline)
     loader = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__, op_id = 7"
     made.range(loader, 210 * US, 1000 * US)
     made.range("nccl:all_to_all", 300 * US, 400 * US)
     made.range("nccl:too_short", 300 * US, 340 * US)
     made.range("aten::copy_", 210 * US, 1100 * US)
-    made.range("Compile", 210 * US, 1100 * US)  # a user's word is no evidence
+    made.range("Compile", 210 * US, 1100 * US)  # a user's word is no evidence of what is done in it
     path = made.write(tmp_path / "x.sqlite")
     found = list(database.read([path]).require("host_events").rows())
     assert [(row["name"], row["work"]) for row in found] == [
         (loader.partition(",")[0], "input"),
         ("nccl:all_to_all", "communicate"),
+        ("aten::copy_", "range"),
+        ("Compile", "range"),
     ]
     (gap,) = analyse(database.read([path])).require("gaps").rows()
     assert (gap["host_work"], gap["host_op"], gap["host_ns"]) == ("input", loader.partition(",")[0], 790 * US)
+
+
+def test_a_range_without_a_launch_tells_where_the_gpu_waits(tmp_path: Path) -> None:
+    """Of the 900 us between the kernels 600 pass in it, the others in the range around it alone."""
+    made = recording()
+    made.range("ensure_layer_3_weights", 250 * US, 850 * US)
+    made.range("load the model", 0, 1100 * US)
+    waits = analyse(database.read([made.write(tmp_path / "x.sqlite")])).require("waits")
+    inside = [row for row in waits.rows() if row["host_work"] == "range"]
+    assert [(row["host_op"], row["idle_ns"]) for row in inside] == [
+        ("ensure_layer_3_weights", 600 * US),
+        ("load the model", 300 * US),
+    ]
 
 
 def test_a_gap_of_one_gpu_counts_while_another_is_busy(tmp_path: Path) -> None:
