@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from tcprobe.rules.base import Says
 from tcprobe.rules.run.base import TINY_NS, VECTOR, Run, TopKernel, to_change
 from tcprobe.rules.run.waiting import Parts, bounded, named_work, of_step, usual_step, waiting_of
@@ -234,6 +236,9 @@ def tc314(run: Run) -> Iterator[Advice]:
     top = run.facts.top
     if top is None or top.share_pct < DOMINATES_PCT or run.tuning is not None or _spoken_of(run, top):
         return
+    concern = run.concern(min(top.share_pct, 100.0), "kernel_time", top.ns)
+    if top.communicates:  # its time holds the waiting for the slowest GPU: what of it can go is not known
+        concern = replace(concern, at_most_ns=None)
     yield Advice(
         "TC314",
         say(
@@ -247,7 +252,7 @@ def tc314(run: Run) -> Iterator[Advice]:
             compiled=run.compiled,
             unnamed_pct=top.unnamed_pct,
         ),
-        run.concern(min(top.share_pct, 100.0), "kernel_time", top.ns),
+        concern,
         top.where,
         draws_on=frozenset(name for name in (top.where.op, top.where.layer) if name),
     )

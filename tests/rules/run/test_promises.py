@@ -134,6 +134,13 @@ def test_without_a_count_of_steps_the_share_of_the_busy_time_is_the_bound() -> N
     assert at_most(subject(off("gpu", 40), steps=None, waiting=waits(100, 50))) == 20 * MS
 
 
+def test_of_communication_nothing_is_promised() -> None:
+    """Its kernels also wait for the slowest GPU."""
+    top = TopKernel("ncclDevKernel_AllReduce", 42.0 * MS, 42.0, None, "no", Where(), None, communicates=True)
+    run = subject(facts=Facts(top=top), kernel_ns=100.0 * MS)
+    assert at_most(run, "TC314") is None
+
+
 def test_without_a_clock_nothing_is_promised() -> None:
     (item,) = rule("TC305").check(subject(off("gpu", 40), waiting=None))
     assert (item.concern.at_most_ns, item.step_pct, item.concern.kernel_ns) == (None, None, 40 * MS)
