@@ -22,6 +22,7 @@ from tcprobe.cost.shipped import fitted, shipped
 from tcprobe.gemm.ops import gemms_of
 from tcprobe.hardware import find_gpu
 from tcprobe.schema.op import Contiguous, OpRecord
+from tests.support import ROOT
 
 
 def penalty(gpu: str, m: int, n: int, k: int, family: RateFamily = "tc16", **flips: bool) -> Penalty:
@@ -232,3 +233,20 @@ def test_calibrated_multipliers_go_first() -> None:
     for known, expected in ((constants, own), (with_nt, nt)):
         found = penalty_of(turned.contiguous, "tc16", find_gpu("a100-sxm-40"), rates["tc16"], known)
         assert found.compute == expected
+
+
+@pytest.mark.parametrize(
+    ("row", "family", "capability"),
+    [
+        ("float16, bfloat16 on an A100", "tc16", (8, 0)),
+        ("float16, bfloat16 on an H100 (few points)", "tc16", (9, 0)),
+        ("TF32 on an A100", "tf32", (8, 0)),
+    ],
+)
+def test_the_rates_in_the_documentation(row: str, family: RateFamily, capability: tuple[int, int]) -> None:
+    lines = (ROOT / "docs" / "figures.md").read_text(encoding="utf-8").splitlines()
+    (cells,) = ([cell.strip() for cell in line.split("|")[2:5]] for line in lines if line.startswith(f"| {row} |"))
+    for size, cell in zip((63, 62, 60), cells, strict=True):
+        assert cell == (
+            "full rate" if family == "tf32" and size == 60 else f"{published_pct(size, family, capability)[1]} %"
+        )
