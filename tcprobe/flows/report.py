@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from tcprobe.analysis import Options, analyse
 from tcprobe.audit.settings import find_settings
-from tcprobe.errors import UsageError
+from tcprobe.errors import TcprobeError, UsageError
 from tcprobe.readers.open import open_profile
 from tcprobe.report.run.advice import with_texts
 from tcprobe.schema.profile import Note, Profile
@@ -37,9 +37,19 @@ def make_report(path: Path, options: Options | None = None) -> Profile:
         from tcprobe.flows.patterns import checked
 
         checked("--step-range", options.step_range, STEPS_AS)
-    options = replace(options, kernels=options.kernels or find_settings(Path()).kernels)
-    profile = open_profile(path)
+    options, notes = _with_words(options)
+    profile = open_profile(path).with_notes(*notes)
     return with_texts(_analysed(profile, options, _asked_of_run(profile, options)))
+
+
+def _with_words(options: Options) -> tuple[Options, tuple[Note, ...]]:
+    """Return the options with what pyproject.toml says of kernels; a report does not fail for what others need."""
+    try:
+        return replace(options, kernels=options.kernels or find_settings(Path()).kernels), ()
+    except TcprobeError as error:
+        return options, (Note("settings-not-read", f"what pyproject.toml says of kernels: {error}", error.hint),)
+    except OSError:  # the current folder is gone, and nothing is asked of it
+        return options, ()
 
 
 def _analysed(profile: Profile, options: Options, asked: Options) -> Profile:

@@ -73,3 +73,16 @@ def test_steps_that_a_run_asked_for_in_vain_cost_a_warning_and_nothing_beside_an
     notes = {note.code: note for note in make_report(tmp_path).metadata.notes}
     assert ("iterations-not-there" in notes) == (level == "warning")
     assert notes["no-tensorflow"].remedy is None
+
+
+def test_settings_that_cannot_be_read_cost_a_report_nothing_but_a_note(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = ROOT / "tests" / "fixtures" / "xplane" / "two_gpus.xplane.pb"
+    monkeypatch.chdir(tmp_path)
+    for text in ("[tool.tcprobe", "[tool.tcprobe]\nselekt = 3\n"):
+        (tmp_path / "pyproject.toml").write_text(text)
+        (note,) = (one for one in make_report(path).metadata.notes if one.code == "settings-not-read")
+        assert note.level == "warning" and "pyproject.toml" in note.message
+    (tmp_path / "pyproject.toml").write_text("[tool.other]\n")
+    assert not [one for one in make_report(path).metadata.notes if one.code == "settings-not-read"]

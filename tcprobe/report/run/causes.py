@@ -152,9 +152,9 @@ def _slowed(profile: Profile, row: Row) -> Row:
     if row["cause"] != "tc_misaligned" or row["op"] is not None:
         return row
     kernels = profile.require("kernels")
-    one = next(kernels.take(kernels.names("kernel").among(str(row["kernel"]))).rows())
-    family = _FAMILIES.get(str(one["precision"]))
-    if family is None or one["alignment"] is None:
+    one = next(kernels.take(kernels.names("kernel").among(str(row["kernel"]))).rows(), None)
+    family = None if one is None else _FAMILIES.get(str(one["precision"]))
+    if one is None or family is None or one["alignment"] is None:
         return row
     capability = None
     for device in profile.require("devices").rows():
