@@ -43,9 +43,15 @@ def make_report(path: Path, options: Options | None = None) -> Profile:
 
 
 def _with_words(options: Options) -> tuple[Options, tuple[Note, ...]]:
-    """Return the options with what pyproject.toml says of kernels; a report does not fail for what others need."""
+    """Return the options with what pyproject.toml says of kernels; one that nobody can read costs a note.
+
+    Raises:
+        UsageError: its table for tcprobe has a key or a value that it cannot have.
+    """
     try:
         return replace(options, kernels=options.kernels or find_settings(Path()).kernels), ()
+    except UsageError:
+        raise
     except TcprobeError as error:
         return options, (Note("settings-not-read", f"what pyproject.toml says of kernels: {error}", error.hint),)
     except OSError:  # the current folder is gone, and nothing is asked of it

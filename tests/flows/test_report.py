@@ -80,9 +80,12 @@ def test_settings_that_cannot_be_read_cost_a_report_nothing_but_a_note(
 ) -> None:
     path = ROOT / "tests" / "fixtures" / "xplane" / "two_gpus.xplane.pb"
     monkeypatch.chdir(tmp_path)
-    for text in ("[tool.tcprobe", "[tool.tcprobe]\nselekt = 3\n"):
-        (tmp_path / "pyproject.toml").write_text(text)
-        (note,) = (one for one in make_report(path).metadata.notes if one.code == "settings-not-read")
-        assert note.level == "warning" and "pyproject.toml" in note.message
-    (tmp_path / "pyproject.toml").write_text("[tool.other]\n")
+    file = tmp_path / "pyproject.toml"
+    file.write_text("[tool.tcprobe")
+    (note,) = (one for one in make_report(path).metadata.notes if one.code == "settings-not-read")
+    assert note.level == "warning" and "pyproject.toml" in note.message
+    file.write_text("[tool.other]\n")
     assert not [one for one in make_report(path).metadata.notes if one.code == "settings-not-read"]
+    file.write_text("[tool.tcprobe]\nselekt = 3\n")
+    with pytest.raises(UsageError, match="selekt"):
+        make_report(path)
