@@ -83,8 +83,8 @@ WITHIN = {
         {"blocks", "sentences"},
         {"document", "fields"},
         {"base", "grid"},
-        {"audit", "key_node", "run", "csv", "github", "html", "json", "markdown", "sarif", "text"},
-        {"compare"},
+        {"audit", "key_node", "run", "csv", "html", "json", "markdown", "text"},
+        {"compare", "github", "sarif"},
     ),
     "rules": ({"model", "words"}, {"base"}, {"precision", "run", "sizes"}, {"registry"}, {"docs", "says"}),
 }

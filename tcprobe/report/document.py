@@ -2,21 +2,19 @@
 
 Builders make documents (`tcprobe.report.run.document`, `tcprobe.report.audit.document`), renderers print them. A part
 is built when a renderer asks for it, so that CSV needs no sentences and text no copies of large tables.
-`Scan` is one with typed findings and notices for code scanning, which the SARIF and GitHub renderers print.
+SARIF and GitHub's annotations are of audits alone, and read the report of one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from msgspec import Struct, field
 
 from tcprobe import __version__
 from tcprobe.errors import UsageError
 from tcprobe.report.blocks import Block
-from tcprobe.schema.finding import Finding
-from tcprobe.schema.place import Place
 
 if TYPE_CHECKING:
     from tcprobe.schema.columns import Value
@@ -100,46 +98,3 @@ class ReportSpec(Struct, frozen=True):
 def data_of(more: Mapping[str, Any]) -> dict[str, Any]:
     """Return the tree of a document: which form it has, what wrote it, and the rest."""
     return {"schema": SCHEMA, "tcprobe": __version__, **more}
-
-
-NoticeKind = Literal["failed", "unjudged", "unused", "unseen", "limit"]
-
-
-class ScanResult(Struct, frozen=True):
-    """One finding in a scan."""
-
-    finding: Finding  # as the rule made it
-    sentence: str  # the finding in words
-    file: str  # absolute path of the file read, for a finding without a place
-    properties: dict[str, Any]  # its figures; None for unknown
-    related: tuple[tuple[Place, str], ...] = ()  # other places that it affects, each with a phrase
-    remedy: str = ""  # what its fix does, as an imperative; empty if it has none
-    suppressed: bool = False  # whether a comment in the source silences it
-    known: bool = False  # whether the baseline holds it
-
-
-class Notice(Struct, frozen=True):
-    """Something to know about the scan itself."""
-
-    # failed (the file was not read), unjudged (no layer of it could be judged, and so it fails), unused (a suppression
-    # that silences nothing), unseen (something that could not be judged), limit (of the whole scan)
-    kind: NoticeKind
-    text: str  # the notice in words, without its kind
-    file: str | None = None  # absolute path; None for a limit
-    place: Place | None = None  # where in the file; None if no line is known
-
-
-class Scan(Struct, frozen=True):
-    """All findings and notices of a scan."""
-
-    root: str  # absolute path of the folder that paths are relative to; empty if unknown
-    # findings, then suppressed ones, then known ones, each in the order of file and line
-    results: tuple[ScanResult, ...]
-    notices: tuple[Notice, ...]  # ordered by kind
-
-
-class Scanned(Document, Protocol):
-    """A document that can be shown by code scanning."""
-
-    def scan(self) -> Scan:
-        """Return its findings and notices."""

@@ -1,4 +1,4 @@
-"""Renderer: a scan as workflow commands of GitHub Actions, which are shown beside the lines of a pull request.
+"""Renderer: an audit as workflow commands of GitHub Actions, which are shown beside the lines of a pull request.
 
 Source: GitHub Docs, "Workflow commands for GitHub Actions", sections on notice, warning and error messages;
 the escapes are those of actions/toolkit, packages/core/src/command.ts; visible text holds no line break to escape.
@@ -6,13 +6,17 @@ the escapes are those of actions/toolkit, packages/core/src/command.ts; visible 
 
 from __future__ import annotations
 
-from typing import Final, TextIO
+from typing import TYPE_CHECKING, Final, TextIO
 
+from tcprobe.report.audit import words
+from tcprobe.report.audit.data import notices
 from tcprobe.report.base import RenderSpec
-from tcprobe.report.document import Scanned
 from tcprobe.report.formatting import relative
 from tcprobe.schema.place import Place
 from tcprobe.visible import shown
+
+if TYPE_CHECKING:
+    from tcprobe.report.audit.document import AuditDocument
 
 NOTICES: Final = {
     "unused": ("notice", "tcprobe (unused suppression)", ""),
@@ -23,18 +27,17 @@ NOTICES: Final = {
 COMMANDS: Final = {"error": "error", "warning": "warning", "note": "notice"}
 
 
-def render(document: Scanned, spec: RenderSpec, out: TextIO) -> None:  # noqa: ARG001 - a renderer's signature
+def render(document: AuditDocument, spec: RenderSpec, out: TextIO) -> None:  # noqa: ARG001 - a renderer's signature
     """Write a command for each finding that is not suppressed or known, unused suppression, file not read or judged."""
-    scan = document.scan()
-    for one in scan.results:
-        if not (one.suppressed or one.known):
-            finding, title = one.finding, f"tcprobe ({one.finding.code})"
-            command = COMMANDS.get(finding.severity or "", "notice")
-            out.write(_command(command, title, finding.place, one.file, scan.root, one.sentence))
-    for notice in sorted(scan.notices, key=lambda notice: notice.kind != "unused"):
+    report = document.report
+    for audited, finding in words.rows(report):
+        command, title = COMMANDS.get(finding.severity or "", "notice"), f"tcprobe ({finding.code})"
+        said = words.finding_line(audited, finding)
+        out.write(_command(command, title, finding.place, audited.file, report.root, said))
+    for notice in sorted(notices(report), key=lambda notice: notice.kind != "unused"):
         if notice.kind in NOTICES:
             command, title, opening = NOTICES[notice.kind]
-            out.write(_command(command, title, notice.place, notice.file or "", scan.root, f"{opening}{notice.text}"))
+            out.write(_command(command, title, notice.place, notice.file, report.root, f"{opening}{notice.text}"))
 
 
 def _command(command: str, title: str, place: Place | None, file: str, root: str, text: str) -> str:

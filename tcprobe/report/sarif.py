@@ -1,4 +1,4 @@
-"""Renderer: a scan as SARIF 2.1.0, which code scanning by GitHub, Azure and IDEs reads.
+"""Renderer: an audit as SARIF 2.1.0, which code scanning by GitHub, Azure and IDEs reads.
 
 Source: OASIS "Static Analysis Results Interchange Format (SARIF) Version 2.1.0"; sections named below.
 """
@@ -9,20 +9,24 @@ import json
 from collections import Counter
 from hashlib import sha256
 from pathlib import PurePath
-from typing import Any, Final, TextIO
+from typing import TYPE_CHECKING, Any, Final, TextIO
 from urllib.parse import quote
 
 from msgspec.structs import astuple
 
 from tcprobe import __version__
+from tcprobe.report.audit import words
+from tcprobe.report.audit.data import Notice, notices
 from tcprobe.report.base import RenderSpec
-from tcprobe.report.document import Notice, Scan, Scanned, ScanResult
 from tcprobe.report.formatting import relative
 from tcprobe.rules.docs import DOCS
 from tcprobe.rules.docs.base import RuleDoc
-from tcprobe.schema.finding import Edit, Fix
+from tcprobe.schema.finding import Audited, AuditReport, Edit, Finding, Fix, Range
 from tcprobe.schema.place import Place
 from tcprobe.visible import shown
+
+if TYPE_CHECKING:
+    from tcprobe.report.audit.document import AuditDocument
 
 SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 BASE: Final = "%SRCROOT%"  # the name that GitHub and Visual Studio give the root of the repository
@@ -37,33 +41,28 @@ MOST_SHOWN: Final = 1024  # characters of a description: GitHub Docs, "SARIF sup
 FINGERPRINT: Final = "tcprobe/v1"  # section 3.27.17: the name includes the version of how the fingerprint is made
 
 
-def render(document: Scanned, spec: RenderSpec, out: TextIO) -> None:  # noqa: ARG001 - a renderer's signature
-    """Write one run; paths are relative to the scan's root, columns count Unicode code points.
+def render(document: AuditDocument, spec: RenderSpec, out: TextIO) -> None:  # noqa: ARG001 - a renderer's signature
+    """Write one run; paths are relative to the audit's root, columns count Unicode code points.
 
     Known findings are left out: GitHub shows suppressed results as open alerts.
     """
-    json.dump(_log(document.scan()), out, indent=1, allow_nan=False)
+    json.dump(_log(document.report), out, indent=1, allow_nan=False)
     out.write("\n")
 
 
-def _log(scan: Scan) -> dict[str, Any]:
-    occurring = {result.finding.code for result in scan.results if not result.known}
+def _log(report: AuditReport) -> dict[str, Any]:
+    told = [*words.rows(report), *words.rows(report, "suppressed")]
+    occurring = {finding.code for _, finding in told}
     rules = [rule for rule in DOCS if rule.code in occurring]
+    driver = {"name": "tcprobe", "version": __version__, "semanticVersion": __version__}
     run: dict[str, Any] = {
-        "tool": {
-            "driver": {
-                "name": "tcprobe",
-                "version": __version__,
-                "semanticVersion": __version__,
-                "rules": [_rule(rule) for rule in rules],
-            }
-        },
-        "invocations": [_invocation(scan)],
+        "tool": {"driver": {**driver, "rules": [_rule(rule) for rule in rules]}},
+        "invocations": [_invocation(report)],
         "columnKind": "unicodeCodePoints",
-        "results": _results(scan, {rule.code: n for n, rule in enumerate(rules)}),
+        "results": _results(report, told, {rule.code: n for n, rule in enumerate(rules)}),
     }
-    if scan.root:
-        run["originalUriBaseIds"] = {BASE: {"uri": PurePath(scan.root).as_uri().rstrip("/") + "/"}}
+    if report.root:
+        run["originalUriBaseIds"] = {BASE: {"uri": PurePath(report.root).as_uri().rstrip("/") + "/"}}
     return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
 
 
@@ -91,13 +90,10 @@ def _shortened(text: str) -> str:
     return text[: text.rindex(". ", 0, MOST_SHOWN) + 1]
 
 
-def _invocation(scan: Scan) -> dict[str, Any]:
+def _invocation(report: AuditReport) -> dict[str, Any]:
     """Section 3.20: whether all files could be read, and notices about the run itself."""
-    failed = any(notice.kind == "failed" for notice in scan.notices)
-    return {
-        "executionSuccessful": not failed,
-        "toolExecutionNotifications": [_notification(notice, scan.root) for notice in scan.notices],
-    }
+    told = [_notification(notice, report.root) for notice in notices(report)]
+    return {"executionSuccessful": not report.failed, "toolExecutionNotifications": told}
 
 
 def _notification(notice: Notice, root: str) -> dict[str, Any]:
@@ -106,56 +102,75 @@ def _notification(notice: Notice, root: str) -> dict[str, Any]:
         "level": level,
         "message": {"text": shown(f"{NOTICE_PREFIXES[notice.kind]}{notice.text}")},
     }
-    if notice.place or notice.file:
-        said["locations"] = [_location(notice.place, notice.file or "", root)]
+    if notice.file:
+        said["locations"] = [_location(notice.place, notice.file, root)]
     return said
 
 
-def _results(scan: Scan, index: dict[str, int]) -> list[dict[str, Any]]:
+def _results(report: AuditReport, told: list[words.ModelFinding], index: dict[str, int]) -> list[dict[str, Any]]:
     seen: Counter[str] = Counter()
-    for result in scan.results:
-        if result.known:  # the first of equal ones: the others keep their numbers
-            _fingerprint(result, scan.root, seen)
-    return [_result(result, scan.root, index, seen) for result in scan.results if not result.known]
+    for audited, finding in words.rows(report, "known"):  # the first of equal ones: the others keep their numbers
+        _fingerprint(audited, finding, report.root, seen)
+    return [_result(*row, report.root, index, seen) for row in told]
 
 
-def _result(result: ScanResult, root: str, index: dict[str, int], seen: Counter[str]) -> dict[str, Any]:
-    finding = result.finding
+def _result(audited: Audited, finding: Finding, root: str, index: dict[str, int], seen: Counter[str]) -> dict[str, Any]:
+    sentence = words.finding_line(audited, finding)
     made: dict[str, Any] = {
         "ruleId": finding.code,
         "level": finding.severity or "note",
-        "message": {"text": shown(f"{_cell(finding.place)}{result.sentence}")},
-        "locations": [_location(finding.place, result.file, root)],
-        "partialFingerprints": {FINGERPRINT: _fingerprint(result, root, seen)},
-        "properties": {name: value for name, value in result.properties.items() if value is not None},
+        "message": {"text": shown(f"{_cell(finding.place)}{sentence}")},
+        "locations": [_location(finding.place, audited.file, root)],
+        "partialFingerprints": {FINGERPRINT: _fingerprint(audited, finding, root, seen)},
+        "properties": _properties(audited, finding),
     }
-    if result.related:
+    if related := words.related(finding):
         made["relatedLocations"] = [
             _location(p, p.file, root) | {"id": n, "message": {"text": shown(text)}}
-            for n, (p, text) in enumerate(result.related, 1)
+            for n, (p, text) in enumerate(related, 1)
         ]
     if finding.fix:
-        made["fixes"] = [_fix(finding.fix, result.remedy, root)]
-    if result.suppressed:
+        made["fixes"] = [_fix(finding.fix, root)]
+    if finding in audited.suppressed:
         made["suppressions"] = [{"kind": "inSource"}]
     if finding.code in index:
         made["ruleIndex"] = index[finding.code]
     return made
 
 
-def _fingerprint(result: ScanResult, root: str, seen: Counter[str]) -> str:
+def _properties(audited: Audited, finding: Finding) -> dict[str, Any]:
+    """Return the figures of a finding, as precise as a prediction is, without those that are unknown."""
+    figures = {"saving_ns": None, "saving_pct": 3, "padding_pct": 3}
+    found = {
+        "model": audited.label,
+        "mode": audited.mode,
+        **{name: getattr(finding, name) for name in ("layer", "dimension", "size", "suggested")},
+        "passes": list(finding.passes) or None,
+        "dtype": finding.dtype,
+        "gpu": audited.gpu or None,
+        "basis": finding.basis,
+        **(finding.constants.columns() if finding.constants else {}),
+        **{name: _rounded(getattr(finding, name), digits) for name, digits in figures.items()},
+    }
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _rounded(figure: Range | None, digits: int | None) -> dict[str, float] | None:
+    return None if figure is None else {name: round(getattr(figure, name), digits) for name in ("low", "mid", "high")}
+
+
+def _fingerprint(audited: Audited, finding: Finding, root: str, seen: Counter[str]) -> str:
     """Return a fingerprint that survives added or removed lines above the finding, as section 3.27.17 asks.
 
     It is made of the finding's identity; equal ones are numbered in file order.
     """
-    finding = result.finding
-    identity = astuple(finding.identity(_uri(finding.place.file if finding.place else result.file, root)))
+    identity = astuple(finding.identity(_uri(finding.place.file if finding.place else audited.file, root)))
     text = "\0".join("" if part is None else str(part) for part in identity)
     seen[text] += 1
     return sha256(f"{text}\0{seen[text]}".encode(errors="surrogatepass")).hexdigest()
 
 
-def _fix(fix: Fix, remedy: str, root: str) -> dict[str, Any]:
+def _fix(fix: Fix, root: str) -> dict[str, Any]:
     """Section 3.55: replacements by file; the region of an insertion is empty and deletes nothing."""
     by_file: dict[str, list[Edit]] = {}
     for edit in fix.edits:
@@ -167,7 +182,7 @@ def _fix(fix: Fix, remedy: str, root: str) -> dict[str, Any]:
         }
         for file, edits in by_file.items()
     ]
-    return {"description": {"text": shown(remedy)}, "artifactChanges": changes}
+    return {"description": {"text": shown(words.fixing(fix))}, "artifactChanges": changes}
 
 
 def _location(place: Place | None, file: str, root: str) -> dict[str, Any]:

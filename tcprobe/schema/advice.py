@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, get_args
 
 from msgspec import Struct
 
@@ -16,53 +15,49 @@ if TYPE_CHECKING:
     from tcprobe.schema.columns import Row
 
 AdviceKind = Literal[
-    "feed_gpu", "profile_later", "use_float32", "use_float16", "mixed_precision", "allow_tf32", "check_tf32", "use_gpu",
-    "align_sizes", "change_size", "slice_filters", "library", "name_ops", "fuse_kernels", "keep_layout", "fix_scale",
-    "skip_warm_up", "profile_steps", "change_kernel", "larger_batch", "key_node", "halve_precision",
-]  # fmt: skip
-REMEDIES: Final[Mapping[AdviceKind, str]] = {
-    "feed_gpu": "end what the GPU waits for",
-    "profile_later": "profile steps after autotuning",
-    "use_float32": "compute in float32 or less instead of float64",
-    "use_float16": "use float16 instead of bfloat16, which the GPU's Tensor Cores do not take",
-    "mixed_precision": "train in mixed precision",
-    "allow_tf32": "allow TF32",
-    "check_tf32": "make sure that TF32 is allowed",
-    "use_gpu": "run on a GPU with Tensor Cores",
-    "align_sizes": "make sizes multiples of 8",
-    "change_size": "change sizes of a layer",
-    "slice_filters": "compute 8 filters of a convolution and keep the first ones",
-    "library": "let the library choose another kernel: channels, layout, larger sizes, XLA",
-    "name_ops": "record which ops the kernels belong to",
-    "fuse_kernels": "launch fewer and longer kernels",
-    "keep_layout": "keep one layout and one type, so that nothing changes them",
-    "fix_scale": "take a fixed loss scale instead of a dynamic one",
-    "skip_warm_up": "leave the first steps out of those that count",
-    "profile_steps": "profile several steps after warm-up",
-    "change_kernel": "change what one kernel that dominates does, or how",
-    "larger_batch": "take a larger batch, for which there is memory",
-    "key_node": "choose a key node that runs once a step",
-    "halve_precision": "train in mixed precision although TF32 runs on Tensor Cores, where that is predicted to pay",
-}
+    "feed_gpu",  # end what the GPU waits for
+    "profile_later",  # profile steps after autotuning
+    "use_float32",  # compute in float32 or less instead of float64
+    "use_float16",  # use float16 instead of bfloat16, which the GPU's Tensor Cores do not take
+    "mixed_precision",  # train in mixed precision
+    "allow_tf32",  # allow TF32
+    "check_tf32",  # make sure that TF32 is allowed
+    "use_gpu",  # run on a GPU with Tensor Cores
+    "align_sizes",  # make sizes multiples of 8
+    "change_size",  # change sizes of a layer
+    "slice_filters",  # compute 8 filters of a convolution and keep the first ones
+    "library",  # let the library choose another kernel: channels, layout, larger sizes, XLA
+    "name_ops",  # record which ops the kernels belong to
+    "fuse_kernels",  # launch fewer and longer kernels
+    "keep_layout",  # keep one layout and one type, so that nothing changes them
+    "fix_scale",  # take a fixed loss scale instead of a dynamic one
+    "skip_warm_up",  # leave the first steps out of those that count
+    "profile_steps",  # profile several steps after warm-up
+    "change_kernel",  # change what one kernel that dominates does, or how
+    "larger_batch",  # take a larger batch, for which there is memory
+    "key_node",  # choose a key node that runs once a step
+    "halve_precision",  # train in mixed precision although TF32 runs on Tensor Cores, where that is predicted to pay
+]
+REMEDIES: Final[tuple[AdviceKind, ...]] = get_args(AdviceKind)
 """What to do about a run."""
-ShareOf = Literal["step", "kernel_time", "flops", "known_flops", "products"]
-SHARES: Final[Mapping[ShareOf, str]] = {
-    "step": "the length of a step",
-    "kernel_time": "the time of all kernels",
-    "flops": "the FLOPs of a step's GEMM-like ops",
-    "known_flops": "the FLOPs that are known of them, where some run an unknown number of times",
-    "products": "the predicted time of a step's products",
-}
+ShareOf = Literal[
+    "step",  # the length of a step
+    "kernel_time",  # the time of all kernels
+    "flops",  # the FLOPs of a step's GEMM-like ops
+    "known_flops",  # the FLOPs that are known of them, where some run an unknown number of times
+    "products",  # the predicted time of a step's products
+]
+SHARES: Final[tuple[ShareOf, ...]] = get_args(ShareOf)
 """What a share is a share of."""
-Bound = Literal["idle", "kernel time", "peak rates", "launches", "loss scaling", "small batch"]
-BOUNDS: Final[Mapping[Bound, str]] = {
-    "idle": "the time that the GPU waits",
-    "kernel time": "all of the kernels' time",
-    "launches": "the time of tiny kernels and of the waiting between kernels",
-    "loss scaling": "the time of its ops, and of the waiting for their answer as far as the profile shows it",
-    "small batch": "the time that the GPU waits, and that of products too small to fill it",
-    "peak rates": "the kernels' time less what they take at the ratio of the GPU's peak rates",
-}
+Bound = Literal[
+    "idle",  # the time that the GPU waits
+    "kernel time",  # all of the kernels' time
+    "launches",  # the time of tiny kernels and of the waiting between kernels
+    "loss scaling",  # the time of its ops, and of the waiting for their answer as far as the profile shows it
+    "small batch",  # the time that the GPU waits, and that of products too small to fill it
+    "peak rates",  # the kernels' time less what they take at the ratio of the GPU's peak rates
+]
+BOUNDS: Final[tuple[Bound, ...]] = get_args(Bound)
 """What the most that an item can save is: a strict bound, except by peak rates, which kernels need not reach alike, and
 of loss scaling, of which a profile shows a part."""
 

@@ -19,15 +19,15 @@ WindowBasis = Literal[
 ]
 """How the counted iterations were chosen."""
 
-ReasonKind = Literal["no_gpu", "no_record", "no_kernels", "not_nvidia", "no_tensor_cores", "no_step"]
-REASONS: Final[Mapping[ReasonKind, str]] = {
-    "no_gpu": "the run used no GPU",
-    "no_record": "no kernel was recorded, and nobody knows whether a GPU was used",
-    "no_kernels": "the source has no kernel times",
-    "not_nvidia": "the GPU is another vendor's",
-    "no_tensor_cores": "the GPU has no Tensor Cores",
-    "no_step": "which part of the record is one step is not known",
-}
+ReasonKind = Literal[
+    "no_gpu",  # the run used no GPU
+    "no_record",  # no kernel was recorded, and nobody knows whether a GPU was used
+    "no_kernels",  # the source has no kernel times
+    "not_nvidia",  # the GPU is another vendor's
+    "no_tensor_cores",  # the GPU has no Tensor Cores
+    "no_step",  # which part of the record is one step is not known
+]
+REASONS: Final[tuple[ReasonKind, ...]] = get_args(ReasonKind)
 """Why a profile has no figures of the Tensor Cores at all, or none of a step."""
 
 RangeNumbers = Literal["rising", "recurring", "none"]
@@ -49,34 +49,30 @@ UsesTc = Literal["yes", "no", "unknown"]
 """Whether a kernel runs on Tensor Cores."""
 
 KernelKind = Literal[
-    "matmul", "matrix_vector", "convolution", "attention", "recurrent", "helper", "normalisation", "softmax",
-    "elementwise", "reduction", "pooling", "copy", "gather", "embedding", "random", "sort", "optimizer", "fourier",
-    "communication", "autotuning", "fusion", "unknown",
-]  # fmt: skip
-KERNEL_KINDS: Final[Mapping[KernelKind, str]] = {
-    "matmul": "multiplies matrices",
-    "matrix_vector": "multiplies a matrix and a vector, or two vectors",
-    "convolution": "convolves",
-    "attention": "attention, or what stands for it: linear attention, state spaces",
-    "recurrent": "a step of a recurrent layer",
-    "helper": "prepares, routes, transforms or reduces for a product",
-    "normalisation": "normalises",
-    "softmax": "softmax, or a loss on it",
-    "elementwise": "each element from those in its place",
-    "reduction": "sums, extrema, scans",
-    "pooling": "pools or resizes images",
-    "copy": "copies, fills, casts, quantises or changes the layout",
-    "gather": "gathers or scatters by index",
-    "embedding": "looks up embeddings, or their gradient",
-    "random": "draws random numbers, dropout too",
-    "sort": "sorts, or picks the largest",
-    "optimizer": "updates weights",
-    "fourier": "a Fourier transform",
-    "communication": "moves data between GPUs",
-    "autotuning": "checks or delays others while they are tried",
-    "fusion": "several ops that a compiler (Triton, XLA, TensorRT) put into one kernel; none of them a product",
-    "unknown": "the name does not tell",
-}
+    "matmul",  # multiplies matrices
+    "matrix_vector",  # multiplies a matrix and a vector, or two vectors
+    "convolution",  # convolves
+    "attention",  # attention, or what stands for it: linear attention, state spaces
+    "recurrent",  # a step of a recurrent layer
+    "helper",  # prepares, routes, transforms or reduces for a product
+    "normalisation",  # normalises
+    "softmax",  # softmax, or a loss on it
+    "elementwise",  # each element from those in its place
+    "reduction",  # sums, extrema, scans
+    "pooling",  # pools or resizes images
+    "copy",  # copies, fills, casts, quantises or changes the layout
+    "gather",  # gathers or scatters by index
+    "embedding",  # looks up embeddings, or their gradient
+    "random",  # draws random numbers, dropout too
+    "sort",  # sorts, or picks the largest
+    "optimizer",  # updates weights
+    "fourier",  # a Fourier transform
+    "communication",  # moves data between GPUs
+    "autotuning",  # checks or delays others while they are tried
+    "fusion",  # several ops that a compiler (Triton, XLA, TensorRT) put into one kernel; none of them a product
+    "unknown",  # the name does not tell
+]
+KERNEL_KINDS: Final[tuple[KernelKind, ...]] = get_args(KernelKind)
 """What a kernel does, as its name tells."""
 
 
@@ -101,55 +97,45 @@ PRODUCTS: Final[frozenset[KernelKind]] = frozenset({"matmul", "convolution", "at
 """Kinds that Tensor Cores are made for."""
 
 BlockerKind = Literal[
-    "none", "not_nvidia", "gpu", "gpu_unknown", "type", "type_unknown", "dtype", "dtype_missing", "dtype_unknown",
-    "tf32", "tf32_unknown", "shape", "shape_required", "library", "kernels_unknown",
-]  # fmt: skip
-BLOCKERS: Final[Mapping[BlockerKind, str]] = {
-    "none": "nothing: its kernels use them, or could",
-    "not_nvidia": "the GPU is another vendor's",
-    "gpu": "the GPU has none",
-    "gpu_unknown": "not known: the GPU is not",
-    "type": "no library has a Tensor Core kernel for the op's type",
-    "type_unknown": "not known: the op may hold ops of any kind",
-    "dtype": "the GPU's Tensor Cores do not multiply the dtype of an operand",
-    "dtype_missing": "not known: the dtype is not recorded",
-    "dtype_unknown": "not known: whether Tensor Cores take the dtype is not",
-    "tf32": "float32 without TF32",
-    "tf32_unknown": "not known: whether TF32 was allowed is not recorded",
-    "shape": "a contiguous dimension is no multiple of 16 bytes, and the library chose another kernel",
-    "shape_required": "a contiguous dimension is no multiple of 16 bytes, without which the dtype has no kernel",
-    "library": "the library chose another kernel",
-    "kernels_unknown": "not known: whether its kernels use them is not",
-}
+    "none",  # nothing: its kernels use them, or could
+    "not_nvidia",  # the GPU is another vendor's
+    "gpu",  # the GPU has none
+    "gpu_unknown",  # not known: the GPU is not
+    "type",  # no library has a Tensor Core kernel for the op's type
+    "type_unknown",  # not known: the op may hold ops of any kind
+    "dtype",  # the GPU's Tensor Cores do not multiply the dtype of an operand
+    "dtype_missing",  # not known: the dtype is not recorded
+    "dtype_unknown",  # not known: whether Tensor Cores take the dtype is not
+    "tf32",  # float32 without TF32
+    "tf32_unknown",  # not known: whether TF32 was allowed is not recorded
+    "shape",  # a contiguous dimension is no multiple of 16 bytes, and the library chose another kernel
+    "shape_required",  # a contiguous dimension is no multiple of 16 bytes, without which the dtype has no kernel
+    "library",  # the library chose another kernel
+    "kernels_unknown",  # not known: whether its kernels use them is not
+]
+BLOCKERS: Final[tuple[BlockerKind, ...]] = get_args(BlockerKind)
 """What keeps an op off the Tensor Cores."""
 NOT_BLOCKED: Final[frozenset[str | None]] = frozenset({None, "none", "not_nvidia"})
 """Blockers about which there is nothing to say or do."""
 
-CauseKind: TypeAlias = (
-    BlockerKind
-    | Literal[
-        "tc_well", "tc_misaligned", "tc_tiles", "tc_small", "tc_memory", "tc_slow", "channels",
-        "layout", "op_unknown", "other_step", "copy", "idle",
-    ]
-)  # fmt: skip
-_BLOCKING: Final[Mapping[CauseKind, str]] = dict(BLOCKERS.items())
-CAUSES: Final[Mapping[CauseKind, str]] = {
-    **_BLOCKING,
-    "none": "they are used; how well is not known",
-    "tc_well": "they are used well",
-    "tc_misaligned": "they are used slowly: a contiguous dimension is no multiple of 16 bytes",
-    "tc_tiles": "they are used slowly: tiles or the last wave of them are partly empty",
-    "tc_small": "they are used slowly: the product is too small to fill the GPU",
-    "tc_memory": "they are used slowly: moving the operands takes longer than multiplying them",
-    "tc_slow": "they are used slowly, and nothing that is known of the product tells why",
-    "channels": "so few channels, or so many groups, that the library has CUDA-core kernels alone",
-    "layout": "kernels that change layout or type for an op that could use them",
-    "op_unknown": "not known: the kernels belong to no op that the source names",
-    "other_step": "kernels of steps that do not count, which ran among those that do",
-    "copy": "copies and sets while no kernel ran",
-    "idle": "nothing ran",
-}
-"""Why the time of a step is spent as it is: every microsecond has one cause. Those of `BLOCKERS` mean the same here."""
+_OtherCause = Literal[
+    "tc_well",  # they are used well
+    "tc_misaligned",  # they are used slowly: a contiguous dimension is no multiple of 16 bytes
+    "tc_tiles",  # they are used slowly: tiles or the last wave of them are partly empty
+    "tc_small",  # they are used slowly: the product is too small to fill the GPU
+    "tc_memory",  # they are used slowly: moving the operands takes longer than multiplying them
+    "tc_slow",  # they are used slowly, and nothing that is known of the product tells why
+    "channels",  # so few channels, or so many groups, that the library has CUDA-core kernels alone
+    "layout",  # kernels that change layout or type for an op that could use them
+    "op_unknown",  # not known: the kernels belong to no op that the source names
+    "other_step",  # kernels of steps that do not count, which ran among those that do
+    "copy",  # copies and sets while no kernel ran
+    "idle",  # nothing ran
+]
+CauseKind: TypeAlias = BlockerKind | _OtherCause
+CAUSES: Final[tuple[CauseKind, ...]] = (*BLOCKERS, *get_args(_OtherCause))
+"""Why the time of a step is spent as it is: every microsecond has one cause. Those of `BLOCKERS` mean the same
+here, and `none` that they are used; how well is not known."""
 CauseGroup = Literal["well", "slowly", "used", "off", "never", "layout", "unknown", "copy", "idle"]
 CAUSE_GROUPS: Final[Mapping[CauseGroup, tuple[CauseKind, ...]]] = {
     "well": ("tc_well",),
@@ -169,43 +155,36 @@ CAUSE_GROUPS: Final[Mapping[CauseGroup, tuple[CauseKind, ...]]] = {
 GROUP_OF: Final[Mapping[CauseKind, CauseGroup]] = {
     cause: group for group, causes in CAUSE_GROUPS.items() for cause in causes
 }
-ON_TENSOR_CORES: Final[frozenset[CauseKind]] = frozenset(
-    cause for group in ("well", "slowly", "used") for cause in CAUSE_GROUPS[group]
-)
-"""Causes of time in which an op uses Tensor Cores."""
 
-ChangeKind = Literal["mixed_float16", "mixed_bfloat16", "allow_tf32", "change_size", "slice_filters", "together"]
-CHANGES: Final[Mapping[ChangeKind, str]] = {
-    "mixed_float16": "compute in mixed precision, float16",
-    "mixed_bfloat16": "compute in mixed precision, bfloat16",
-    "allow_tf32": "allow TF32",
-    "change_size": "change a size of a layer, and what must change with it",
-    "slice_filters": "compute 8 filters of a convolution and keep the first ones",
-    "together": "all changes that go together, each product counted once",
-}
+ChangeKind = Literal[
+    "mixed_float16",  # compute in mixed precision, float16
+    "mixed_bfloat16",  # compute in mixed precision, bfloat16
+    "allow_tf32",  # allow TF32
+    "change_size",  # change a size of a layer, and what must change with it
+    "slice_filters",  # compute 8 filters of a convolution and keep the first ones
+    "together",  # all changes that go together, each product counted once
+]
+CHANGES: Final[tuple[ChangeKind, ...]] = get_args(ChangeKind)
 """What a prediction of a changed run assumes."""
 
 SizeAdviceKind = Literal[
-    "change", "change_before", "fewer_groups", "slice", "measured_free", "image", "small_head", "small_dimension",
-    "tf32_aligned", "slice_in_vain", "free", "no_tensor_cores", "off_tensor_cores", "float64", "float32",
-]  # fmt: skip
-SIZE_ADVICE: Final[Mapping[SizeAdviceKind, str]] = {
-    "change": "take the next size",
-    "change_before": "it follows from what feeds the layer: change it there",
-    "fewer_groups": "make fewer groups of 8 channels or more",
-    "slice": "compute 8 filters, keep the first ones, and measure",
-    "measured_free": "measured, and predicted to cost next to nothing",
-    "image": "leave it: an image's channels",
-    "small_head": "leave it: so small a head is bound by memory and launches",
-    "small_dimension": "leave it: a product with so small a dimension is bound by memory and launches",
-    "tf32_aligned": "leave it: aligned for TF32",
-    "slice_in_vain": "leave it: 8 filters would cost as much as they gain",
-    "free": "leave it: it costs next to nothing",
-    "no_tensor_cores": "no effect: the GPU has no Tensor Cores",
-    "off_tensor_cores": "no effect: its products do not use Tensor Cores on the GPU",
-    "float64": "no effect while the layer computes in float64",
-    "float32": "no effect while the layer computes in float32 without TF32",
-}
+    "change",  # take the next size
+    "change_before",  # it follows from what feeds the layer: change it there
+    "fewer_groups",  # make fewer groups of 8 channels or more
+    "slice",  # compute 8 filters, keep the first ones, and measure
+    "measured_free",  # measured, and predicted to cost next to nothing
+    "image",  # leave it: an image's channels
+    "small_head",  # leave it: so small a head is bound by memory and launches
+    "small_dimension",  # leave it: a product with so small a dimension is bound by memory and launches
+    "tf32_aligned",  # leave it: aligned for TF32
+    "slice_in_vain",  # leave it: 8 filters would cost as much as they gain
+    "free",  # leave it: it costs next to nothing
+    "no_tensor_cores",  # no effect: the GPU has no Tensor Cores
+    "off_tensor_cores",  # no effect: its products do not use Tensor Cores on the GPU
+    "float64",  # no effect while the layer computes in float64
+    "float32",  # no effect while the layer computes in float32 without TF32
+]
+SIZE_ADVICE: Final[tuple[SizeAdviceKind, ...]] = get_args(SizeAdviceKind)
 """What to do about a size that is not aligned."""
 HARMLESS: Final[frozenset[SizeAdviceKind]] = frozenset(
     {"image", "small_head", "small_dimension", "tf32_aligned", "slice_in_vain", "free"}
@@ -215,13 +194,13 @@ LEAVE: Final[frozenset[SizeAdviceKind]] = HARMLESS | {"no_tensor_cores", "off_te
 GAINLESS: Final[frozenset[SizeAdviceKind]] = LEAVE | {"float64", "float32"}
 """Advice for sizes that gain nothing from a change at the present precision."""
 
-RateBasis = Literal["predicted", "estimated", "published", "published products"]
-RATE_BASES: Final[Mapping[RateBasis, str]] = {
-    "predicted": "predicted for these ops",
-    "estimated": "predicted for these ops, where unaligned convolutions were never measured",
-    "published": "of large products of such a size, where no size of the op's own tells",
-    "published products": "likewise, of a convolution, for which none is published",
-}
+RateBasis = Literal[
+    "predicted",  # predicted for these ops
+    "estimated",  # predicted for these ops, where unaligned convolutions were never measured
+    "published",  # of large products of such a size, where no size of the op's own tells
+    "published products",  # likewise, of a convolution, for which none is published
+]
+RATE_BASES: Final[tuple[RateBasis, ...]] = get_args(RateBasis)
 """What the rate of an unaligned product, relative to an aligned one, is based on."""
 Evidence = Literal["timed", "between", "judged"]
 """What a predicted time rests on: kernels of its class that someone timed, on any GPU (``timed``); two classes between

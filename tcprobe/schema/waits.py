@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 from msgspec import Struct
 
@@ -30,14 +30,15 @@ MOST_GAPS: Final = 20
 """Rows of `gaps` of one GPU: the longest."""
 SHORT_NS: Final = 100_000
 """Stretches without a kernel that are shorter are the pace at which the host launches kernels."""
-StepLength = Literal["between steps", "marked step", "reported", "capture"]
-STEP_LENGTHS: Final[dict[StepLength, str]] = {
-    "between steps": "from the start of a step to the start of the next, the median: of steps outside the profiler, "
-    "if the run timed some, else of the window",
-    "marked step": "from the start to the end of the mark of a step",
-    "reported": "as the profiler reports it",
-    "capture": "the span of the capture, as no step is known",
-}
+StepLength = Literal[
+    # from the start of a step to the start of the next, the median: of steps outside the profiler, if the run timed
+    # some, else of the window
+    "between steps",
+    "marked step",  # from the start to the end of the mark of a step
+    "reported",  # as the profiler reports it
+    "capture",  # the span of the capture, as no step is known
+]
+STEP_LENGTHS: Final[tuple[StepLength, ...]] = get_args(StepLength)
 """What the length of a step rests on."""
 
 

@@ -23,7 +23,6 @@ ONLY_WHEN_RUN = {
     "tcprobe.analysis.kernels.details: pattern": "compiles a tuple of its own, which is found in the module",
     "tcprobe.calibration.files: fitting": "a table of its own: digits, and words",
     "tcprobe.capture.program: profiler.option": "a profiler's help",
-    "tcprobe.flows.patterns: _CATEGORIES[argument]": "classes, on one character",
     "tcprobe.analysis.ranges.steps: pattern": "what a user asks for, which flows.patterns has looked at",
     "tcprobe.flows.patterns: text": "what a user asks for, which is looked at before it is used",
     "tcprobe.probe.core.lines: generated": "the probe's own orders",
@@ -38,7 +37,7 @@ ONLY_WHEN_RUN = {
 def test_no_pattern_nests_open_repeats() -> None:
     found, open_ = all_patterns()
     assert len(found) > 200
-    assert {one.module for one in found if nests(one.pattern, strict=True)} == set(EXCEPTIONS)
+    assert {one.module for one in found if nests(one.pattern)} == set(EXCEPTIONS)
     assert set(open_) == set(ONLY_WHEN_RUN)
 
 
@@ -53,23 +52,11 @@ def test_no_pattern_nests_open_repeats() -> None:
         (r"(?:a{1,3}b)*", False),
         (r"(?>\w*a)*", False),
         (r"a*b*", False),
-    ],
-)
-def test_tells_a_nested_repeat(text: str, nested: bool) -> None:
-    assert nests(re.compile(text), strict=True) is nested
-
-
-@pytest.mark.parametrize(
-    ("text", "endless"),
-    [
-        (r"(?:\w+ )*loss=(?P<loss>[\d.]+)", False),
-        (r"(?:[a-z]+=[\d.]+,)+", False),
-        (r"(a+)+b", True),
-        (r"(?:\w+ ?)*x", True),
+        (r"(?:\w+ )*loss=(?P<loss>[\d.]+)", True),
+        (r"[\w ]*loss=(?P<loss>[\d.]+)", False),
         (r"(?:\w+\d)*x", True),
-        (r"(?:\W+–)*x", True),
         (r"(?:(?:a+)+,)*x", True),
     ],
 )
-def test_a_users_pattern_may_repeat_what_is_told_apart(text: str, endless: bool) -> None:
-    assert nests(re.compile(text)) is endless
+def test_tells_a_nested_repeat(text: str, nested: bool) -> None:
+    assert nests(re.compile(text)) is nested

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from tcprobe.schema.kinds import BLOCKERS, CAUSE_GROUPS, CAUSES, GROUP_OF, ON_TENSOR_CORES
+from tcprobe.schema.kinds import BLOCKERS, CAUSE_GROUPS, CAUSES, GROUP_OF
 
 
 def test_every_blocker_is_a_cause() -> None:
@@ -16,7 +16,3 @@ def test_every_cause_is_in_one_group() -> None:
     assert set(counted) == set(CAUSES)
     assert set(counted.values()) == {1}
     assert set(GROUP_OF) == set(CAUSES)
-
-
-def test_only_causes_of_use_are_on_tensor_cores() -> None:
-    assert {GROUP_OF[cause] for cause in ON_TENSOR_CORES} == {"well", "slowly", "used"}

@@ -1,14 +1,14 @@
-"""An audit for programs: as one tree for JSON, one table for CSV, and findings and notices for code scanning."""
+"""An audit for programs: as one tree for JSON, one table for CSV, and notices for code scanning."""
 
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
 
 from tcprobe.report.audit import unjudged, words
-from tcprobe.report.document import DataTable, Notice, ReportSpec, Scan, ScanResult, data_of
+from tcprobe.report.document import DataTable, ReportSpec, data_of
 from tcprobe.report.formatting import relative
 from tcprobe.schema.finding import SEVERITIES, Audited, AuditReport, Finding, Fix, Range
 from tcprobe.schema.place import Place
@@ -131,48 +131,24 @@ def _span(name: str, unit: str, value: Range | None) -> dict[str, str]:
     return {f"{key}_{unit}": f"{figure:.{digits}f}" for key, figure in ends}
 
 
-def scan(report: AuditReport) -> Scan:
-    """Return every finding once, then the suppressed and the known ones, and the notices, with failed files first."""
-    results = [_result(*row, state) for state in STATES for row in words.rows(report, state)]
-    return Scan(report.root, tuple(results), tuple(_notices(report)))
+class Notice(NamedTuple):
+    """Something to know about an audit itself, for code scanning."""
+
+    # failed (the file was not read), unjudged (no layer of it could be judged, and so it fails), unused (a suppression
+    # that silences nothing), unseen (something that could not be judged), limit (of the whole audit)
+    kind: str
+    text: str  # the notice in words, without its kind
+    file: str = ""  # absolute path; empty for a limit
+    place: Place | None = None  # where in the file; None if no line is known
 
 
-def _result(audited: Audited, finding: Finding, state: str) -> ScanResult:
-    return ScanResult(
-        finding,
-        words.finding_line(audited, finding),
-        audited.file,
-        {
-            "model": audited.label,
-            "mode": audited.mode,
-            **{name: getattr(finding, name) for name in ("layer", "dimension", "size", "suggested")},
-            "passes": list(finding.passes) or None,
-            "dtype": finding.dtype,
-            "gpu": audited.gpu or None,
-            "basis": finding.basis,
-            **(finding.constants.columns() if finding.constants else {}),
-            "saving_ns": _rounded(finding.saving_ns, None),
-            "saving_pct": _rounded(finding.saving_pct, 3),
-            "padding_pct": _rounded(finding.padding_pct, 3),
-        },
-        tuple(words.related(finding)),
-        words.fixing(finding.fix) if finding.fix else "",
-        suppressed=state == "suppressed",
-        known=state == "known",
-    )
-
-
-def _rounded(figure: Range | None, digits: int | None) -> dict[str, float] | None:
-    """Return a range as precise as a prediction is; None where it is not known."""
-    return None if figure is None else {name: round(getattr(figure, name), digits) for name in ("low", "mid", "high")}
-
-
-def _notices(report: AuditReport) -> list[Notice]:
-    notices = [Notice("failed", words.reason(path, why), path) for path, why in report.failed]
-    notices += [Notice("unjudged", why, path) for path, why in unjudged.failing(report)]
-    notices += [Notice("unused", text, place.file, place) for place, text in report.unused]
+def notices(report: AuditReport) -> list[Notice]:
+    """Return the notices of an audit, ordered by kind."""
+    found = [Notice("failed", words.reason(path, why), path) for path, why in report.failed]
+    found += [Notice("unjudged", why, path) for path, why in unjudged.failing(report)]
+    found += [Notice("unused", text, place.file, place) for place, text in report.unused]
     unseen = dict.fromkeys((u, audited.file) for audited in report.audited for u in audited.unseen)
-    notices += [Notice("unseen", f"{u.what}: {u.reason}", file, u.place) for u, file in unseen]
+    found += [Notice("unseen", f"{u.what}: {u.reason}", file, u.place) for u, file in unseen]
     foreign = unjudged.not_judged(report)
-    notices += [Notice("unseen", unjudged.phrase([n]), n.place.file, n.place) for n in foreign]
-    return notices + [Notice("limit", text) for text in (*words.limit_notes(report), *words.predicted_for(report))]
+    found += [Notice("unseen", unjudged.phrase([n]), n.place.file, n.place) for n in foreign]
+    return found + [Notice("limit", text) for text in (*words.limit_notes(report), *words.predicted_for(report))]

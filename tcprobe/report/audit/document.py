@@ -37,7 +37,7 @@ from tcprobe.schema.finding_kinds import COST_UNKNOWN
 from tcprobe.schema.place import Place
 
 if TYPE_CHECKING:
-    from tcprobe.report.document import DataTable, Scan
+    from tcprobe.report.document import DataTable
 
 STYLES: Final[dict[str | None, Style]] = {"error": "error", "warning": "warning", "note": "accent"}
 MOST_GAINS: Final = 5
@@ -46,7 +46,7 @@ MOST_REASONS: Final = 4
 
 
 class AuditDocument(Struct, frozen=True):
-    """The report of an audit, as a `tcprobe.report.document.Scanned` document."""
+    """The report of an audit, as a `tcprobe.report.document.Document`."""
 
     report: AuditReport
     spec: ReportSpec
@@ -92,12 +92,6 @@ class AuditDocument(Struct, frozen=True):
         from tcprobe.report.audit.data import table
 
         return table(self.report, self.spec)
-
-    def scan(self) -> Scan:
-        """Return findings and notices for code scanning."""
-        from tcprobe.report.audit.data import scan
-
-        return scan(self.report)
 
     def _place(self, place: Place | None, file: str) -> str:
         return words.location_text(place, file, self.spec.cwd)

@@ -8,31 +8,29 @@ from msgspec import Struct, field
 
 from tcprobe.schema.profile import Note, Profile
 
-DifferenceKind = Literal["faster", "slower", "more", "less", "same", "within noise", "cannot tell", "not known"]
-DIFFERENCES: Final = {
-    "faster": "it takes less time, and noise does not explain it",
-    "slower": "it takes more time, and noise does not explain it",
-    "more": "the figure is larger",
-    "less": "the figure is smaller",
-    "same": "the figure is the same",
-    "within noise": "steps vary as much by themselves",
-    "cannot tell": "too few steps, or a clock that tells one length alone",
-    "not known": "one of the two is not known",
-}
+DifferenceKind = Literal[
+    "faster",  # it takes less time, and noise does not explain it
+    "slower",  # it takes more time, and noise does not explain it
+    "more",  # the figure is larger
+    "less",  # the figure is smaller
+    "same",  # the figure is the same
+    "within noise",  # steps vary as much by themselves
+    "cannot tell",  # too few steps, or a clock that tells one length alone
+    "not known",  # one of the two is not known
+]
 """What became of a figure. Only times of steps can be real or noise; of other figures the change is what it is."""
 FEWEST_STEPS: Final = 8
 """Under this many steps of either run nothing is said of whether their lengths differ."""
 OTHER_WORK_PCT: Final = 1.0
 """Percent by which the FLOPs of a step may differ before the steps do other work: padding one layer is less."""
-Why = Literal["few steps", "no steps", "ranges overlap", "steps differ", "one figure", "no ratio"]
-WHYS: Final = {
-    "few steps": "of one of the runs fewer than `FEWEST_STEPS` steps are known",
-    "no steps": "of one of the runs no step's length is known",
-    "ranges overlap": "the figures are ranges that overlap, for the class of some kernels is unknown",
-    "steps differ": "the figures are of other kinds of steps: under the profiler and outside it, or of no step at all",
-    "one figure": "of one of the runs a single length is known: that of one marked step, or the mean of its profiler",
-    "no ratio": "some steps of one of the runs have a length, or a throughput, of 0",
-}
+Why = Literal[
+    "few steps",  # of one of the runs fewer than `FEWEST_STEPS` steps are known
+    "no steps",  # of one of the runs no step's length is known
+    "ranges overlap",  # the figures are ranges that overlap, for the class of some kernels is unknown
+    "steps differ",  # the figures are of other kinds of steps: under the profiler and outside it, or of no step at all
+    "one figure",  # of one of the runs a single length is known: that of one marked step, or the mean of its profiler
+    "no ratio",  # some steps of one of the runs have a length, or a throughput, of 0
+]
 """What keeps a difference from being told."""
 StepsCompared = Literal["outside the profiler", "under the profiler"]
 
@@ -58,7 +56,7 @@ class Interval(Struct, frozen=True):
 class Change(Struct, frozen=True):
     """How a figure of one run differs from that of the first."""
 
-    difference: DifferenceKind  # one of `DIFFERENCES`
+    difference: DifferenceKind  # what became of it
     delta: float | None = None  # in the figure's unit; None where unknown
     pct: float | None = None  # of the first run's figure; None where that is 0 or unknown
     interval: Interval | None = None  # of the median step, by bootstrap; None of other figures

@@ -84,7 +84,7 @@ class Verdict(Struct, frozen=True):
     # low, high: range of the figure where kernels of unknown class, or the spread of steps, make it one.
     low: float | None = None
     high: float | None = None
-    # why it cannot be told: the reason of the missing figure, one of `comparison.WHYS`, or ``of zero``: there is no
+    # why it cannot be told: the reason of the missing figure, a `comparison.Why`, or ``of zero``: there is no
     # percentage of 0. Of what is not met ``within noise``: but for the noise of steps it would be.
     why: str | None = None
     unit: MetricUnit = "count"  # of `value`, `low` and `high`; ``pct`` of a change in percent, too

@@ -6,10 +6,10 @@ import ast
 import json
 import re
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -37,10 +37,6 @@ from tests.support import ROOT
 FIXTURES = ROOT / "tests" / "fixtures"
 VARIANTS = (variants.refused, variants.without_launches, variants.gtx1650, variants.tf32_off)
 PROFILE_FILES = (RUN, *sorted((FIXTURES / "xplane").glob("*.pb")), *sorted((FIXTURES / "dlprof").glob("*_*")))
-LISTS = {
-    "BLOCKERS": kinds.BlockerKind, "SIZE_ADVICE": kinds.SizeAdviceKind, "REMEDIES": advice_kinds.AdviceKind,
-    "REASONS": kinds.ReasonKind, "RATE_BASES": kinds.RateBasis, "SHARES": advice_kinds.ShareOf,
-}  # fmt: skip
 WORDED = (
     (words.BLOCKER_WORDS, kinds.BLOCKERS), (words.SIZE_WORDS, kinds.SIZE_ADVICE),
     (advice_words.SAYS, advice_kinds.REMEDIES),
@@ -50,14 +46,8 @@ TEXT_COLUMNS = {"summary": "reason", "kernels": "evidence"}
 Told = Callable[[str], str]
 
 
-@pytest.mark.parametrize("name", LISTS)
-def test_every_kind_has_a_meaning(name: str) -> None:
-    home = kinds if hasattr(kinds, name) else advice_kinds
-    assert list(getattr(home, name)) == list(get_args(LISTS[name]))
-
-
 @pytest.mark.parametrize(("worded", "known"), WORDED)
-def test_every_kind_has_its_words(worded: Mapping[str, Any], known: Mapping[str, str]) -> None:
+def test_every_kind_has_its_words(worded: Mapping[str, Any], known: Sequence[str]) -> None:
     assert set(worded) == set(known)
 
 
