@@ -44,7 +44,7 @@ WITHIN = {
         ),
         *(
             {"summary", "units", "waits"},
-            {"sizes", "validity", "key_node"},
+            {"chains", "sizes", "validity", "key_node"},
             {"whatif"},
             {"causes"},
             {"compare", "flow"},

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from tcprobe.analysis.causes.advice import advise, off_tensor_cores
 from tcprobe.analysis.causes.flow import with_causes
+from tcprobe.analysis.chains.table import NO_CHAINS, build_chains
 from tcprobe.analysis.context import Context, context_of, with_identity
 from tcprobe.analysis.host import without_containers
 from tcprobe.analysis.iterations import (
@@ -342,6 +343,10 @@ def _causes(a: _Analysis) -> None:
     a.profile = with_causes(a.profile, a.inputs, a.gpu, a.judged)
 
 
+def _chains(a: _Analysis) -> None:
+    a.add("chains", build_chains(a.profile, a.launched), NO_GAPS if a.launched is None else NO_CHAINS)
+
+
 def _what_ifs(a: _Analysis) -> None:
     a.profile = with_what_ifs(a.profile, a.judged, a.ops, a.context)
 
@@ -352,7 +357,7 @@ def _advice(a: _Analysis) -> None:
 
 PASSES: Final[tuple[Callable[[_Analysis], None], ...]] = (
     *(_target, _recorded, _ranges, _units, _start_up, _devices, _window, _graph, _kernels, _times, _waits, _ops),
-    *(_layers, _shares, _summary, _limits, _causes, _what_ifs, _advice),
+    *(_layers, _shares, _summary, _limits, _causes, _chains, _what_ifs, _advice),
 )
 """What is done, in this order; each reads what those before it added."""
 

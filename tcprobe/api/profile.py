@@ -97,6 +97,7 @@ class Profile(Shown):
     step_ranges: pd.DataFrame
     units: pd.DataFrame
     stretches: pd.DataFrame
+    chains: pd.DataFrame
     devices: pd.DataFrame
     waits: pd.DataFrame
     gaps: pd.DataFrame

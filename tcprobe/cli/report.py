@@ -12,7 +12,9 @@ import typer
 from tcprobe.cli import options as o
 from tcprobe.visible import tell
 
-By = StrEnum("By", "kernel op range layer iteration unit device phase wait gap cause kind advice step-range stretch")
+By = StrEnum(
+    "By", "kernel op range layer iteration unit device phase wait gap cause kind advice step-range stretch chain"
+)
 """A table to show; the names are those of `tcprobe.report.run.views.BY`."""
 
 

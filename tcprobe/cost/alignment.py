@@ -199,6 +199,23 @@ def published_pct(size: int, family: RateFamily, compute_capability: tuple[int, 
     return find_gpu(timed.gpu), round(100 * timed.rates[f"{family}:{level}"].measured / timed.aligned[family])
 
 
+RATE_FAMILIES: Final[dict[str, RateFamily]] = {"fp16": "tc16", "bf16": "tc16", "tf32": "tf32"}
+"""Precisions of kernels whose unaligned products were timed."""
+
+
+def slowest_published(size: int, family: RateFamily, compute_capability: tuple[int, int] | None) -> tuple[float, Gpu]:
+    """Return the lowest rate of large products of such a size over that of aligned ones, 0-1, and the GPU timed.
+
+    The layout is not asked for: where the contraction is contiguous in both operands (nt), they are slower still.
+    """
+    timed = _timed(family, (compute_capability or (0, 0))[0])
+    level = product_level([Contiguous("n", size)], family)
+    rates = [
+        timed.rates[name].measured for name in (f"{family}:{level}", f"{family}:nt_{level}") if name in timed.rates
+    ]
+    return min(1.0, min(rates, default=timed.aligned[family]) / timed.aligned[family]), find_gpu(timed.gpu)
+
+
 _UNMEASURED: Final = "slowdown of unaligned sizes from published timings"
 _BORROWED: Final = "slowdown of unaligned sizes not measured on this generation:"
 _NAMES: Final = {"a100-sxm-80": "A100", "h100-sxm": "H100"}

@@ -37,6 +37,9 @@ AdviceKind = Literal[
     "larger_batch",  # take a larger batch, for which there is memory
     "key_node",  # choose a key node that runs once a step
     "halve_precision",  # train in mixed precision although TF32 runs on Tensor Cores, where that is predicted to pay
+    "fuse_chain",  # make one kernel of several that multiply nothing and follow one another
+    "fill_waves",  # change sizes so that the last wave of a product's blocks is full
+    "align_kernel",  # find the sizes that make a kernel load less than 16 bytes at once, and align them
 ]
 REMEDIES: Final[tuple[AdviceKind, ...]] = get_args(AdviceKind)
 """What to do about a run."""
@@ -55,10 +58,13 @@ Bound = Literal[
     "launches",  # the time of tiny kernels and of the waiting between kernels
     "loss scaling",  # the time of its ops, and of the waiting for their answer as far as the profile shows it
     "small batch",  # the time that the GPU waits, and that of products too small to fill it
+    "bandwidth",  # the kernels' time less what one kernel in place of several takes to move what is left
+    "aligned rates",  # the kernels' time less what they take at the rates that large aligned products were timed at
+    "full waves",  # what the empty part of the last waves takes, if blocks take the same time in it
     "peak rates",  # the kernels' time less what they take at the ratio of the GPU's peak rates
 ]
 BOUNDS: Final[tuple[Bound, ...]] = get_args(Bound)
-"""What the most that an item can save is: a strict bound, except by peak rates, which kernels need not reach alike, and
+"""What the most that an item can save is: a strict bound, except by rates, which kernels need not reach alike, and
 of loss scaling, of which a profile shows a part."""
 
 
@@ -66,6 +72,8 @@ WAITING: Final = "(waiting)"
 """What an item draws on whose saving is time that the GPU waits, followed by the kind of work that it waits for."""
 LAUNCHES: Final = "(launches)"
 """Likewise, time of tiny kernels."""
+COPIES: Final = "(copies)"
+"""Likewise, time of kernels that copy, cast or change the layout."""
 
 
 class SizeChange(Struct, frozen=True):

@@ -109,6 +109,7 @@ OP_DETAILS: Final = T(
         C("dtype", "str", "dtype of the op's inputs (float32, bfloat16); mixed ones joined by +"),
         C("input_shapes", "str", "JSON list of input shapes, null for an unknown dimension"),
         C("output_shape", "str", "JSON list"),
+        C("output_dtype", "str", "dtype of its only output, where the source says it"),
         C("layer", "str", "path of the layer, where the source itself says which"),
         C("pass", "str", "pass, where the source itself says which", values=PASSES),
     ),
@@ -322,6 +323,24 @@ KERNELS: Final = T(
         C("block", "str", "threads per block of the costliest configuration"),
         C("grid", "str", "blocks per grid of the costliest configuration"),
         C("occupancy_pct", "float", "theoretical occupancy of the costliest configuration, 0-100"),
+        C(
+            "waves",
+            "float",
+            "grid of that configuration over the blocks that run at once; NA: tile unknown, blocks persist",
+        ),
+        C("blocks_per_sm", "int", "blocks of it that an SM runs at once, by registers, shared memory and threads"),
+        C(
+            "tail_ns",
+            "float",
+            "of sum_ns at most what the empty part of the last wave takes, over all its configurations; NA where one's "
+            "waves are unknown",
+        ),
+        C(
+            "outputs_at_most",
+            "int",
+            "elements of the result at most: blocks of it x tile; fewer where tiles are partly "
+            "empty, or several blocks share one",
+        ),
         C("cause", "str", "why its time is spent as it is: every kernel has one cause", values=CAUSES),
         C("kind", "str", "what it does, by its name", values=KERNEL_KINDS),
         C("fused_ops", "str", "ops in a compiled fusion, as its name lists them"),
@@ -652,6 +671,46 @@ KINDS_OF_KERNELS: Final = T(
     (C("kind", "str", "what these kernels do, by their names", False, KERNEL_KINDS), *CAUSES_OF_TIME.columns),
     key=("device", "cause", "kind"),
 )
+CHAINS: Final = T(
+    "chains",
+    "one sequence of kernels that multiply nothing and follow one another on a stream of a GPU, nothing else between",
+    (
+        C("device", "int", "GPU ordinal", nullable=False),
+        C("kinds", "str", "JSON object: what its kernels do, and how many do so", nullable=False),
+        C("kernels", "int", "kernels in one such chain, 2 or more", nullable=False),
+        C("calls", "int", "times that the chain ran in the counted steps", nullable=False),
+        C("launches", "int", "kernels of all of these", nullable=False),
+        C("sum_ns", "int", "their summed time", nullable=False),
+        C("share_pct", "float", "that over all kernel time, 0-100"),
+        C("step_ns", "float", "that of one step; of the capture, where it stands for a step"),
+        C("first_kernel", "str", "its first kernel", nullable=False),
+        C("last_kernel", "str", "its last kernel", nullable=False),
+        C("op", "str", "the costliest op of these kernels"),
+        C("op_type", "str", "type of that op"),
+        C("layer", "str", "its layer"),
+        C("pass", "str", "its pass", values=PASSES),
+        C("source", "str", "file:line where that layer was constructed; without one, where the op was called"),
+        C("compiled", "bool", "whether a compiler made these kernels: it fused what it would", nullable=False),
+        C(
+            "moved_bytes",
+            "float",
+            "what its ops read and write, each by itself; NA where a shape is unknown",
+        ),
+        C(
+            "again_bytes",
+            "float",
+            "all of that but what the first op reads and the last writes",
+        ),
+        C("achieved_tb_per_s", "float", "moved_bytes over sum_ns, in TB/s"),
+        C("bandwidth_pct", "float", "that over the GPU's memory bandwidth, 0-100; NA where a cache served some of it"),
+        C(
+            "at_most_ns",
+            "float",
+            "what one kernel in place of each chain saves at most: sum_ns, where shapes and GPU are known less the "
+            "time to read and write what is left past the L2 cache; NA where compiled",
+        ),
+    ),
+)
 STRETCHES: Final = T(
     "stretches",
     "one stretch of a capture without steps, in which a GPU is unlike as busy as in the one before",
@@ -798,6 +857,6 @@ RECORDED: Final = (
 )  # fmt: skip
 DERIVED: Final = (
     SUMMARY, CAUSES_OF_TIME, KINDS_OF_KERNELS, PHASES, KERNELS, OPS, RANGE_KERNELS, LAYERS, ITERATIONS, STEP_RANGES,
-    UNITS, DEVICES, WAITS, GAPS, STRETCHES, GEMMS, BAD_SIZES, WHAT_IFS, ADVICE,
+    UNITS, DEVICES, WAITS, GAPS, STRETCHES, CHAINS, GEMMS, BAD_SIZES, WHAT_IFS, ADVICE,
 )  # fmt: skip
 TABLES: Final = {spec.name: spec for spec in (*RECORDED, *DERIVED)}

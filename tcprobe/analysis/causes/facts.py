@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tcprobe.analysis.context import identified
+from tcprobe.analysis.context import identified, parse_capability
 from tcprobe.analysis.iterations import counted
 from tcprobe.analysis.kernels.kinds import kind_of
 from tcprobe.analysis.kernels.names import COMMUNICATES
 from tcprobe.analysis.kernels.verdict import by_name
+from tcprobe.cost.alignment import RATE_FAMILIES, slowest_published
 from tcprobe.gemm.ops import conv_like
 from tcprobe.hardware import Gpu
 from tcprobe.rules.run.base import (
     TINY_NS,
+    ChainWork,
     Facts,
     LayoutWork,
     LossScaling,
     MemoryUse,
+    Misaligned,
+    Tail,
     Tf32Off,
     TinyKernels,
     TopKernel,
@@ -52,6 +58,7 @@ _OF_PRODUCTS: Final = frozenset({*PRODUCTS, "helper", "unknown"})
 _BRANCH: Final = re.compile(r"(?:^|/)cond(?:_\d+)?/(?:then|else)/_\d+/")
 _ANSWER: Final = "MemcpyD2H 1 B"  # the copy of a condition, as `gaps` names it
 _HALF: Final = re.compile(r"(?<![a-z])(?:float16|half)")
+_BYTES: Final = ("moved_bytes", "again_bytes")
 SLOWER: Final = 1.5
 """Times the median of the other steps: from here on a first step is slow. Steps of training hardly vary so much."""
 LEAST_USUAL: Final = 3
@@ -72,6 +79,7 @@ def facts_of(profile: Profile) -> Facts:
     """Return what the rules read of an analysed profile beside its tables."""
     steps = profile.counted_steps or profile.value("iterations_in_window")
     unnamed_ns, unnamed_kernel = unnamed(profile)
+    chains = chain_work(profile)
     return Facts(
         tiny=tiny_kernels(profile),
         layout=layout_work(profile),
@@ -86,6 +94,9 @@ def facts_of(profile: Profile) -> Facts:
         framework=framework(profile),
         unnamed_ns=unnamed_ns,
         unnamed_kernel=unnamed_kernel,
+        chains=chains,
+        tail=tail(profile),
+        misaligned=misaligned_work(profile),
     )
 
 
@@ -342,6 +353,69 @@ def unnamed(profile: Profile) -> tuple[float, str | None]:
     spent = {name: ns for name, ns in sums.items() if ns and (kinds[name] or kind_of(name)) in _OF_PRODUCTS}
     multiply = {name: ns for name, ns in spent.items() if (kinds[name] or kind_of(name)) in PRODUCTS}
     return min(off_ns, sum(spent.values())), costliest(multiply) if multiply else None
+
+
+def chain_work(profile: Profile) -> ChainWork | None:
+    """Return the chains that no compiler made; None without any, and where nothing in the window multiplies.
+
+    Without a product the window is no step of training: its casts belong to what was not recorded.
+    """
+    table = profile.require("chains")
+    rows = list(table.take(table.numbers("compiled") == 0).rows())
+    if not rows or PRODUCTS.isdisjoint(profile.require("kernels").values("kind")):
+        return None
+    kinds = Counter[Any]()
+    for row in rows:
+        for kind, count in json.loads(str(row["kinds"])).items():
+            kinds[kind] += int(count) * int(row["calls"] or 0)
+    ns, at_most, launches, chains = (_summed(rows, name) for name in ("sum_ns", "at_most_ns", "launches", "calls"))
+    moved, again = (_summed(rows, name) if all(row[name] is not None for row in rows) else None for name in _BYTES)
+    first = rows[0]
+    where = Where(*(_text(first[name]) for name in ("layer", "op", "pass", "source")))
+    named = frozenset(str(row[name]) for row in rows for name in ("op", "layer") if row[name] is not None)
+    ordered = sorted(kinds, key=lambda kind: (-kinds[kind], kind))
+    return ChainWork(ns, at_most, launches, chains, tuple(ordered), moved, again, where, named)
+
+
+def tail(profile: Profile) -> Tail | None:
+    """Return what the empty part of the last waves of Tensor Core kernels takes; None where no grid tells of any."""
+    kernels = profile.require("kernels")
+    kernels = kernels.take(kernels.names("uses_tc").among("yes") & (np.nan_to_num(kernels.numbers("tail_ns")) > 0))
+    kernels = kernels.take(~np.isnan(kernels.numbers("waves")))
+    if not len(kernels):
+        return None
+    spent = kernels.numbers("tail_ns")
+    name = str(costliest(sums_of(kernels.names("kernel").tolist(), spent)))
+    mine = kernels.names("kernel").among(name)
+    row = next(kernels.take(np.flatnonzero(mine)[[int(np.argmax(spent[mine]))]]).rows())
+    place = _costliest_op(profile, kernels.take(mine), spent[mine])
+    waves, fit = float(row["waves"] or 0), int(row["blocks_per_sm"] or 0)
+    return Tail(float(spent.sum()), name, waves, fit, str(row["tile"]), place.where)
+
+
+def misaligned_work(profile: Profile) -> Misaligned | None:
+    """Return the Tensor Core kernels that are misaligned by their names and belong to no op; None without any.
+
+    What an aligned one saves at most follows from the lowest rate that was published for such large products
+    (`cost.alignment`): a product that memory or its launch limits gains less, or nothing.
+    """
+    kernels = profile.require("kernels")
+    mine = kernels.take(kernels.names("cause").among("tc_misaligned") & (kernels.names("op").ids < 0))
+    capabilities = {row["device"]: parse_capability(row["compute_capability"]) for row in profile.active_gpus}
+    found = list[tuple[float, float, str, int, str, int]]()
+    for row in mine.rows():
+        family, size = RATE_FAMILIES.get(str(row["precision"])), row["alignment"]
+        if family is not None and size is not None and row["sum_ns"]:
+            rate, timed = slowest_published(int(size), family, capabilities.get(row["device"]))
+            saved = float(row["sum_ns"]) * (1.0 - rate)
+            found.append((float(row["sum_ns"]), saved, str(row["kernel"]), round(100 * rate), timed.id, int(size)))
+    if not found:
+        return None
+    return Misaligned(sum(one[0] for one in found), sum(one[1] for one in found), *max(found)[2:])
+
+
+def _summed(rows: Iterable[Row], column: str) -> float:
+    return sum(float(row[column] or 0) for row in rows)
 
 
 def _gpu(profile: Profile) -> Gpu | None:

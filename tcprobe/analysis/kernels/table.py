@@ -16,11 +16,12 @@ from tcprobe.analysis.kernels.launches import NO, UNKNOWN, YES, Launched, Launch
 from tcprobe.analysis.kernels.named import with_words
 from tcprobe.analysis.kernels.precision import precision_of_dtype
 from tcprobe.analysis.kernels.verdict import Verdict, classify, may_multiply, precision_as, refine
+from tcprobe.analysis.kernels.waves import sizes_of, waves_of
 from tcprobe.gemm.ops import gemms_of
 from tcprobe.gemm.record import flops_of, parse_json_shapes, parse_shape
 from tcprobe.grouping import Numbers, count_by, distinct_rows, ranks, sum_by
 from tcprobe.hardware import Capability, Gpu
-from tcprobe.schema.columns import IntArray, Names, Table, Value
+from tcprobe.schema.columns import FloatArray, IntArray, Names, Table, Value
 from tcprobe.schema.kinds import NamedKernel
 from tcprobe.schema.op import OpRecord
 from tcprobe.schema.profile import Note, Profile
@@ -114,6 +115,7 @@ def classified_kernels(profile: Profile, groups: LaunchGroups, chosen: IntArray)
         "max_ns": longest,
         **_configs(rows.costliest(groups.config), profile.require("launch_configs")),
         **_verdicts(profile, rows),
+        **_waves(profile, rows),
     }
     order = np.lexsort((rows.label_rank, ranks(groups.names)[rows.kernel], -sums))
     place = np.empty(count, np.int64)
@@ -169,6 +171,26 @@ class _Rows:
         (row, value), pair = distinct_rows(self.row, values[self.groups])
         best = np.lexsort((value, -sum_by(pair, self.all.sum_ns[self.groups], len(row)), row))
         return value[best][np.flatnonzero(np.diff(row[best], prepend=-1))]
+
+
+def _waves(profile: Profile, rows: _Rows) -> dict[str, FloatArray]:
+    """Return the columns on waves: of the costliest configuration, and of the time of all."""
+    names = ("waves", "blocks_per_sm", "outputs_at_most", "tail_ns")
+    columns = {name: np.full(len(rows), np.nan) for name in names}
+    configs, sizes = list(profile.require("launch_configs").rows()), sizes_of(profile)
+    if not configs or not sizes:
+        return columns
+    columns["tail_ns"][:] = 0.0
+    chosen = rows.costliest(rows.all.config).tolist()
+    for row, group in zip(rows.row.tolist(), rows.groups.tolist(), strict=True):
+        config, gpu = int(rows.all.config[group]), sizes.get(int(rows.all.device[group]))
+        known = gpu is not None and 0 <= config < len(configs)
+        found = waves_of(rows.all.names[rows.all.kernel[group]], configs[config], gpu) if gpu and known else None
+        columns["tail_ns"][row] += found.empty * float(rows.all.sum_ns[group]) if found else np.nan
+        if found and config == chosen[row]:
+            for name in names[:3]:
+                columns[name][row] = getattr(found, name)
+    return columns
 
 
 def label_ids(details: Table) -> tuple[list[tuple[str | None, str | None]], IntArray]:

@@ -298,4 +298,5 @@ def op_row(module: Module, instruction: Instruction) -> dict[str, Value]:
         "dtype": dtypes_of(list(gemms[0].inputs)) if gemms else dtypes_of(inputs),
         "input_shapes": shapes_json(inputs),
         "output_shape": json.dumps(list(output.dimensions)),
+        "output_dtype": None if instruction.shape.parts else output.dtype,
     }

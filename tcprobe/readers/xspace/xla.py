@@ -154,7 +154,7 @@ def _bare_hlo(key: OpKey, name: str, module: Module | None) -> dict[str, Value]:
 
 def _row(**known: Value) -> dict[str, Value]:
     empty: dict[str, Value] = dict.fromkeys(
-        ("op", "op_type", "hlo_op", "hlo_module", "dtype", "input_shapes", "output_shape")
+        ("op", "op_type", "hlo_op", "hlo_module", "dtype", "input_shapes", "output_shape", "output_dtype")
     )
     return {**empty, **known}
 

@@ -7,8 +7,7 @@ from typing import Final, cast
 
 from msgspec import Struct
 
-from tcprobe.cost.alignment import published_pct
-from tcprobe.cost.constants import RateFamily
+from tcprobe.cost.alignment import RATE_FAMILIES, published_pct
 from tcprobe.report import formatting as f
 from tcprobe.report.blocks import Cell, Section
 from tcprobe.report.fields import Field, cell_of, field_of, number_of, section, share_of, source_of, time_of
@@ -80,8 +79,6 @@ _WITHOUT_OP: Final[Mapping[CauseKind, str]] = {
 """Likewise, of kernels of no op, whose shapes nobody knows."""
 _BY_KIND: Final[frozenset[CauseKind]] = frozenset({"type", "op_unknown", "none"})
 """Causes that say little: what their kernels do says more."""
-_FAMILIES: Final[Mapping[str, RateFamily]] = {"fp16": "tc16", "bf16": "tc16", "tf32": "tf32"}
-"""Precisions whose unaligned products were timed."""
 _MOST_KINDS: Final = 6
 _OTHER: Final = "other kinds"
 _OF_CHANNELS: Final = {
@@ -153,7 +150,7 @@ def _slowed(profile: Profile, row: Row) -> Row:
         return row
     kernels = profile.require("kernels")
     one = next(kernels.take(kernels.names("kernel").among(str(row["kernel"]))).rows(), None)
-    family = None if one is None else _FAMILIES.get(str(one["precision"]))
+    family = None if one is None else RATE_FAMILIES.get(str(one["precision"]))
     if one is None or family is None or one["alignment"] is None:
         return row
     capability = None

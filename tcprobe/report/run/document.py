@@ -29,6 +29,7 @@ from tcprobe.report.fields import cell_of, field_of, section
 from tcprobe.report.formatting import any_text, full_number
 from tcprobe.report.run import advice, findings, headline, views
 from tcprobe.report.run.causes import cause_table
+from tcprobe.report.run.chains import CHAIN_VIEW
 from tcprobe.report.run.tables import data_table, view_section, written
 from tcprobe.report.run.view import View
 from tcprobe.report.run.words import counted_phase
@@ -125,6 +126,7 @@ class RunDocument(Struct, frozen=True):
             view_section(profile, views.WAIT_VIEW, rows) if waits else None,
             view_section(profile, views.GAP_VIEW, rows) if waits else None,
             cause_table(profile),
+            view_section(profile, CHAIN_VIEW, rows),
             findings.blockers(profile, cost, rows) if cost and not cost.measured else None,
             findings.costliest(profile, cost, rows) if cost else None,
             findings.bad_size_table(profile, top),
@@ -159,6 +161,7 @@ def _usual(profile: Profile) -> list[View]:
         views.GAP_VIEW,
         views.CAUSE_VIEW,
         views.KIND_VIEW,
+        CHAIN_VIEW,
         views.ADVICE_VIEW,
     ]
     if profile.table("range_kernels") is None:

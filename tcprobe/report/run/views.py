@@ -10,6 +10,7 @@ from tcprobe.report import formatting as f
 from tcprobe.report.blocks import Cell, ColumnHead
 from tcprobe.report.fields import Field, cell_of, field_of, name_of, number_of, sentence_of, source_of
 from tcprobe.report.run.causes import cause_label, cause_of_op
+from tcprobe.report.run.chains import CHAIN_VIEW
 from tcprobe.report.run.view import View
 from tcprobe.report.run.words import kind_label, phase_steps
 from tcprobe.schema.columns import Row, Value
@@ -132,6 +133,8 @@ KERNEL_VIEW = View(
         number_of("occupancy", "occupancy_pct", 9),
         field_of("tile", "tile", 9),
         number_of("alignment", "alignment", 9),
+        field_of("waves", "waves", 8, _rate, right=True),
+        number_of("last wave empty, at most", "tail_ns", 8),
         number_of("GPU", "device", 3),
     ),
 )
@@ -437,5 +440,6 @@ BY: Final = {
     "advice": ADVICE_VIEW,
     "step-range": STEP_RANGE_VIEW,
     "stretch": STRETCH_VIEW,
+    "chain": CHAIN_VIEW,
 }
 """The views by their names after ``--by``."""

@@ -13,10 +13,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tcprobe.schema.advice import Advice, AdviceKind, Bound, Concern, ShareOf, Where
 from tcprobe.schema.finding import Range
-from tcprobe.schema.kinds import LEAVE, Blocker, BlockerKind, CauseKind
+from tcprobe.schema.kinds import LEAVE, Blocker, BlockerKind, CauseKind, KernelKind
 from tcprobe.schema.statement import FieldValue, say
 
 if TYPE_CHECKING:
@@ -100,6 +101,43 @@ class MemoryUse(Struct, frozen=True):
         return 100.0 * self.peak_bytes / self.total_bytes
 
 
+class ChainWork(Struct, frozen=True):
+    """Chains of the window that a compiler could fuse, of all GPUs."""
+
+    ns: float  # time of their kernels
+    at_most_ns: float  # what one kernel in place of each saves at most
+    launches: float  # their kernels
+    chains: float  # how often one ran
+    kinds: tuple[KernelKind, ...]  # what their kernels do, the most frequent first
+    # moved_bytes, again_bytes: of all of them; None where the shapes of some are unknown.
+    moved_bytes: float | None = None
+    again_bytes: float | None = None
+    where: Where = Where()  # the costliest op
+    ops: frozenset[str] = frozenset()  # ops and layers that the table names
+
+
+class Misaligned(Struct, frozen=True):
+    """Tensor Core kernels without an op that load less than 16 bytes at once."""
+
+    ns: float  # their time in the window
+    at_most_ns: float  # what aligned ones save at most, by published rates of large products
+    kernel: str  # the costliest
+    rate_pct: int  # its rate over an aligned one's, 0-100
+    timed: str  # id of the GPU whose products were timed
+    alignment: int  # elements that it loads at once
+
+
+class Tail(Struct, frozen=True):
+    """What the empty part of the last waves of Tensor Core kernels takes, as far as their grids tell."""
+
+    ns: float  # of the window, at most
+    kernel: str  # the kernel with most of it
+    waves: float  # of its costliest configuration
+    blocks_per_sm: int  # that run at once
+    tile: str
+    where: Where = Where()  # the costliest op that launched it
+
+
 class Facts(Struct, frozen=True):
     """All of these; None where the profile does not tell."""
 
@@ -118,6 +156,9 @@ class Facts(Struct, frozen=True):
     # tell that no product has them (a framework's element-wise ones, communication)
     unnamed_ns: float = 0.0
     unnamed_kernel: str | None = None  # the costliest of these whose name tells that it multiplies, if there is one
+    chains: ChainWork | None = None  # kernels that follow one another and could be one
+    tail: Tail | None = None  # partly empty last waves
+    misaligned: Misaligned | None = None  # Tensor Core kernels of no op that load less than 16 bytes at once
 
 
 class OffOp(Struct, frozen=True):
@@ -282,6 +323,14 @@ class Run:
         alone = busy * share / 100.0 if each is None else each * self.busiest
         bound: Bound = "kernel time" if shrinks == 1.0 else "peak rates"
         return Concern(share, of, each, shrinks * min(alone, busy), self.waiting.step_ns, self.waiting.length, bound)
+
+    def part_of(self, ns: float, at_most_ns: float, bound: Bound) -> Concern:
+        """Return how much of a step some kernel time of the window concerns, of which a part can go at most."""
+        share = 100.0 * ns / self.kernel_ns if self.kernel_ns > 0 else 0.0
+        concern = self.concern(min(share, 100.0), "kernel_time", ns)
+        if concern.at_most_ns is None or ns <= 0:
+            return concern
+        return replace(concern, at_most_ns=concern.at_most_ns * min(1.0, at_most_ns / ns), bound=bound)
 
     @property
     def busy_ns(self) -> float:

@@ -11,7 +11,7 @@ from tcprobe.rules.base import Says
 from tcprobe.rules.run.base import TINY_NS, VECTOR, Run, TopKernel, to_change
 from tcprobe.rules.run.waiting import Parts, bounded, named_work, of_step, usual_step, waiting_of
 from tcprobe.rules.words import way
-from tcprobe.schema.advice import LAUNCHES, Advice
+from tcprobe.schema.advice import COPIES, LAUNCHES, Advice
 from tcprobe.schema.kinds import BlockerKind, CauseKind
 from tcprobe.schema.statement import Both, Duration, Name, Share, say
 
@@ -227,7 +227,7 @@ def tc311(run: Run) -> Iterator[Advice]:
         ),
         run.concern(min(share, 100.0), "kernel_time", found.ns),
         found.where,
-        draws_on=frozenset(name for name in (found.where.op, found.where.layer) if name),
+        draws_on=frozenset([COPIES, *(name for name in (found.where.op, found.where.layer) if name)]),
     )
 
 

@@ -11,7 +11,19 @@ from msgspec.structs import replace
 from tcprobe.hardware import find_gpu
 from tcprobe.report.run.advice import advice_sentence
 from tcprobe.rules.registry import RUN_RULES, Rule
-from tcprobe.rules.run.base import Facts, LayoutWork, LossScaling, MemoryUse, Run, TinyKernels, TopKernel, WarmUp
+from tcprobe.rules.run.base import (
+    ChainWork,
+    Facts,
+    LayoutWork,
+    LossScaling,
+    MemoryUse,
+    Misaligned,
+    Run,
+    Tail,
+    TinyKernels,
+    TopKernel,
+    WarmUp,
+)
 from tcprobe.schema.advice import REMEDIES, Where
 from tcprobe.schema.kinds import CauseKind
 from tcprobe.schema.waits import HOST_WORK, Tuning
@@ -35,6 +47,11 @@ CAUSES_SAID: Final[tuple[CauseKind, ...]] = (
     *("type", "channels", "tc_misaligned", "tc_tiles", "tc_small", "tc_memory", "tc_slow", "kernels_unknown"),
 )
 ROOM = MemoryUse(6e9, 40e9)
+TAIL = Tail(12.0 * MS, "turing_fp16_s1688gemm_fp16_128x128_ldg8_f2f_nn", 1.2, 2, "128x128")
+ODD = Misaligned(
+    40.0 * MS, 24.0 * MS, "cutlass_80_tensorop_f16_s16816gemm_f16_128x64_32x6_nn_align1", 40, "a100-sxm-80", 1
+)
+CHAINS = ChainWork(30.0 * MS, 30.0 * MS, 1770, 240, ("elementwise", "copy", "normalisation", "reduction"))
 
 BAD: Final[dict[str, list[Run]]] = {
     "TC301": [
@@ -164,6 +181,23 @@ BAD: Final[dict[str, list[Run]]] = {
         subject(what_ifs=(what_if("together", 0, 14, 20, holds=SLICED),), framework="tensorflow", **KERNELS),
         subject(what_ifs=(what_if("together", 0, 14, 20, holds=(*SLICED, ("change_size", "a"))),), **KERNELS),
     ],
+    "TC318": [
+        subject(facts=Facts(chains=CHAINS), framework="pytorch", **KERNELS),
+        subject(facts=Facts(chains=CHAINS), framework="tensorflow", waiting=waits(100, 100, "capture"), **KERNELS),
+        subject(facts=Facts(chains=replace(CHAINS, kinds=("copy",))), framework="jax", **KERNELS),
+        # 12 ms of 30 must stay, by the bandwidth
+        subject(facts=Facts(chains=replace(CHAINS, at_most_ns=18.0 * MS, moved_bytes=8e9, again_bytes=5e9)), **KERNELS),
+        subject(facts=Facts(chains=CHAINS), waiting=None, steps=None, **KERNELS),
+    ],
+    "TC319": [
+        subject(facts=Facts(tail=TAIL), **KERNELS),
+        subject(facts=Facts(tail=replace(TAIL, waves=0.5, blocks_per_sm=1, where=CONV)), **KERNELS),
+    ],
+    "TC320": [
+        subject(facts=Facts(misaligned=ODD), **KERNELS),
+        subject(facts=Facts(misaligned=replace(ODD, alignment=2)), waiting=waits(100, 80, "capture"), **KERNELS),
+        subject(facts=Facts(misaligned=ODD), waiting=None, steps=None, **KERNELS),
+    ],
 }
 GOOD: Final[dict[str, list[Run]]] = {
     "TC301": [subject(waiting=waits(100, 96)), subject(waiting=None)],
@@ -233,6 +267,20 @@ GOOD: Final[dict[str, list[Run]]] = {
         subject(what_ifs=(what_if("together", 0, 14, 20, holds=(SLICED[0], ("change_size", "a"))),), **KERNELS),
         subject(off("tf32", 40), what_ifs=(what_if("mixed_bfloat16", 10, 20, 30),), **KERNELS),
     ],
+    "TC318": [
+        subject(facts=Facts(chains=replace(CHAINS, ns=4.9 * MS)), **KERNELS),
+        subject(facts=Facts(chains=CHAINS), compiled=True, **KERNELS),
+        subject(facts=Facts(chains=CHAINS), tuning=TUNED, **KERNELS),
+        subject(facts=Facts(chains=CHAINS)),
+        # they are tiny, and TC301 or TC310 speaks of launches
+        subject(facts=Facts(chains=replace(CHAINS, launches=3100), tiny=TINY), **KERNELS),
+        subject(facts=Facts(chains=replace(CHAINS, launches=3100)), waiting=HALF_IDLE, waits=(LAUNCHED,), **KERNELS),
+    ],
+    "TC319": [
+        subject(facts=Facts(tail=replace(TAIL, ns=4.9 * MS)), **KERNELS),
+        subject(facts=Facts(tail=TAIL), tuning=TUNED, **KERNELS),
+    ],
+    "TC320": [subject(**KERNELS), subject(facts=Facts(misaligned=ODD), tuning=TUNED, **KERNELS)],
 }
 
 

@@ -7,7 +7,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tcprobe.hardware import find_gpu, load_gpus
-from tcprobe.rules.run.base import Facts, LayoutWork, LossScaling, MemoryUse, Run, TinyKernels, TopKernel, WarmUp
+from tcprobe.rules.run.base import (
+    ChainWork,
+    Facts,
+    LayoutWork,
+    LossScaling,
+    MemoryUse,
+    Misaligned,
+    Run,
+    Tail,
+    TinyKernels,
+    TopKernel,
+    WarmUp,
+)
 from tcprobe.schema.advice import Where
 from tcprobe.schema.changes.whatif import WhatIf
 from tcprobe.schema.finding import Range
@@ -57,7 +69,26 @@ def facts(draw: st.DrawFn) -> Facts:
         draw(ns),
         draw(st.none() | st.integers(2, 99)),
         draw(st.none() | st.sampled_from(["environment", "asked"])),
+        chains=draw(st.none() | chains()),
+        tail=draw(
+            st.none() | st.builds(Tail, ns, st.just("k"), st.floats(0.1, 9), st.just(2), st.just("128x64"), WHERE)
+        ),
+        misaligned=draw(st.none() | misaligned()),
     )
+
+
+@st.composite
+def misaligned(draw: st.DrawFn) -> Misaligned:
+    ns = draw(TIMES) * MS
+    return Misaligned(ns, ns * draw(st.floats(0, 1)), "k", 40, "a100-sxm-80", 1)
+
+
+@st.composite
+def chains(draw: st.DrawFn) -> ChainWork:
+    ns = draw(TIMES) * MS
+    moved = draw(st.none() | st.floats(0, 1e12))
+    again = None if moved is None else moved * draw(st.floats(0, 1))
+    return ChainWork(ns, ns * draw(st.floats(0, 1)), 9, 3, ("copy", "elementwise"), moved, again, draw(WHERE))
 
 
 @st.composite

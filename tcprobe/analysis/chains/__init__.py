@@ -1,0 +1,1 @@
+"""Chains: kernels that multiply nothing and follow one another on a stream."""
