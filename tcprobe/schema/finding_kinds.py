@@ -161,10 +161,8 @@ LinkReason = Literal[
 RefusalKind = Literal[
     "not_literal",
     "used_otherwise",
-    "set_elsewhere",
     "linked_unknown",
     "not_split",
-    "layers_counted",
     "unproven",
 ]
 """Why a finding has no fix; a `LinkReason` may say so too."""

@@ -5,9 +5,7 @@ What lies between those layers must take any number of features by itself; whate
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from collections.abc import Set as AbstractSet
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
@@ -16,13 +14,16 @@ from tcprobe.keras.catalogue import LAYER_CLASSES, class_of
 from tcprobe.rules.model.sizes import INPUTS, OUTPUTS, LinkedChange
 from tcprobe.schema.finding import Finding
 from tcprobe.schema.finding_kinds import LinkReason, RefusalKind
-from tcprobe.schema.model import Layer
+from tcprobe.schema.model import Layer, Model
 from tcprobe.schema.place import Place
 from tcprobe.schema.statement import Statement, say
 
 if TYPE_CHECKING:
     from tcprobe.rules.model.step import Step
+    from tcprobe.source.source import Source
 
+Read: TypeAlias = "Callable[[Source], list[Model]]"
+"""What returns the models that a file constructs."""
 FixRefusal: TypeAlias = Statement[RefusalKind | LinkReason]
 _INNER: Final = frozenset(name for row in LAYER_CLASSES for name in row.inner if name in row.editable)
 """Sizes inside an attention layer: nothing outside depends on them."""
@@ -50,8 +51,8 @@ class Want(NamedTuple):
 class Wants(NamedTuple):
     """Arguments that must change together, and every size that does, also those of what layers take."""
 
-    arguments: tuple[Want, ...]
-    sizes: frozenset[int]
+    arguments: dict[Want, None]
+    sizes: set[int]
 
 
 def wants_of(finding: Finding, step: Step, steps: Sequence[Step]) -> Wants:
@@ -65,47 +66,36 @@ def wants_of(finding: Finding, step: Step, steps: Sequence[Step]) -> Wants:
     Raises:
         NotCertain: what depends on the size is unknown.
     """
-    dimension, sizes = finding.dimension or "", set[int]()
+    dimension, wants = finding.dimension or "", Wants({}, set())
     todo = [(step, LinkedChange(finding.layer or "", dimension, finding.size or 0, finding.suggested or 0))]
-    wanted: dict[Want, None] = {}
     seen: set[tuple[Step, str]] = set()
     for at, change in todo:
         if (at, change.layer) in seen:
             continue
-        changes = [change] if dimension in _INNER else _linked(at, change)
-        sizes.update(c.old for c in changes)
+        changes = (change,) if dimension in _INNER else _linked(at, change)
+        wants.sizes.update(c.old for c in changes)
         for own in changes:
             layer = at.sizes.layers.get(own.layer)
-            if layer is None or own.dimension not in (output_of(layer), *class_of(layer.kind).inner):
+            if layer is None or own.dimension not in (_output_of(layer), *class_of(layer.kind).inner):
                 continue  # it takes what changes, and is built from that
             seen.add((at, layer.name))
             want = _want(layer, own)
-            wanted[want] = None
-            made = [(other, x) for other in steps for x in _made_at(other).get(want.place, ())]
+            wants.arguments[want] = None
+            made = [(other, x) for other in steps for x in other.model.layers if want.place in x.arguments.values()]
             if not any(other.model.mode == "source" for other, _ in made):
                 raise NotCertain(say("unproven"))  # other code may make layers there as well
             for other, x in made:
                 _want(x, own)
                 todo.append((other, replace(own, layer=x.name)))
-    if not wanted:
-        raise NotCertain(say("set_elsewhere"))
-    return Wants(tuple(wanted), frozenset(sizes))
+    if not wants.arguments:
+        raise NotCertain(say("not_literal", argument=dimension))
+    return wants
 
 
-def output_of(layer: Layer) -> str | None:
+def _output_of(layer: Layer) -> str | None:
     """Return the argument that sets how many features a layer puts out, where a fix may change it."""
     row = class_of(layer.class_name)
     return row.output if row.output in row.editable else None
-
-
-def _linked(step: Step, change: LinkedChange) -> tuple[LinkedChange, ...]:
-    linked = step.link(change)
-    if linked.reason is not None:
-        raise NotCertain(linked.reason)
-    outputs = [c.layer for c in linked.changes if c.dimension in OUTPUTS and c.layer in step.sizes.layers]
-    fed = {c.layer for c in linked.changes if c.dimension in INPUTS}
-    _check_products(step, _check_between(step, outputs, fed), {c.old for c in linked.changes})
-    return linked.changes
 
 
 def _want(layer: Layer, change: LinkedChange) -> Want:
@@ -116,44 +106,40 @@ def _want(layer: Layer, change: LinkedChange) -> Want:
     return Want(place, change.dimension, change.old, change.new)
 
 
-def _check_between(step: Step, outputs: Iterable[str], fed: set[str]) -> AbstractSet[str]:
-    """Return the layers that put out another size; all that they reach fits any, or is known to change.
-
-    Args:
-        step: of the model.
-        outputs: layers that put out another size.
-        fed: layers that are known to take it.
-
-    Raises:
-        NotCertain: something may not fit.
-    """
-    layers, changed = step.sizes.layers, dict.fromkeys(outputs)
+def _linked(step: Step, change: LinkedChange) -> tuple[LinkedChange, ...]:
+    """Return a change with all that must come with it, where everything behind it fits any size or is among these."""
+    linked, layers = step.link(change), step.sizes.layers
+    if linked.reason is not None:
+        raise NotCertain(linked.reason)
+    changed = dict.fromkeys(c.layer for c in linked.changes if c.dimension in OUTPUTS and c.layer in layers)
+    fed = {c.layer for c in linked.changes if c.dimension in INPUTS}
     todo, reached = list(changed), dict[str, Layer]()
     for name in todo:
-        takers = _takers(step).get(name, ())
+        takers = [layer for layer in layers.values() if name in (*layer.inputs_from, *layer.also_from)]
         if not takers or layers[name].is_last is not False or _takes_state(layers[name]):
             raise NotCertain(say("linked_unknown", layer=name))
         reached.update((taker.name, taker) for taker in takers)
-        passing = [taker.name for taker in takers if output_of(taker) is None and taker.name not in changed]
+        passing = [taker.name for taker in takers if _output_of(taker) is None and taker.name not in changed]
         todo += passing
         changed.update(dict.fromkeys(passing))
-    for taker in reached.values():
-        if not _fits(taker, fed, changed.keys()):
-            raise NotCertain(say("linked_unknown", layer=taker.name))
-    return changed.keys()
+    bad = [taker.name for taker in reached.values() if not _fits(taker, fed, changed)]
+    bad += _own_products(step, changed, {c.old for c in linked.changes})
+    if bad:
+        raise NotCertain(say("linked_unknown", layer=bad[0]))
+    return linked.changes
 
 
-def _fits(taker: Layer, fed: set[str], changed: AbstractSet[str]) -> bool:
+def _fits(taker: Layer, fed: set[str], changed: Iterable[str]) -> bool:
     """Say whether a layer takes what changes and nothing else, and is built from that or hands it on."""
     if taker.is_first is not False or _takes_state(taker) or not _INPUT_SHAPES.isdisjoint(taker.arguments):
         return False
-    whole = changed >= {*taker.inputs_from, *taker.also_from}
-    if output_of(taker) is not None:
+    whole = {*taker.inputs_from, *taker.also_from}.issubset(changed)
+    if _output_of(taker) is not None:
         return whole and taker.name in fed
     row = class_of(taker.class_name)
     passes = row.features in _PASSED and row.kind != "statistics" and "groups" not in row.counts
-    known = len(taker.input_shapes) <= len(taker.inputs_from)  # an input of the model is no layer
-    return known and (passes or row.name == "Flatten") and (whole or row.features == "joined")
+    layers_alone = len(taker.input_shapes) <= len(taker.inputs_from)  # an input of the model is no layer
+    return layers_alone and (passes or row.name == "Flatten") and (whole or row.features == "joined")
 
 
 def _takes_state(layer: Layer) -> bool:
@@ -162,42 +148,13 @@ def _takes_state(layer: Layer) -> bool:
     return class_of(layer.kind).kind == "recurrent" and several
 
 
-def _check_products(step: Step, changed: AbstractSet[str], sizes: set[int]) -> None:
-    """See that no product of the user's own works on what changes: its other operand would have to fit."""
-    for op, known, taken in _own_products(step):
-        if not sizes.isdisjoint(known) or not changed.isdisjoint(taken):
-            raise NotCertain(say("linked_unknown", layer=op))
-    for unknown in step.model.not_judged:
-        if unknown.kind == "product":
-            raise NotCertain(say("linked_unknown", layer=unknown.name))
-
-
-@lru_cache(maxsize=16)
-def _own_products(step: Step) -> list[tuple[str, set[int | None], tuple[str, ...]]]:
-    """Return the op, the sizes and the layers before it of each product that is no layer's own arithmetic."""
-    layers = step.sizes.layers
-    return [
-        (product.op, {size for shape in product.record.input_shapes for size in shape or ()}, product.inputs_from)
-        for product in step.model.products
-        if (layer := layers.get(product.layer or "")) is None or class_of(layer.class_name).products == "none"
-    ]
-
-
-@lru_cache(maxsize=16)
-def _takers(step: Step) -> dict[str, list[Layer]]:
-    """Return the layers that take the output of each layer, in whatever call, by its name."""
-    found: dict[str, list[Layer]] = {}
-    for layer in step.model.layers:
-        for name in dict.fromkeys((*layer.inputs_from, *layer.also_from)):
-            found.setdefault(name, []).append(layer)
-    return found
-
-
-@lru_cache(maxsize=16)
-def _made_at(step: Step) -> dict[Place, list[Layer]]:
-    """Return the layers that each argument in the source is given to, by where it stands."""
-    found: dict[Place, list[Layer]] = {}
-    for layer in step.model.layers:
-        for place in layer.arguments.values():
-            found.setdefault(place, []).append(layer)
+def _own_products(step: Step, changed: Iterable[str], sizes: set[int]) -> list[str]:
+    """Return the products of the user's own that may work on what changes: the other operand would have to fit."""
+    found = [unknown.name for unknown in step.model.not_judged if unknown.kind == "product"]
+    for product in step.model.products:
+        layer = step.sizes.layers.get(product.layer or "")
+        own = layer is None or class_of(layer.class_name).products == "none"
+        taken = {size for shape in product.record.input_shapes for size in shape or ()}
+        if own and not (sizes.isdisjoint(taken) and set(product.inputs_from).isdisjoint(changed)):
+            found.insert(0, product.op)
     return found

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from tcprobe.audit.fix.text import compatible, edited
+from tcprobe.audit.fix.text import by_file, edited
 from tcprobe.errors import InputError, MissingInput, OutputError, cannot_write
 from tcprobe.foreign import read as read_bytes
 from tcprobe.foreign import real_path
@@ -36,11 +36,9 @@ def write(fixes: Iterable[Fix | Finding | None], sources: Mapping[str, Source]) 
         OutputError: a file may not be written, or the system refused. Then, too, nothing was written; where the system
             also refuses to put back what was, the message says which files have changed.
     """
-    by_file: dict[str, list[Edit]] = {}
-    for edit in compatible(fixes):
-        by_file.setdefault(edit.place.file, []).append(edit)
-    old = {file: _read(file) for file in sorted(by_file)}
-    new = {file: _edited(raw, file, by_file[file], sources[file].text) for file, raw in old.items()}
+    edits = by_file(fixes)
+    old = {file: _read(file) for file in edits}
+    new = {file: edited_bytes(raw, file, edits[file], sources[file]) for file, raw in old.items()}
     _replace_all([(real_path(file), old[file], new[file]) for file in new])
     return list(new)
 
@@ -92,28 +90,20 @@ def _read(file: str) -> bytes:
         raise type(error)(file, f"{error.found}; nothing was written") from None
 
 
-def edited_bytes(raw: bytes, file: str, fixes: Iterable[Fix | Finding | None], source: Source) -> bytes:
-    """Return the bytes of a file with the edits that the fixes make in it; encoding and byte-order mark stay.
+def edited_bytes(raw: bytes, file: str, edits: Iterable[Edit], source: Source) -> bytes:
+    """Return the bytes of a file with edits made in it; encoding and byte-order mark stay.
 
     Raises:
         InputError: `source` was read from other bytes, or the encoding cannot hold the new text.
     """
-    return _edited(raw, file, [edit for edit in compatible(fixes) if edit.place.file == file], source.text)
-
-
-def _edited(raw: bytes, file: str, edits: list[Edit], read: str) -> bytes:
     try:
         encoding = tokenize.detect_encoding(io.BytesIO(raw).readline)[0]
         text = raw.decode(encoding)
     except (SyntaxError, UnicodeDecodeError):
-        raise _changed(file) from None
-    if _plain(text) != _plain(read):
-        raise _changed(file)
+        text = ""
+    if _plain(text) != _plain(source.text):
+        raise InputError(file, "it changed since it was read; nothing was written", "run the audit again")
     return edited(text, edits, file).encode(encoding)
-
-
-def _changed(file: str) -> InputError:
-    return InputError(file, "it changed since it was read; nothing was written", "run the audit again")
 
 
 def _plain(text: str) -> str:

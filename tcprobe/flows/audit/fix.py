@@ -56,6 +56,7 @@ def fixed_input(options: AuditOptions, say: Say) -> tuple[AuditOutcome, bytes]:
     Raises:
         TcprobeError: as in `audit`.
     """
+    from tcprobe.audit.fix.text import by_file
     from tcprobe.audit.fix.write import edited_bytes
 
     outcome, content = audit(options, say), options.stdin or b""
@@ -64,7 +65,7 @@ def fixed_input(options: AuditOptions, say: Say) -> tuple[AuditOutcome, bytes]:
     if not fixes:
         return outcome, content
     (file,) = outcome.read
-    content = edited_bytes(content, file, fixes, outcome.sources[file])
+    content = edited_bytes(content, file, by_file(fixes)[file], outcome.sources[file])
     return audit(replace(options, stdin=content), lambda _: None), content
 
 

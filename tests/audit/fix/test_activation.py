@@ -42,7 +42,7 @@ def only(path: Path, text: str) -> AuditOutcome:
         (
             LINES,
             'Dense(16, activation="sigmoid"),  # the answer\n',
-            'Dense(16),  # the answer\n    layers.Activation("sigmoid", dtype="float32"),\n',
+            'Dense(16), layers.Activation("sigmoid", dtype="float32"),  # the answer\n',
         ),
         (
             IMPORTED.replace("import Dense\n", "import Dense, Activation\n"),

@@ -367,7 +367,6 @@ PROOF = {
     "other layers": "A = 63\ny = layers.Dense(A)(v)\nfor i in range(A - 60):\n    y = layers.Dense(8)(y)\n",
     "other settings": "A = 63\ny = layers.Dense(A)(v)\ny = layers.Dense(y.shape[-1])(y)\n",
     "an unknown size": "A = 63\ny = layers.Dense(A)(v)\nif A > 63:\n    y = load(y)\ny = layers.Dense(64)(y)\n",
-    "no number any more": "y = layers.Dense(63if v else 5)(v)\n",
 }
 
 
