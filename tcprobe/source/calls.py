@@ -1,4 +1,4 @@
-"""CallTable with their canonical names, and arguments under the names of the parameters."""
+"""Calls with their canonical names, and arguments under the names of the parameters."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from msgspec import Struct
 from tcprobe.keras.catalogue import positional
 from tcprobe.schema.place import Place
 from tcprobe.source.names import DottedNames
-from tcprobe.source.routines import Routines
-from tcprobe.source.scopes import FunctionNode
 from tcprobe.source.values import Known
 from tcprobe.source.walk import Walk
 
@@ -41,9 +39,7 @@ class Call(Struct, frozen=True):
     """One call."""
 
     node: ast.Call  # the call
-    # canonical dotted name (``keras.layers.Dense``, ``tensorflow.cast``); of a function or class of the file its own
-    # name
-    name: str
+    name: str  # canonical dotted name (``keras.layers.Dense``, ``tensorflow.cast``); empty where it is not known
     # by name, those of a functools.partial included; ``*args`` and ``**kwargs`` are not among them
     arguments: Mapping[str, Argument]
     place: Place  # of the whole call
@@ -56,20 +52,18 @@ class CallTable:
         self,
         walk: Walk,
         names: DottedNames,
-        routines: Routines,
         known: Callable[[ast.expr], Known | None],
         place: Callable[[ast.AST], Place],
     ) -> None:
         self._walk = walk
         self._names = names
-        self._routines = routines
         self._known = known
         self._place = place
         self._made: dict[ast.Call, Call] = {}
 
     @cached_property
     def named(self) -> tuple[Call, ...]:
-        """CallTable with a canonical name."""
+        """Those with a canonical name, in the order of their places."""
         calls = (self.of(node) for node in self._walk.calls if self._names.written(node.func) is not None)
         return tuple(sorted(calls, key=lambda c: (c.place.line, c.place.column)))
 
@@ -98,9 +92,8 @@ class CallTable:
         return lines
 
     def _make(self, node: ast.Call) -> Call:
-        name, written = self._names.canonical(node.func), self._names.written(node.func)
-        own = self._own(node) if name is None else None
-        parameters = positional(written) if written else _parameters(*own) if own else ()
+        written = self._names.written(node.func)
+        parameters = positional(written) if written else ()
         partial = self._names.partial_of(node.func)
         arguments = {
             keyword.arg: self._argument(keyword.arg, keyword.value)
@@ -115,17 +108,7 @@ class CallTable:
         for keyword in node.keywords:
             if keyword.arg is not None:
                 arguments[keyword.arg] = self._argument(keyword.arg, keyword.value)
-        return Call(node, name or (ast.unparse(node.func) if own else ""), arguments, self._place(node))
+        return Call(node, self._names.canonical(node.func) or "", arguments, self._place(node))
 
     def _argument(self, name: str, node: ast.expr) -> Argument:
         return Argument(name, node, self._place(node), self._known)
-
-    def _own(self, node: ast.Call) -> tuple[FunctionNode, int] | None:
-        """Return the one function of the file that a call of a name reaches."""
-        found = self._routines.targets(node.func) if isinstance(node.func, ast.Name) else []
-        return found[0] if len(found) == 1 else None
-
-
-def _parameters(function: FunctionNode, skipped: int) -> tuple[str, ...]:
-    positional_ = [*function.args.posonlyargs, *function.args.args]
-    return tuple(arg.arg for arg in positional_[skipped:])

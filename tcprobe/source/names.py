@@ -8,7 +8,7 @@ from typing import Final, TypeGuard
 
 from tcprobe.keras.catalogue import canonical_name, public
 from tcprobe.source.imports import Meaning, Reexports, one_name
-from tcprobe.source.scopes import Binding, owner, reaching
+from tcprobe.source.scopes import Binding, owner
 from tcprobe.source.walk import Walk
 
 # People hand modules to functions under these names, as `build(tf)`; nothing else is ever called so.
@@ -54,12 +54,9 @@ class DottedNames:
 
     def bindings(self, node: ast.Name) -> list[Binding]:
         """Return what may bind a name that is read; empty where nothing in the file does."""
-        use = self._walk.uses.get(node)
-        found = owner(use.scope, node.id) if use else None
-        if use is None or found is None:
-            return []
-        scope, flows = found
-        return reaching(scope, node.id, use.order) if flows else scope.bindings[node.id]
+        scope = self._walk.uses.get(node)
+        found = owner(scope, node.id) if scope is not None else None
+        return found[0].bindings.get(node.id, []) if found is not None else []
 
     def partial_of(self, func: ast.expr) -> ast.Call | None:
         """Return the call of functools.partial that made what a call names; None where none alone did."""
@@ -120,8 +117,8 @@ class DottedNames:
         return self._reexports.of_import(node, name)
 
     def _starred(self, node: ast.Name) -> str | None:
-        use = self._walk.uses.get(node)
-        if use is None or owner(use.scope, node.id) is not None:
+        scope = self._walk.uses.get(node)
+        if scope is None or owner(scope, node.id) is not None:
             return None
         own = next((f"{m}.{node.id}" for m in self._walk.stars if public(m, node.id)), None)
         others = (m for m in self._walk.stars if m.partition(".")[0] not in _NOT_OF_TREE)

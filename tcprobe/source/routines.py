@@ -10,12 +10,11 @@ from typing import Final
 from msgspec import Struct
 
 from tcprobe.source.names import DottedNames
-from tcprobe.source.scopes import FunctionNode, Scope, Use, is_static, owner, reaching, self_class
+from tcprobe.source.scopes import FunctionNode, Scope, method_of, owner
 from tcprobe.source.values import DOUBTED, Doubts
 from tcprobe.source.walk import Walk
 
-_END: Final = 2**61  # an order after all that happens in a file
-_CONSTRUCTORS: Final = ("__init__", "build", "setup", "__post_init__")  # run before any other method
+_CONSTRUCTORS: Final = {"__init__", "build", "setup", "__post_init__"}  # run before any other method
 _SURE: Final[Doubts] = frozenset()
 
 
@@ -43,59 +42,37 @@ class Routines:
     def _calls(self) -> dict[ast.AST, list[ast.Call]]:
         found: dict[ast.AST, list[ast.Call]] = {}
         for call in self._walk.calls:
-            for function, _ in self.targets(call.func):
+            for function in self._targets(call.func):
                 found.setdefault(function, []).append(call)
         return found
 
     @cached_property
     def _escaped(self) -> set[ast.AST]:
-        names = {function.name for function, _ in self._walk.functions}
+        names = {function.name for function in self._walk.functions}
         uses = self._walk.uses.keys() - self._walk.called
         passed = (node for node in uses if isinstance(node, ast.Name) and node.id in names)
-        return {function for node in passed for function, _ in self.targets(node)}
+        return {function for node in passed for function in self._targets(node)}
 
-    def targets(self, func: ast.expr) -> list[tuple[FunctionNode, int]]:
-        """Return the functions that a called expression may be, each with how many parameters a call does not pass."""
-        if isinstance(func, ast.Attribute):
-            methods = self._walk.methods.get(func.attr, [])
-            if _is_super(func.value):
-                around = self._class_around(func.value)
-                above = list(self.lineage(around))[1:] if around is not None else []
-                return [(m, 1) for m in methods if any(m in base.body for base in above)]
-            return [(m, 0 if is_static(m) else 1) for m in methods] if self._names.written(func) is None else []
-        found: list[tuple[FunctionNode, int]] = []
+    def _targets(self, func: ast.expr) -> Iterator[FunctionNode]:
+        """Yield the functions that a called expression may be: of a class its constructors."""
+        if isinstance(func, ast.Attribute) and self._names.written(func) is None:
+            yield from self._walk.methods.get(func.attr, ())
         for binding in self._names.bindings(func) if isinstance(func, ast.Name) else ():
-            if isinstance(binding.node, FunctionNode) and binding.kind == "def":
-                found.append((binding.node, 0))
-            elif isinstance(binding.node, ast.ClassDef):
-                found.extend((m, 1) for m in self._constructors(binding.node))
+            if isinstance(binding.node, ast.ClassDef):
+                line = self._lineage(binding.node)
+                yield from (m for m in self._walk.methods.get("__init__", ()) if any(m in c.body for c in line))
+            elif isinstance(binding.node, FunctionNode) and binding.kind == "def":
+                yield binding.node
+
+    def _lineage(self, of: ast.ClassDef) -> dict[ast.ClassDef, None]:
+        """Return a class and those of the file that it extends."""
+        found = {of: None}
+        todo = [of]
+        for at in todo:
+            named = [b.node for base in at.bases if isinstance(base, ast.Name) for b in self._names.bindings(base)]
+            todo += [c for c in named if isinstance(c, ast.ClassDef) and c not in found]
+            found.update(dict.fromkeys(todo))
         return found
-
-    def _constructors(self, of: ast.ClassDef) -> list[ast.FunctionDef]:
-        """Return what a call of a class runs: its own ``__init__``, or the nearest that it inherits in the file."""
-        for at in self.lineage(of):
-            own = [m for m in at.body if isinstance(m, ast.FunctionDef) and m.name == "__init__"]
-            if own:
-                return own
-        return []
-
-    def _class_around(self, node: ast.expr) -> ast.ClassDef | None:
-        use = self._walk.uses.get(node.func if isinstance(node, ast.Call) else node)
-        scope = use.scope if use else None
-        while scope is not None and not isinstance(scope.node, ast.ClassDef):
-            scope = scope.parent
-        return scope.node if scope is not None and isinstance(scope.node, ast.ClassDef) else None
-
-    def lineage(self, of: ast.ClassDef) -> Iterator[ast.ClassDef]:
-        """Yield a class and those of the file that it extends, each once, what stands first among its bases first."""
-        seen, todo = set[ast.ClassDef](), [of]
-        while todo:
-            at = todo.pop(0)
-            if at not in seen:
-                seen.add(at)
-                yield at
-                named = [b.node for base in at.bases if isinstance(base, ast.Name) for b in self._names.bindings(base)]
-                todo = [*(c for c in named if isinstance(c, ast.ClassDef)), *todo]
 
     # Doubts: values that are assigned in other functions, or overridden by other classes.
 
@@ -116,42 +93,36 @@ class Routines:
             self._of_attributes[holder, name] = self._set_by_several(holder, name)
         return self._of_attributes[holder, name]
 
-    def _kept(self, node: ast.Name, make: Callable[[ast.Name, Use], Doubts]) -> Doubts:
+    def _kept(self, node: ast.Name, make: Callable[[ast.Name, Scope], Doubts]) -> Doubts:
         """Return what is made of a name that is read, made once."""
         key = node, make.__name__
         if key not in self._of_names:
-            use = self._walk.uses.get(node)
-            self._of_names[key] = make(node, use) if use is not None else _SURE
+            scope = self._walk.uses.get(node)
+            self._of_names[key] = make(node, scope) if scope is not None else _SURE
         return self._of_names[key]
 
-    def _set_elsewhere(self, node: ast.Name, use: Use) -> Doubts:
-        found = owner(use.scope, node.id)
+    def _set_elsewhere(self, node: ast.Name, scope: Scope) -> Doubts:
+        found = owner(scope, node.id)
         if found is None:
             return _SURE
-        scope, flows = found
-        if node.id in scope.shared:
-            return DOUBTED
-        if flows or len(scope.bindings[node.id]) < 2:
-            return _SURE
-        last = reaching(scope, node.id, _END)
-        overwritten = any(b not in last and b.kind == "value" for b in scope.bindings[node.id])
-        return DOUBTED if overwritten else _SURE
+        values = [b for b in found[0].bindings.get(node.id, ()) if b.kind != "import"]
+        several = not found[1] and len(values) > 1
+        return DOUBTED if several or node.id in found[0].shared else _SURE
 
-    def _handed(self, node: ast.Name, use: Use) -> Doubts:
-        found = owner(use.scope, node.id)
-        if found is None or self_class(use.scope, node) is not None:
-            return _SURE
-        function = next((b.function for b in found[0].bindings[node.id] if b.kind == "param"), None)
-        if function is None:
+    def _handed(self, node: ast.Name, scope: Scope) -> Doubts:
+        found = owner(scope, node.id)
+        bindings = found[0].bindings.get(node.id, ()) if found is not None else ()
+        function = next((b.node for b in bindings if b.kind == "param"), None)
+        if not isinstance(function, FunctionNode | ast.Lambda) or method_of(scope, node) is not None:
             return _SURE
         gathers = {arg.arg for arg in (function.args.vararg, function.args.kwarg) if arg is not None}
         return DOUBTED if node.id in gathers else frozenset({function})
 
     def _set_by_several(self, holder: ast.ClassDef, name: str) -> Doubts:
         scopes = self._walk.scopes
-        own = [scopes[node] for node in self.lineage(holder) if node in scopes]
-        stores = [binding for scope in own for binding in scope.attributes.get(name, ())]
-        if len(stores) > 1 and any(_method_around(b.node, own) not in _CONSTRUCTORS for b in stores):
+        own = (scopes[node] for node in self._lineage(holder) if node in scopes)
+        methods = [method for scope in own for method in scope.attributes.get(name, ())]
+        if len(methods) > 1 and not _CONSTRUCTORS.issuperset(methods):
             return DOUBTED
         below = (scopes[node] for node in self._below.get(holder, ()))
         return DOUBTED if any(name in scope.attributes or name in scope.bindings for scope in below) else _SURE
@@ -160,21 +131,7 @@ class Routines:
     def _below(self) -> dict[ast.ClassDef, list[ast.ClassDef]]:
         """Classes of the file that extend each, directly or not."""
         found: dict[ast.ClassDef, list[ast.ClassDef]] = {}
-        for node in self._walk.scopes:
-            for above in list(self.lineage(node))[1:] if isinstance(node, ast.ClassDef) else ():
-                found.setdefault(above, []).append(node)  # type: ignore[arg-type]
+        for node in [node for node in self._walk.scopes if isinstance(node, ast.ClassDef)]:
+            for above in self._lineage(node).keys() - {node}:
+                found.setdefault(above, []).append(node)
         return found
-
-
-def _is_super(node: ast.expr) -> bool:
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "super"
-
-
-def _method_around(node: ast.AST, scopes: list[Scope]) -> str:
-    """Return the method of a class in which a statement stands."""
-    line = getattr(node, "lineno", 0)
-    for scope in scopes:
-        for method in getattr(scope.node, "body", ()):
-            if isinstance(method, ast.FunctionDef) and method.lineno <= line <= (method.end_lineno or 0):
-                return method.name
-    return ""

@@ -232,7 +232,7 @@ class Source(Struct, eq=False, dict=True, weakref=True):
 
     @cached_property
     def _calls(self) -> CallTable:
-        return CallTable(self.walk, self.names, self.routines, self.known, self.place)
+        return CallTable(self.walk, self.names, self.known, self.place)
 
     def _column(self, line: int, offset: int) -> int:
         """Return the column in characters, from 1, of an offset in bytes of UTF-8, as syntax trees have it."""

@@ -6,18 +6,7 @@ import ast
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from tcprobe.source.scopes import (
-    Binding,
-    BindingKind,
-    CodeBlock,
-    FunctionNode,
-    Scope,
-    Use,
-    all_parameters,
-    enclosing,
-    is_main_guard,
-    self_class,
-)
+from tcprobe.source.scopes import Binding, BindingKind, FunctionNode, Scope, all_parameters, method_of
 
 
 class Walk:
@@ -25,7 +14,7 @@ class Walk:
 
     Attributes:
         module: the outermost scope.
-        uses: where and when each name is read, by node.
+        uses: the scope in which each name is read, by node.
         scopes: the scope that a function, class, lambda or comprehension opens, by node.
         calls: every call, in the order in which they end.
         called: the functions that calls name (nodes of names); other reads of a function pass it on.
@@ -36,21 +25,15 @@ class Walk:
 
     def __init__(self, tree: ast.Module) -> None:
         self.module = Scope("module", tree, None)
-        self.uses: dict[ast.AST, Use] = {}
+        self.uses: dict[ast.AST, Scope] = {}
         self.scopes: dict[ast.AST, Scope] = {tree: self.module}
         self.calls: list[ast.Call] = []
         self.called: set[ast.AST] = set()
         self.stars: list[str] = []
-        self.functions: list[tuple[FunctionNode, Scope]] = []
+        self.functions: list[FunctionNode] = []
         self.methods: dict[str, list[FunctionNode]] = {}
         self._scope = self.module
-        self._block = CodeBlock(0)
-        self._order = 0
         self._all(tree.body)
-
-    def _tick(self) -> int:
-        self._order += 1
-        return self._order
 
     def _visit(self, node: ast.AST) -> None:
         visit = _VISITS.get(type(node))
@@ -71,12 +54,12 @@ class Walk:
 
     def _bind(self, name: str, kind: BindingKind, node: ast.AST, **more: Any) -> None:
         scope = self._scope
-        while scope.kind == "inline" and kind == "value" and isinstance(node, ast.NamedExpr) and scope.parent:
+        while scope.kind == "inline" and isinstance(node, ast.NamedExpr) and scope.parent:
             scope = scope.parent
         if name in scope.elsewhere:
             scope = scope.elsewhere[name]
             scope.shared.add(name)
-        scope.bindings.setdefault(name, []).append(Binding(kind, self._tick(), self._block, node, **more))
+        scope.bindings.setdefault(name, []).append(Binding(kind, node, **more))
 
     def _target(self, target: ast.AST, node: ast.AST, value: ast.expr | None, part: bool = False) -> None:
         """Note what a target of an assignment is bound to; `part` if only a part of the value is."""
@@ -84,26 +67,21 @@ class Walk:
             self._bind(target.id, "value" if value is not None else "other", node, value=value, part=part)
         elif isinstance(target, ast.Tuple | ast.List):
             for inner in target.elts:
-                if isinstance(inner, ast.Starred):
-                    self._target(inner.value, node, None)
-                else:
-                    self._target(inner, node, value, True)
-        elif isinstance(target, ast.Attribute):
-            self._visit(target.value)
-            holder = self_class(self._scope, target.value)
-            if holder is not None:
-                binding = Binding("value" if value is not None else "other", self._tick(), self._block, node, value)
-                holder.attributes.setdefault(target.attr, []).append(binding)
+                self._target(inner, node, value, True)
+        elif isinstance(target, ast.Starred):
+            self._target(target.value, node, None)
         else:
             self._visit(target)
+            method = method_of(self._scope, target.value) if isinstance(target, ast.Attribute) else None
+            if isinstance(target, ast.Attribute) and method is not None and method.parent is not None:
+                name = getattr(method.node, "name", "")
+                method.parent.attributes.setdefault(target.attr, []).append(name)
 
-    # statements and expressions that bind, branch or open a scope
+    # statements and expressions that bind or open a scope
 
     def _name(self, node: ast.Name) -> None:
         if isinstance(node.ctx, ast.Load):
-            self.uses[node] = Use(self._scope, self._tick())
-        elif isinstance(node.ctx, ast.Del):
-            self._bind(node.id, "other", node)
+            self.uses[node] = self._scope
         else:
             self._bind(node.id, "other", node)
 
@@ -115,31 +93,15 @@ class Walk:
         self._all(node.keywords)
         self.calls.append(node)
 
-    def _assign(self, node: ast.Assign) -> None:
-        self._visit(node.value)
-        for target in node.targets:
-            self._target(target, node, node.value)
-
-    def _ann_assign(self, node: ast.AnnAssign) -> None:
-        self._visit(node.annotation)
+    def _assign(self, node: ast.Assign | ast.AnnAssign | ast.NamedExpr) -> None:
         if node.value is not None:
             self._visit(node.value)
-            self._target(node.target, node, node.value)
+            for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                self._target(target, node, node.value)
 
     def _aug_assign(self, node: ast.AugAssign) -> None:
         self._visit(node.value)
-        target = node.target
-        if not isinstance(target, ast.Name):
-            self._target(target, node, None)
-            return
-        read = ast.copy_location(ast.Name(target.id, ast.Load()), target)
-        self._visit(read)
-        value = ast.copy_location(ast.BinOp(read, node.op, node.value), node)
-        self._target(target, node, value)
-
-    def _named(self, node: ast.NamedExpr) -> None:
-        self._visit(node.value)
-        self._target(node.target, node, node.value)
+        self._target(node.target, node, ast.BinOp(node.target, node.op, node.value))
 
     def _import(self, node: ast.Import) -> None:
         for alias in node.names:
@@ -156,96 +118,45 @@ class Walk:
 
     def _globals(self, node: ast.Global | ast.Nonlocal) -> None:
         for name in node.names:
-            found = None if isinstance(node, ast.Global) else enclosing(self._scope, name)
-            place = found or self.module
+            place = self._scope.parent if isinstance(node, ast.Nonlocal) else None
+            while place is not None and not (place.kind == "function" and name in place.bindings):
+                place = place.parent
+            place = place or self.module
             if place is not self._scope:
                 self._scope.elsewhere[name] = place
                 place.shared.add(name)
 
-    def _branch(self, body: list[Any], group: ast.AST) -> CodeBlock:
-        around, self._block = self._block, CodeBlock(self._tick(), self._block, group)
-        block = self._block
-        self._all(body)
-        block.end = self._tick()
-        block.leaves = bool(body) and isinstance(body[-1], ast.Return | ast.Raise)
-        self._block = around
-        return block
-
-    def _close(self, blocks: Iterable[CodeBlock]) -> None:
-        end = self._tick()
-        for block in blocks:
-            block.group_end = end
-
-    def _if(self, node: ast.If) -> None:
-        self._visit(node.test)
-        if is_main_guard(node.test):
-            self._all(node.body)
-            self._branch(node.orelse, node)
-            return
-        self._close([self._branch(node.body, node), self._branch(node.orelse, node)])
-
     def _for(self, node: ast.For | ast.AsyncFor) -> None:
         self._visit(node.iter)
-        around, self._block = self._block, CodeBlock(self._tick(), self._block, node)
         self._target(node.target, node, node.iter, True)
-        self._all(node.body)
-        self._block.end = self._block.group_end = self._tick()
-        self._block = around
-        self._branch(node.orelse, node)
+        self._all([*node.body, *node.orelse])
 
-    def _while(self, node: ast.While) -> None:
-        self._close([self._branch([node.test, *node.body], node), self._branch(node.orelse, node)])
+    def _item(self, node: ast.withitem) -> None:
+        self._visit(node.context_expr)
+        if node.optional_vars is not None:
+            self._target(node.optional_vars, node, None)
 
-    def _with(self, node: ast.With | ast.AsyncWith) -> None:
-        for item in node.items:
-            self._visit(item.context_expr)
-            if item.optional_vars is not None:
-                self._target(item.optional_vars, node, None)
-        self._all(node.body)
-
-    def _try(self, node: ast.Try | ast.TryStar) -> None:
-        self._all(node.body)
-        self._all(node.orelse)
-        self._close([self._branch([handler], node) for handler in node.handlers])
-        self._all(node.finalbody)
-
-    def _handler(self, node: ast.ExceptHandler) -> None:
-        if node.type is not None:
-            self._visit(node.type)
-        if node.name:
-            self._bind(node.name, "other", node)
-        self._all(node.body)
-        self._block.leaves = bool(node.body) and isinstance(node.body[-1], ast.Return | ast.Raise)
-
-    def _match(self, node: ast.Match) -> None:
-        self._visit(node.subject)
-        self._close([self._branch([case], node) for case in node.cases])
-
-    def _pattern(self, node: ast.MatchAs | ast.MatchStar | ast.MatchMapping) -> None:
+    def _caught(self, node: ast.ExceptHandler | ast.MatchAs | ast.MatchStar | ast.MatchMapping) -> None:
         name = node.rest if isinstance(node, ast.MatchMapping) else node.name
         if name:
             self._bind(name, "other", node)
-        for part in ast.iter_child_nodes(node):
-            self._visit(part)
+        self._all(ast.iter_child_nodes(node))
 
     def _function(self, node: FunctionNode | ast.Lambda) -> None:
         arguments = node.args
-        self._all([*arguments.defaults, *(d for d in arguments.kw_defaults if d is not None)])
+        self._all([*arguments.defaults, *arguments.kw_defaults])
         if not isinstance(node, ast.Lambda):
             self._all(node.decorator_list)
             self._bind(node.name, "def", node)
-            self.functions.append((node, self._scope))
+            self.functions.append(node)
             if self._scope.kind == "class":
                 self.methods.setdefault(node.name, []).append(node)
-        around = self._scope, self._block
-        self._scope = Scope("function", node, around[0])
+        around, self._scope = self._scope, Scope("function", node, self._scope)
         self.scopes[node] = self._scope
-        self._block = CodeBlock(self._tick(), around[1])
         for arg in all_parameters(arguments):
-            self._bind(arg.arg, "param", arg, function=node)
+            self._bind(arg.arg, "param", node)
         self._all(node.body if isinstance(node.body, list) else [node.body])
-        self._block.end = self._tick()
-        self._scope, self._block = around
+        self._scope = around
 
     def _class(self, node: ast.ClassDef) -> None:
         self._all([*node.decorator_list, *node.bases, *node.keywords])
@@ -256,19 +167,16 @@ class Walk:
         self._bind(node.name, "class", node)
 
     def _comprehension(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> None:
-        around = self._scope, self._block
         self._visit(node.generators[0].iter)
-        self._scope = Scope("inline", node, around[0])
+        around, self._scope = self._scope, Scope("inline", node, self._scope)
         self.scopes[node] = self._scope
-        self._block = CodeBlock(self._tick(), around[1], node)
         for index, generator in enumerate(node.generators):
             if index:
                 self._visit(generator.iter)
             self._target(generator.target, node, generator.iter, True)
             self._all(generator.ifs)
         self._all([node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt])
-        self._block.end = self._block.group_end = self._tick()
-        self._scope, self._block = around
+        self._scope = around
 
 
 _VISITS: Final[dict[type[ast.AST], Callable[[Walk, Any], None]]] = {
@@ -276,26 +184,20 @@ _VISITS: Final[dict[type[ast.AST], Callable[[Walk, Any], None]]] = {
     ast.Call: Walk._call,
     ast.Constant: lambda *_: None,
     ast.Assign: Walk._assign,
-    ast.AnnAssign: Walk._ann_assign,
+    ast.AnnAssign: Walk._assign,
+    ast.NamedExpr: Walk._assign,
     ast.AugAssign: Walk._aug_assign,
-    ast.NamedExpr: Walk._named,
     ast.Import: Walk._import,
     ast.ImportFrom: Walk._import_from,
     ast.Global: Walk._globals,
     ast.Nonlocal: Walk._globals,
-    ast.If: Walk._if,
     ast.For: Walk._for,
     ast.AsyncFor: Walk._for,
-    ast.While: Walk._while,
-    ast.With: Walk._with,
-    ast.AsyncWith: Walk._with,
-    ast.Try: Walk._try,
-    ast.TryStar: Walk._try,
-    ast.ExceptHandler: Walk._handler,
-    ast.Match: Walk._match,
-    ast.MatchAs: Walk._pattern,
-    ast.MatchStar: Walk._pattern,
-    ast.MatchMapping: Walk._pattern,
+    ast.withitem: Walk._item,
+    ast.ExceptHandler: Walk._caught,
+    ast.MatchAs: Walk._caught,
+    ast.MatchStar: Walk._caught,
+    ast.MatchMapping: Walk._caught,
     ast.FunctionDef: Walk._function,
     ast.AsyncFunctionDef: Walk._function,
     ast.Lambda: Walk._function,

@@ -202,8 +202,8 @@ class Answers:
 
     def _is_constant(self, name: ast.Name) -> bool:
         walk = self._source.walk
-        use, module = walk.uses.get(name), walk.module
-        found = owner(use.scope, name.id) if use is not None else None
+        scope, module = walk.uses.get(name), walk.module
+        found = owner(scope, name.id) if scope is not None else None
         once = found is not None and found[0] is module and len(module.bindings[name.id]) == 1
         values = self._seen.values.get(name, [None])
         return once and name.id not in module.shared and all(isinstance(v, Known) for v in values)
@@ -219,7 +219,7 @@ class Answers:
     @cached_property
     def _own(self) -> set[ast.AST]:
         """The functions of the file."""
-        return {function for function, _ in self._source.walk.functions}
+        return set(self._source.walk.functions)
 
     @cached_property
     def _followed(self) -> set[ast.AST]:
