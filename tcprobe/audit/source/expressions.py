@@ -175,7 +175,7 @@ def _either(p: State, node: ast.IfExp) -> SourceValue:
     test = p.value(node.test)
     known = truth(test)
     if known is None:
-        with p.condition():
+        with p.being(conditions=p.conditions + 1):
             return one_of([p.value(node.body), p.value(node.orelse)])
     chosen, other = (node.body, node.orelse) if known else (node.orelse, node.body)
     value = p.value(chosen)
@@ -194,7 +194,7 @@ class _Made(Struct):
 def _comprehension(p: State, node: _Comprehension) -> SourceValue:
     """Run through a comprehension where what it runs over is known."""
     made = _Made(Entries({}) if isinstance(node, ast.DictComp) else Items([]), len(p.doubts))
-    with p.within(Env(p.env)):
+    with p.being(env=Env(p.env)):
         reason = _each(p, node.generators, made, node)
     made.whole.open = reason or made.whole.open
     for part in [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]:

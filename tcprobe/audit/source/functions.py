@@ -59,7 +59,8 @@ def enter(p: State, routine: Routine, given: Arguments) -> SourceValue:
         p.seen.unsure.update(p.calling[-1:])
         return Unknown("calls itself")
     p.step()
-    with p.frame(routine, Env(routine.env, _parameters(routine, given))) as returned:
+    env, returned = Env(routine.env, _parameters(routine, given)), list[SourceValue]()
+    with p.being(env=env, frames=[*p.frames, routine], returned=returned, inner=len(p.doubts)):
         if isinstance(routine.node, ast.Lambda):
             returned.append(p.value(routine.node.body))
         else:

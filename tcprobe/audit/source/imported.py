@@ -105,10 +105,11 @@ class _Loader:
         return self._env.find(name) if name in self._env.vars else starred(self._p, self._home, name)
 
     def _run(self, statement: ast.stmt) -> None:
-        """Follow a statement of the module, as it runs when that is imported."""
+        """Follow a statement of the module, as an import runs it: under no condition or doubt of its place."""
         self._p.loading += 1
         if self._p.loading <= _MOST_LOADING:
-            with self._p.apart(self._env):
+            policy = "float32" if self._p.policy == "float32" else None
+            with self._p.being(env=self._env, policy=policy, conditions=0, doubts=[], inner=0, aside=False):
                 self._p.run([statement])
         self._p.loading -= 1
 

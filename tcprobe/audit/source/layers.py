@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from msgspec.structs import replace
@@ -173,8 +174,8 @@ def graph_members(graph: Graph, drafts: list[Draft]) -> list[SourceValue]:
     return list(found.values())
 
 
-def count_again(parts: list[SourceValue], drafts: list[Draft]) -> None:
-    """Count one more call of every layer in a model's parts.
+def members(parts: Iterable[SourceValue], drafts: list[Draft]) -> Iterator[Draft]:
+    """Yield the layers in parts of models, each as often as it stands there; `drafts` are all of the file.
 
     Raises:
         SpentError: models hold one another, or one another twice too often.
@@ -185,8 +186,7 @@ def count_again(parts: list[SourceValue], drafts: list[Draft]) -> None:
             return
         part = pending.pop()
         if isinstance(part, Draft):
-            part.applied += 1
-            part.calls = part.applied
+            yield part
         elif isinstance(part, Stack):
             pending.extend(part.parts)
         elif isinstance(part, Graph):
@@ -194,22 +194,19 @@ def count_again(parts: list[SourceValue], drafts: list[Draft]) -> None:
     raise SpentError
 
 
+def count_again(parts: list[SourceValue], drafts: list[Draft]) -> None:
+    """Count one more call of every layer in a model's parts."""
+    for draft in members(parts, drafts):
+        draft.applied += 1
+        draft.calls = draft.applied
+
+
 def freeze(target: SourceValue, value: SourceValue, drafts: list[Draft]) -> None:
     """Note ``layer.trainable = False`` for a layer, or for every layer of a model."""
     known = value.value if isinstance(value, Known) else None
-    parts: list[SourceValue] = [target]
-    seen = set[int]()
-    while parts:
-        part = parts.pop()
-        if id(part) in seen:
-            continue
-        seen.add(id(part))
-        if isinstance(part, Draft) and part.trainable is not False:
-            part.trainable = None if known is None else bool(known)
-        elif isinstance(part, Stack):
-            parts.extend(part.parts)
-        elif isinstance(part, Graph):
-            parts.extend(graph_members(part, drafts))
+    for draft in members([target], drafts):
+        if draft.trainable is not False:
+            draft.trainable = None if known is None else bool(known)
 
 
 def _why_unknown(value: Unknown | Tensor) -> str:

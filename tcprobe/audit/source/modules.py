@@ -225,7 +225,7 @@ def _tuple(given: Arguments) -> SourceValue | None:
 
 
 def _reversed(given: Arguments) -> SourceValue | None:
-    found = elements(given.first) if len(given.args) == 1 else None
+    found = items_of(given.first) if len(given.args) == 1 else None
     return sequence(found[::-1]) if found is not None else None
 
 

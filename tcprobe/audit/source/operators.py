@@ -135,10 +135,7 @@ FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
     "max": max,
     "sum": sum,
     "range": _range,
-    "tuple": tuple,
-    "list": tuple,
     "sorted": lambda values: tuple(sorted(values)),
-    "reversed": lambda values: tuple(reversed(values)),
     "math.ceil": math.ceil,
     "math.floor": math.floor,
     "math.sqrt": math.sqrt,
@@ -164,8 +161,6 @@ FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
 }
 """The functions, by the names under which they are imported."""
 
-_SAME: Final = ("tuple", "list", "reversed")
-
 
 def computed(name: str, args: list[SourceValue], node: ast.Call) -> SourceValue:
     """Return the result of a function of constants (``math.sqrt``, ``max``)."""
@@ -178,8 +173,6 @@ def computed(name: str, args: list[SourceValue], node: ast.Call) -> SourceValue:
 def _applied(name: str, parts: list[Known]) -> Known | None:
     """Return the result of one of `FUNCTIONS`; None where it raises, or is no sensible constant."""
     first = parts[0] if len(parts) == 1 else None
-    if name in _SAME and first is not None and isinstance(first.value, tuple):
-        return tuple_of(first.elements[::-1] if name == "reversed" else first.elements)
     if name == "int" and first is not None and type(first.value) is int:
         return first
     if any(isinstance(p.value, str) for p in parts) and name not in ("len", "bool"):

@@ -97,7 +97,7 @@ class Program(State, eq=False):
     def _enter_later(self, routine: Routine, handed: ast.AST) -> None:
         """Enter what nothing calls; where the policy changed since it could be called first, there is none known."""
         same = self.policies.get(handed, self.policy) == self.policy
-        with self.under(self.policy if same else None):
+        with self.being(policy=self.policy if same else None):
             enter(self, routine, Arguments([], {}))
 
     def _finish(self) -> None:
@@ -124,7 +124,7 @@ class Program(State, eq=False):
 
         What that defines or leaves out comes next.
         """
-        self.frames, self.calling, self.returned, self.conditions, self.doubts = [], [], [[]], 0, []
+        self.frames, self.calling, self.returned, self.conditions, self.doubts = [], [], [], 0, []
         self.most_steps = self.steps + _MOST_LOOKS
         self.evaluated = min(self.evaluated, MOST_EVALUATED // 2)
         while self.env.parent is not None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Final, Literal, TypeAlias
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, Final, Literal, TypeAlias
 
 from msgspec import Struct, field
 
@@ -120,8 +120,7 @@ class State(Struct, eq=False):
     policies: dict[ast.AST, str | None] = field(default_factory=dict)
     env: Env = field(default_factory=Env)  # variables of the frame that runs
     frames: list[Routine] = field(default_factory=list)  # the functions that are being followed, outermost first
-    # what each frame has returned so far, the module's first
-    returned: list[list[SourceValue]] = field(default_factory=lambda: [[]])
+    returned: list[SourceValue] = field(default_factory=list)  # what the frame that runs has returned so far
     conditions: int = 0  # how many conditions that are not known the running statement stands under
     # steps, most_steps: statements and calls followed so far, and at which number the reading ends.
     steps: int = 0
@@ -234,65 +233,23 @@ class State(Struct, eq=False):
         """Note that a function or class may be called from now on."""
         self.policies.setdefault(node, self.policy)
 
-    # What follows is not put back where an error ends the reading: it is read as it stood then.
-
     @contextmanager
-    def within(self, env: Env) -> Iterator[None]:
-        """Let other variables be those of the frame that runs."""
-        around, self.env = self.env, env
+    def being(self, **state: Any) -> Iterator[None]:
+        """Let parts of the state be others for a while; not put back where an error ends the reading."""
+        kept = {name: getattr(self, name) for name in state}
+        for name, value in state.items():
+            setattr(self, name, value)
         yield
-        self.env = around
+        for name, value in kept.items():
+            setattr(self, name, value)
 
-    @contextmanager
-    def apart(self, env: Env) -> Iterator[None]:
-        """Run what an import runs: under no condition or doubt of the place where that stands."""
-        kept = self.conditions, self.doubts, self.inner, self.aside
-        self.conditions, self.doubts, self.inner, self.aside = 0, [], 0, False
-        with self.within(env), self.under("float32" if self.policy == "float32" else None):
-            yield
-        self.conditions, self.doubts, self.inner, self.aside = kept
-
-    @contextmanager
-    def frame(self, routine: Routine, env: Env) -> Iterator[list[SourceValue]]:
-        """Be inside a function; yield what it returns, to be filled."""
-        self.frames.append(routine)
-        self.returned.append([])
-        around, self.inner = self.inner, len(self.doubts)
-        with self.within(env):
-            yield self.returned[-1]
-        self.inner = around
-        self.frames.pop()
-        self.returned.pop()
-
-    @contextmanager
-    def condition(self) -> Iterator[None]:
-        """Stand under one more condition that is not known."""
-        self.conditions += 1
-        yield
-        self.conditions -= 1
-
-    @contextmanager
-    def doubting(self, doubts: Doubts) -> Iterator[None]:
-        """Run statements that may not run, or others in their place."""
-        self.doubts += [doubts] if doubts else []
-        yield
-        if doubts:
-            self.doubts.pop()
-
-    @contextmanager
-    def looking(self, env: Env) -> Iterator[None]:
+    def looking(self, env: Env) -> AbstractContextManager[None]:
         """Only look at what does not run here, with variables of its own."""
-        around, self.aside = self.aside, True
-        with self.condition(), self.within(env):
-            yield
-        self.aside = around
+        return self.being(aside=True, conditions=self.conditions + 1, env=env)
 
-    @contextmanager
-    def under(self, policy: str | None) -> Iterator[None]:
-        """Be under another precision policy; what is set inside is forgotten with it."""
-        around, self.policy = self.policy, policy
-        yield
-        self.policy = around
+    def doubting(self, doubts: Doubts) -> AbstractContextManager[None]:
+        """Run statements that may not run, or others in their place."""
+        return self.being(doubts=[*self.doubts, doubts] if doubts else self.doubts)
 
     def branches(self, bodies: list[list[ast.stmt]]) -> Left:
         """Follow branches of which one will be taken; keep what holds in all."""
@@ -300,7 +257,7 @@ class State(Struct, eq=False):
         ends: list[dict[str, SourceValue]] = []
         lefts: list[Left] = []
         policies: set[str | None] = set()
-        with self.condition():
+        with self.being(conditions=self.conditions + 1):
             for body in bodies:
                 env.vars, self.policy = dict(before), policy
                 lefts.append(self.run(body))

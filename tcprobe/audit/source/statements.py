@@ -48,7 +48,7 @@ def _expression(p: State, node: ast.Expr) -> None:
 
 def _return(p: State, node: ast.Return) -> Left:
     if node.value is not None:
-        p.returned[-1].append(p.guessed(p.value(node.value), p.inner))
+        p.returned.append(p.guessed(p.value(node.value), p.inner))
     return "return"
 
 
@@ -79,7 +79,7 @@ def _class(p: State, node: ast.ClassDef) -> None:
     made = Class(node, around, [p.value(base) for base in node.bases])
     for mark in (*node.decorator_list, *(keyword.value for keyword in node.keywords)):
         p.look(mark)
-    with p.within(inside):
+    with p.being(env=inside):
         p.run(node.body)
     for name, value in inside.vars.items():
         if isinstance(value, Routine) and value.node in node.body:
