@@ -33,7 +33,7 @@ class Marker:
 
     def begin_step(self) -> None:
         """Begin a step."""
-        self._gaps.run("tcprobe.step", lambda: self._stepper.step("tcprobe.step"))
+        self._gaps.run("tcprobe.step", self._stepper.step)
 
     def end_step(self) -> None:
         """End its range; the step itself lasts until the next begins."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, Dict, Optional
 
 from .api import Marker
 from .config import Config
@@ -15,10 +15,9 @@ from .core.framework import Core, Devices, Framework
 from .core.gaps import Gaps
 from .core.journal import Journal
 from .core.metrics import Patterns
-from .core.phases import steps_of_a_row
 from .core.ranges import Ranges
 from .core.resources import free_bytes
-from .core.stepper import Stepper
+from .core.stepper import DOMINANT, MARKED, PERIOD, Stepper
 from .core.training import TrainingCalls
 from .core.window import WindowState
 from .recording import RecordedRange, RecordedWindow
@@ -154,13 +153,12 @@ class Probe:
             "gpu_used": None if devices is None else bool(devices.gpus),
             "steps": {
                 "count": self.stepper.count,
-                "period": self.stepper.finder.period,
+                "period": self.stepper.period,
                 "functions": self.training.names(),
                 "basis": self._basis() if self.stepper.count else None,
             },
             "parts": self.training.described(),
             "calls": {"kept": self.journal.calls.kept, "lost": self.journal.calls.lost},
-            "phases": self._phases(),
             "pauses": [{"start_ns": start, "stop_ns": stop} for start, stop in list(self.journal.pauses)],
             "window": self.sessions.describe(self.stepper.count),
             "peak_gpu_memory_bytes": None if devices is None else devices.peak_bytes,
@@ -170,29 +168,11 @@ class Probe:
             "finished": self._finished,
         }
 
-    def _basis(self, basis: Optional[str] = None) -> str:
-        basis = basis or self.stepper.basis
-        if self.config.step_function and self.stepper.marked is None:
+    def _basis(self) -> str:
+        basis = self.stepper.basis
+        if self.config.step_function and basis != MARKED:
             return "step function"
-        return self.framework.basis() or "period" if basis == "period" else basis
-
-    def _phases(self) -> List[Dict[str, Any]]:
-        """Return the phases as probe.json has them."""
-        phases, numbers, found = self.stepper.phases(), self.journal.numbers, []
-        for phase, following in zip(phases, [*phases[1:], None]):
-            last = len(numbers) if following is None else following.first_row
-            after = numbers[last] if last < len(numbers) else self.stepper.count
-            steps = steps_of_a_row(numbers, phase.first_row, last - 1, self.stepper.count)
-            parts = [(self.training.callees[key], calls / steps) for key, calls in sorted((phase.calls or {}).items())]
-            found.append(
-                {
-                    "first_step": numbers[phase.first_row],
-                    "last_step": after - 1,
-                    "parts": [{"key": p.key, "name": p.title, "calls_per_step": calls} for p, calls in parts],
-                    "basis": self._basis(phase.basis),
-                }
-            )
-        return found
+        return self.framework.basis() or basis if basis == PERIOD else basis
 
     # --- steps -------------------------------------------------------------------------------------------
 
@@ -316,7 +296,7 @@ class Probe:
         if self._forks and not count and not self.config.tool:
             text = "the workload forked, and what its children did was not recorded"
             self.gaps.note("forked", text, "profile the process that trains, without making it a daemon")
-        if self.stepper.basis == "dominant function":
+        if self.stepper.basis == DOMINANT:
             self.gaps.note("no-period", "training calls have no period; each call of the commonest counts as a step")
 
     def _note_other_framework(self, count: int, name: str) -> None:

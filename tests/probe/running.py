@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tcprobe.readers.run_folder.folder import read
 from tests.support import ROOT
 
 
@@ -37,6 +38,16 @@ class Run:
     @property
     def steps(self) -> list[tuple[int, str]]:
         return [(int(row["step"]), row["kind"]) for row in self.rows("steps.csv")]
+
+    @property
+    def phases(self) -> list[dict[str, Any]]:
+        """Phases as a report has them, their parts decoded."""
+        table = read([self.folder / "run.json"]).require("phases")
+        columns = [table.values(name) for name in ("first_step", "last_step", "basis", "parts")]
+        return [
+            {"first_step": first, "last_step": last, "basis": basis, "parts": json.loads(str(parts))}
+            for first, last, basis, parts in zip(*columns, strict=True)
+        ]
 
     @property
     def profiles(self) -> list[Path]:

@@ -195,7 +195,7 @@ def test_steps(recorded: Callable[[str], Run], script: str, count: int, period: 
 def test_functions_are_called_several_times_a_step(
     recorded: Callable[[str], Run], script: str, calls: list[float]
 ) -> None:
-    (phase,) = recorded(script).seen["phases"]
+    (phase,) = recorded(script).phases
     assert sorted(part["calls_per_step"] for part in phase["parts"]) == calls
 
 
@@ -222,19 +222,16 @@ def test_steps_within_a_call(recorded: Callable[[str], Run], script: str, number
 def test_what_fit_trains_bears_the_name_of_the_model(recorded: Callable[[str], Run]) -> None:
     """The name of Keras' own function is that of every fit of a run."""
     probed = recorded(FIT.replace("PER_CALL", "6").replace("EAGER", "False").replace("BATCHES", "0"))
-    (name,) = (part["name"] for phase in probed.seen["phases"] for part in phase["parts"])
+    (name,) = (part["name"] for phase in probed.phases for part in phase["parts"])
     assert name.startswith("fit of sequential")
 
 
 def test_phases_have_steps_and_functions_of_their_own(recorded: Callable[[str], Run]) -> None:
     probed = recorded(PHASES)
     assert probed.code == 0, probed.err
-    phases = [(p["first_step"], p["last_step"], p["basis"]) for p in probed.seen["phases"]]
+    phases = [(p["first_step"], p["last_step"], p["basis"]) for p in probed.phases]
     assert phases == [(0, 39, "period"), (40, 79, "period")]
-    parts = [
-        [(part["name"].rpartition(".")[2], part["calls_per_step"]) for part in p["parts"]]
-        for p in probed.seen["phases"]
-    ]
+    parts = [[(part["name"].rpartition(".")[2], part["calls_per_step"]) for part in p["parts"]] for p in probed.phases]
     assert parts == [[("pretrain", 1.0)], [("train", 1.0)]]
     assert probed.seen["window"]["last_step"] < 40
     graph = json.loads((probed.folder / "probe/graph.json").read_text(encoding="utf-8"))

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 import sys
 import weakref
-from typing import Any, Optional
+from typing import Any, Callable, Optional
 
-from ..tensorflow.hooks.patch import defining_class
+from ..tensorflow.hooks.patch import Patches, defining_class
 from .classes import CUDNN_LAYERS
+
+Method = Callable[..., Any]
 
 
 class AutoXla:
@@ -20,32 +21,36 @@ class AutoXla:
 
     def __init__(self) -> None:
         self._auto: "weakref.WeakSet[Any]" = weakref.WeakSet()
+        self._patches = Patches()
 
     def install(self, keras: Any) -> None:
         """Hook a Keras that decides by itself; nothing happens with another."""
-        if not hasattr(keras.Model, "_resolve_auto_jit_compile"):
-            return
-        decides = defining_class(keras.Model, "_resolve_auto_jit_compile")
-        makes = defining_class(keras.Model, "make_train_function")
-        compiles = defining_class(keras.Model, "compile")
-        resolve, make, auto = decides._resolve_auto_jit_compile, makes.make_train_function, self
-        plain, signature = compiles.compile, inspect.signature(compiles.compile)
+        if hasattr(keras.Model, "_resolve_auto_jit_compile"):
+            self._patches.method(keras.Model, "_resolve_auto_jit_compile", self._resolving)
+            self._patches.method(keras.Model, "compile", self._compiling)
+            self._patches.method(keras.Model, "make_train_function", self._making)
 
-        @functools.wraps(resolve)
-        def _resolve_auto_jit_compile(model: Any) -> Any:
-            auto._auto.add(model)
+    def _resolving(self, resolve: Method) -> Method:
+        def resolved(model: Any) -> Any:
+            self._auto.add(model)
             return resolve(model)
 
-        @functools.wraps(plain)
-        def compile(model: Any, *args: Any, **kwds: Any) -> None:
+        return resolved
+
+    def _compiling(self, plain: Method) -> Method:
+        signature = inspect.signature(plain)
+
+        def compiled(model: Any, *args: Any, **kwds: Any) -> None:
             plain(model, *args, **kwds)
             # Setting the attribute for the first time reads it, which resolves "auto" whatever was given.
             if signature.bind(model, *args, **kwds).arguments.get("jit_compile", "auto") != "auto":
-                auto._auto.discard(model)
+                self._auto.discard(model)
 
-        @functools.wraps(make)
-        def make_train_function(model: Any, *args: Any, **kwds: Any) -> Any:
-            if model not in auto._auto or not auto._supported(model):
+        return compiled
+
+    def _making(self, make: Method) -> Method:
+        def made(model: Any, *args: Any, **kwds: Any) -> Any:
+            if model not in self._auto or not self._supported(model):
                 return make(model, *args, **kwds)
             before = model.jit_compile
             model.jit_compile = True
@@ -54,9 +59,7 @@ class AutoXla:
             finally:
                 model.jit_compile = before
 
-        decides._resolve_auto_jit_compile = _resolve_auto_jit_compile
-        compiles.compile = compile
-        makes.make_train_function = make_train_function
+        return made
 
     def of(self, model: Any) -> Optional[bool]:
         """Return whether XLA would compile a model's step on a GPU; None where nobody compiled the model."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import struct
-import sys
 from array import array
 from itertools import chain
 from typing import Dict, Sequence
@@ -36,7 +35,7 @@ class CallLog:
         self.lost = 0
         self._path = path
         self._words = array("q", struct.unpack("<2q", HEADER))
-        self._size = 0  # of the file
+        self._begun = False  # the file is there, unless somebody removed it
         self._threads: Dict[int, int] = {}
 
     def add(self, key: int, start: int, steps: int, thread: int = 0) -> None:
@@ -71,17 +70,25 @@ class CallLog:
         words = self._words[:]
         if not words:
             return
-        if sys.byteorder == "big":
-            words.byteswap()
-        data, new = words.tobytes(), 0 if self._size else os.O_CREAT | os.O_TRUNC
-        file = os.open(self._path, os.O_WRONLY | os.O_APPEND | new, 0o600)
+        append(self._path, words.tobytes(), anew=not self._begun)
+        self._begun = True
+        del self._words[: len(words)]
+
+
+def append(path: str, data: bytes, anew: bool = False) -> None:
+    """Append to a file that is there, all or nothing; `anew`: begin it.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    file = os.open(path, os.O_WRONLY | os.O_APPEND | (os.O_CREAT | os.O_TRUNC if anew else 0), 0o600)
+    try:
+        size = os.fstat(file).st_size
         try:
             while data:
                 data = data[os.write(file, data) :]
         except OSError:
-            os.ftruncate(file, self._size)
+            os.ftruncate(file, size)
             raise
-        finally:
-            os.close(file)
-        self._size += 8 * len(words)
-        del self._words[: len(words)]
+    finally:
+        os.close(file)

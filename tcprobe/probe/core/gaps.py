@@ -14,7 +14,6 @@ class Gaps:
     Attributes:
         gaps: ``{"hook", "reason"}``, one per hook at most.
         notes: ``{"code", "message", "remedy", "level"}``, one per code at most.
-        changed: True since the last time someone set it to False.
 
     Args:
         mask: returns a text without the secrets of the command line.
@@ -24,25 +23,21 @@ class Gaps:
         self.mask = mask
         self.gaps: List[Dict[str, str]] = []
         self.notes: List[Dict[str, Optional[str]]] = []
-        self.changed = False
 
     def add(self, hook: str, reason: object) -> None:
         """Record that `hook` does not work; later reasons for the same hook are dropped."""
         text = "%s: %s" % (type(reason).__name__, reason) if isinstance(reason, BaseException) else str(reason)
         if all(gap["hook"] != hook for gap in self.gaps):
             self.gaps.append({"hook": hook, "reason": self.mask(text).splitlines()[0][:300] if text else "unknown"})
-            self.changed = True
 
     def close(self, hook: str) -> None:
         """Forget that `hook` did not work: what it missed was made good."""
         self.gaps[:] = [gap for gap in self.gaps if gap["hook"] != hook]
-        self.changed = True
 
     def note(self, code: str, message: str, remedy: Optional[str] = None, level: str = "warning") -> None:
         """Record a sentence for the report; a second one under the same code replaces the first."""
         self.notes = [n for n in self.notes if n["code"] != code]
         self.notes.append({"code": code, "message": self.mask(message), "remedy": remedy, "level": level})
-        self.changed = True
 
     def run(self, hook: str, action: Callable[[], Result], default: Optional[Result] = None) -> Optional[Result]:
         """Return what `action` returns; where it raises, record a gap and return `default`."""

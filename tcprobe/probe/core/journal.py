@@ -18,7 +18,7 @@ import time
 from array import array
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
-from .calls import CallLog
+from .calls import CallLog, append
 from .gaps import Gaps
 
 INTERVAL_SECONDS = 0.4
@@ -222,7 +222,7 @@ class Journal:
             if rewrite:
                 write_atomically(self._path("steps.csv"), "step,start_ns,kind\n" + text)
             else:
-                self._append("steps.csv", text)
+                append(self._path("steps.csv"), text.encode())
         except OSError:
             # A file that is as long as before lacks these rows alone: of a long run, all of them are hundreds of MB.
             self._written_steps = before
@@ -251,7 +251,7 @@ class Journal:
                 write_atomically(self._path("metrics.csv"), "step,name,value,unit\n")
                 self._metrics_begun = True
             if rows:
-                self._append("metrics.csv", _lines(rows))
+                append(self._path("metrics.csv"), _lines(rows).encode())
         except OSError as error:
             self._metrics = (rows + self._metrics)[-MOST_WAITING_METRICS:]
             if isinstance(error, FileNotFoundError):
@@ -270,17 +270,3 @@ class Journal:
         if text != self._written:
             write_atomically(self._path("probe.json"), text)
             self._written = text
-
-    def _append(self, name: str, text: str) -> None:
-        """Append to a file that is there, all or nothing."""
-        file = os.open(self._path(name), os.O_WRONLY | os.O_APPEND)
-        try:
-            size, data = os.fstat(file).st_size, text.encode("utf-8")
-            try:
-                while data:
-                    data = data[os.write(file, data) :]
-            except OSError:
-                os.ftruncate(file, size)
-                raise
-        finally:
-            os.close(file)

@@ -22,7 +22,7 @@ class Callee:
     One that trains is a part of training: a function that trains now these variables, now those is several.
 
     Attributes:
-        key: its number, which graph.json and the period finder know it by.
+        key: its number, which graph.json and the stepper know it by.
         name: of the function, or of the lines.
         model: that the framework's own `fit` trains by it; None of what the script calls itself.
         eager: it stands for eager lines.

@@ -13,24 +13,21 @@ from typing import Any, Callable, Dict, List, Optional, Set
 
 from ..core import tracebacks
 
-Execute = Callable[[bytes, str, Dict[str, Any]], None]
-
 
 def execute(source: bytes, path: str, names: Dict[str, Any]) -> None:
     """Execute a file in the namespace `names`."""
     exec(compile(source, path, "exec", dont_inherit=True), names)
 
 
-def run_script(kind: str, name: str, argv: List[str], execute: Execute = execute) -> None:
+def run_script(kind: str, name: str, argv: List[str]) -> None:
     """Run a script or module to its end; what it raises comes through, `SystemExit` included.
 
     Args:
         kind: ``script`` (name is a path) or ``module`` (as after ``python -m``).
         name: the path or the dotted name.
         argv: its arguments, without argv[0].
-        execute: runs a file's text.
     """
-    start = _module(name, argv) if kind == "module" else _script(name, argv, execute)
+    start = _module(name, argv) if kind == "module" else _script(name, argv)
     try:
         start()
     except SystemExit:
@@ -117,10 +114,8 @@ def _module(name: str, argv: List[str]) -> Callable[[], None]:
     return lambda: start(name) and None
 
 
-def _script(name: str, argv: List[str], execute: Execute) -> Callable[[], None]:
+def _script(name: str, argv: List[str]) -> Callable[[], None]:
     sys.argv = [name, *argv]
-    if os.path.isdir(name) or name.endswith((".zip", ".pyz")):
-        return _packed(name)
     # Python 3.9 made the script's file name absolute.
     path = os.path.abspath(name) if sys.version_info >= (3, 9) else name
     loader = SourceFileLoader("__main__", path)
@@ -128,13 +123,3 @@ def _script(name: str, argv: List[str], execute: Execute) -> Callable[[], None]:
     with open(path, "rb") as file:
         source = file.read()
     return lambda: execute(source, path, module.__dict__)
-
-
-def _packed(name: str) -> Callable[[], None]:
-    """Run a folder or zip file that holds a ``__main__.py``."""
-    import runpy
-
-    _fresh()
-    sys.path[0] = name
-    start: Any = runpy._run_module_as_main  # type: ignore[attr-defined]
-    return lambda: start("__main__", False) and None

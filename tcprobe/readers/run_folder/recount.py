@@ -20,7 +20,7 @@ from tcprobe.readers.run_folder.phases import MOST_PHASES, Callee
 from tcprobe.schema.columns import FloatArray, IntArray, Row, Table
 from tcprobe.schema.op import Part
 from tcprobe.schema.profile import Note, Profile
-from tcprobe.schema.tables import PHASES, STEPS
+from tcprobe.schema.tables import PHASES, RANGES, STEP_MARKS, STEPS
 
 MARKED: Final = "tcprobe.step"  # the basis of steps that the script marks: no call tells them
 MOST_ROWS: Final = 256  # of a phase, that are looked at for the steps that a row stands for
@@ -118,9 +118,8 @@ def read_recount(
     callees = {one.key: one for one in records(Callee, probe.get("parts"))}
     followers = frozenset(one.key for one in callees.values() if not one.begins)
     stretches = [] if told.basis == MARKED else find_stretches(calls.keys, followers)
-    marked = [table.numbers(column)[ours] for one in inside for table, column, ours in _numbered(one)]
-    inside_marks = np.isin(numbers, np.concatenate([*marked, np.zeros(0)]))
-    found = _counted(steps, calls, row, stretches, callees, told, inside_marks) if stretches and not row[0] else None
+    lengths = _marked_ns(inside, numbers)
+    found = _counted(steps, calls, row, stretches, callees, told, lengths) if stretches and not row[0] else None
     if found is not None:
         return found, (*notes, *found.notes())
     unsure = (*notes, UNSURE) if stretches else notes
@@ -145,6 +144,20 @@ def _numbered(profile: Profile) -> Iterator[tuple[Table, str, NDArray[np.bool_]]
         yield table, column, table.names("domain").among(DOMAIN) if name == "ranges" else np.ones(len(table), np.bool_)
 
 
+def _marked_ns(inside: Sequence[Profile], numbers: IntArray) -> FloatArray:
+    """Return how long the profile's marks of each step last, at the most; -1 where it has none."""
+    lengths = np.full(len(numbers), -1.0)
+    for table, column, ours in (each for one in inside for each in _numbered(one)):
+        if table.spec not in (STEP_MARKS, RANGES):
+            continue
+        is_range, step = table.spec is RANGES, table.numbers(column)
+        spent = table.numbers("duration_ns") if is_range else table.numbers("end_ns") - table.numbers("start_ns")
+        row = np.searchsorted(numbers, step).clip(max=len(numbers) - 1)
+        known = ours & (numbers[row] == step)
+        np.maximum.at(lengths, row[known], spent[known])
+    return lengths
+
+
 def _counted(
     steps: Table,
     calls: Calls,
@@ -152,7 +165,7 @@ def _counted(
     stretches: list[Stretch],
     callees: dict[int, Callee],
     told: _Told,
-    inside: NDArray[np.bool_],
+    lengths: FloatArray,
 ) -> Recount | None:
     """Return the steps of stretches; None where one begins or ends within marks of others, or makes no step.
 
@@ -163,7 +176,8 @@ def _counted(
         stretches: of the calls.
         callees: parts of training, by key.
         told: what probe.json says of the steps.
-        inside: which rows of `steps` the profile marks. What a mark was seen to hold stays together.
+        lengths: of the marks of `steps`, in ns; negative where there is none. What a mark was seen to hold stays
+            together; it ended where the pattern of the calls broke.
     """
     starts = steps.numbers("start_ns")
     begins = np.unique(np.concatenate([[0], *(part for one in stretches for part in one.begins)]).astype(np.int64))
@@ -175,8 +189,9 @@ def _counted(
     all_numbers = np.append(numbers[:-1], numbers[-1] + later - (later[0] if len(later) else 0))
     table = _table(steps, np.append(begun, starts[after]), all_numbers)
     of_row = np.searchsorted(table.numbers("start_ns"), starts, side="right") - 1
-    held = np.bincount(of_row, inside)
-    cut = inside[row[begins[~seen]]].any() or ((held > 0) & (held < np.bincount(of_row))).any()
+    held, unseen = np.bincount(of_row, lengths >= 0), begins[~seen]
+    cut = (calls.start_ns[unseen] - starts[row[unseen]] <= lengths[row[unseen]]).any()
+    cut = cut or ((held > 0) & (held < np.bincount(of_row))).any()
     if cut or (np.diff(all_numbers) < 1).any():
         return None
     end = int(all_numbers[-1]) + 1 if len(later) else int(numbers[-1])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
@@ -11,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tcprobe.probe.core.phases import steps_of_a_row
 from tcprobe.probe.core.stepper import Stepper
 from tests.support import examples
 
@@ -44,73 +42,21 @@ def make(*told: list[int]) -> Stepper:
     return Stepper(rows, iter(range(10**6)).__next__, listener)
 
 
-def calls_per_step(stepper: Stepper) -> list[dict[int, float] | None]:
-    """Return the calls in a step of each phase, by key."""
-    phases, rows = stepper.phases(), stepper._journal.numbers
-    ends = [*(phase.first_row for phase in phases[1:]), len(rows)][: len(phases)]
-    steps = [steps_of_a_row(rows, p.first_row, end - 1, stepper.count) for p, end in zip(phases, ends, strict=True)]
-    return [p.calls and {key: n / count for key, n in p.calls.items()} for p, count in zip(phases, steps, strict=True)]
-
-
-@pytest.mark.parametrize(
-    ("calls", "expected"),
-    [
-        ([0] * 6, {0: 1.0}),
-        ([0, 1] * 6, {0: 1.0, 1: 1.0}),  # alternating D and G
-        ([0, 0, 0, 0, 0, 1] * 6, {0: 5.0, 1: 1.0}),  # five critic updates and one generator update
-        ([0, 0, 0, 0, 1] * 6, {0: 4.0, 1: 1.0}),  # gradient accumulation
-        ([0], None),  # one call: where its step ends is not known
-    ],
-)
-def test_calls_in_a_step(calls: list[int], expected: dict[int, float] | None) -> None:
-    stepper = make()
-    for key in calls:
-        stepper.call(key)
-    assert calls_per_step(stepper) == [expected]
-
-
-def test_a_run_without_calls_has_no_phase() -> None:
-    assert make().phases() == []
-
-
-def test_phases_have_calls_of_their_own() -> None:
+def test_phases_are_told_as_they_show() -> None:
     told: list[int] = []
     stepper = make(told)
     for key in [0] * 40 + [1, 1, 2] * 20 + [3] * 4:  # pretraining, training, and a little of a third
         stepper.call(key, steps=5 if key == 0 else 1)
     assert told == [40]
-    stepper.conclude()
-    assert told == [40, 60]
-    assert [phase.first_row for phase in stepper.phases()] == [0, 40, 60]
-    assert calls_per_step(stepper) == [{0: 0.2}, {1: 2.0, 2: 1.0}, {3: 1.0}]
-    assert stepper.count == 200 + 20 + 4
+    assert stepper.count == 200 + 20
 
 
 def test_a_false_start_is_no_phase() -> None:
-    stepper = make()
+    told: list[int] = []
+    stepper = make(told)
     for key in ([0] * 5 + [1]) * 6:
         stepper.call(key)
-    assert [(phase.first_row, phase.calls) for phase in stepper.phases()] == [(0, {0: 5, 1: 1})]
-
-
-def test_calls_without_a_period_are_a_mean() -> None:
-    stepper = make()
-    for key in random.Random(1).choices((0, 1, 2), (2, 1, 1), k=2000):
-        stepper.call(key)
-    (phase,) = stepper.phases()
-    assert phase.basis == "dominant function"
-    assert phase.calls is not None
-    assert phase.calls[0] == 1.0
-    assert 0.4 < phase.calls[1] < 0.6
-
-
-def test_steps_are_counted_that_only_the_end_of_the_run_tells() -> None:
-    stepper = make()
-    for key in [0] * 30 + [1] * 5:
-        stepper.call(key)
-    assert stepper.count == 30
-    stepper.conclude()
-    assert stepper.count == 35
+    assert told == []
 
 
 def test_one_call_of_several_steps() -> None:
@@ -118,28 +64,21 @@ def test_one_call_of_several_steps() -> None:
     for _ in range(8):
         stepper.call(0, steps=5)
     stepper.call(0, steps=1)  # the rest of an epoch
-    assert calls_per_step(stepper) == [{0: 0.2}]
     assert stepper.count == 41
 
 
-def test_calls_in_steps_that_the_script_marks() -> None:
-    stepper = make()
-    for number in range(4):
-        stepper.step("tcprobe.step")
-        for key in [0, 0, 1] if number < 3 else [0]:  # the last step is cut off
-            stepper.call(key)
-    assert calls_per_step(stepper) == [{0: 2.0, 1: 1.0}]
-
-
 def test_phases_of_steps_that_the_script_marks() -> None:
+    """Calls do not count; a phase is told when its third step has ended."""
     told: list[int] = []
     stepper = make(told)
+    stepper.call(7)
     for number in range(30):
-        stepper.step("tcprobe.step")
+        stepper.step()
         for key in [0] if number < 10 else [1, 1]:
             stepper.call(key)
-    assert told == [10]
-    assert calls_per_step(stepper) == [{0: 1.0}, {1: 2.0}]
+        assert told == ([] if number < 13 else [10])
+    assert stepper._journal.numbers == list(range(30))
+    assert stepper.basis == "tcprobe.step"
 
 
 @pytest.mark.parametrize("epochs", [1, 2, 5, 90])
@@ -184,5 +123,4 @@ def test_calls_counted_together_count_as_each_does(stretches: list[tuple[list[in
             part, starts = part[count or 1 :], starts[count or 1 :]
     assert together._journal.numbers == alone._journal.numbers
     assert together._journal.starts == alone._journal.starts
-    assert calls_per_step(together) == calls_per_step(alone)
-    assert (together.count, together.basis, together.finder.pattern) == (alone.count, alone.basis, alone.finder.pattern)
+    assert (together.count, together.basis, together.pattern) == (alone.count, alone.basis, alone.pattern)

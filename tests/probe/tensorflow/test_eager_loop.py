@@ -61,5 +61,5 @@ def test_a_function_that_runs_as_plain_python_stays_one_part_after_the_window(tm
     probed = run(tmp_path, PLAIN, python=warm.python(), iter_start=4, iter_stop=6)
     assert (probed.code, probed.seen["gaps"]) == (0, []), probed.err
     assert [number for number, _ in probed.steps] == list(range(40))
-    (phase,) = probed.seen["phases"]
+    (phase,) = probed.phases
     assert [(part["name"], part["calls_per_step"]) for part in phase["parts"]] == [("__main__.train", 1)]

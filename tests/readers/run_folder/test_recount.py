@@ -40,7 +40,7 @@ def folder(path: Path, calls: str, rows: list[int], steps: int = 1, lost: int = 
 
 
 def counted(
-    path: Path, probe: dict[str, Any] | None = None, marked: tuple[int, ...] = ()
+    path: Path, probe: dict[str, Any] | None = None, marked: tuple[int, ...] = (), length: int = 60
 ) -> tuple[Recount | None, tuple[Note, ...]]:
     steps, _ = read_steps(path / "steps.csv")
     assert steps is not None
@@ -50,7 +50,7 @@ def counted(
         "iteration": list(marked),
         "name": ["tcprobe_step"] * count,
         "start_ns": [0] * count,
-        "end_ns": [1] * count,
+        "end_ns": [length] * count,
     }
     inside = own.with_tables(Table(STEP_MARKS, columns))
     return read_recount(path / "calls.bin", own, probe or seen(), [inside] if marked else [])
@@ -92,6 +92,7 @@ def test_what_a_mark_was_seen_to_hold_stays_together(tmp_path: Path) -> None:
     found, (note,) = counted(halves, marked=(1,))
     assert note.code == "steps-unsure"
     assert phases(found) == [(0, 4, {"critic": 3.5, "generator": 1.75})], "in the 4 that ended"
+    assert [note.code for note in counted(halves, marked=(1,), length=29)[1]] == ["steps-renumbered"], "ended before"
     doubles = folder(tmp_path / "doubles", "001" * 8, [0, 1, *range(3, 24, 3)])
     assert counted(doubles, marked=(1,))[1] == (note,)
     assert [n.code for n in counted(doubles, marked=(0, 1))[1]] == ["steps-renumbered"]
