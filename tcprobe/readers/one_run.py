@@ -56,6 +56,23 @@ def not_one_run(files: Sequence[Path], why: str) -> UsageError:
     return UsageError(said + few([p.name for p in shown]), name_one(shown))
 
 
+def check_one(files: Sequence[Path], names: Sequence[str], what: str) -> None:
+    """Check that reports that lie together are of one name.
+
+    Args:
+        files: which of them the hint may name.
+        names: what each report's file name says that it is of.
+        what: reports of how many things they are, with {} for the number.
+
+    Raises:
+        UsageError: the names differ.
+    """
+    distinct = list(dict.fromkeys(names))
+    if len(distinct) > 1:
+        said = f"{files[0].parent}: {what.format(len(distinct))} lie here: {few(distinct)}"
+        raise UsageError(said, name_one(newest_first(set(files))))
+
+
 def newest_first(places: set[Path]) -> list[Path]:
     """Sort by the time stamps in the names where all have one (a copy loses its own), else by modification."""
     stamps = {place: _STAMP.search(place.name) for place in places}

@@ -8,27 +8,32 @@ import io
 import math
 import re
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from tcprobe.errors import WrongFormat
 from tcprobe.foreign import SQLITE, encoding_of, head, opened, size_text
 from tcprobe.readers.arrays import distinct_rows
 from tcprobe.readers.base import NAMELESS
-from tcprobe.schema.columns import FloatArray, Names, Value
+from tcprobe.schema.columns import FloatArray, IntArray, Names, Value
 
 Lines: TypeAlias = Iterator[tuple[int, str]]
 """Lines with their numbers, from 1."""
 
+Numbers: TypeAlias = IntArray | FloatArray
+
 MOST: Final = 1 << 30  # of bytes; a trace of a million kernels has 250 MB, page details of 100,000 launches 570 MB
+BLOCK: Final = 1 << 16  # characters that are read at once
 LONGEST_ROW: Final = 1 << 22
 LONGEST_CELL: Final = 1 << 24  # an XLA op lists the shapes of all its inputs in one cell
+CELLS: Final = 100_000  # of rows given at once
 MOST_SIZE: Final = 1 << 31  # of a grid or block
 BEYOND: Final = 1e30  # no counter reaches it, nor in a base unit the largest float
 TO_NS: Final = {
@@ -82,24 +87,69 @@ def lines_of(path: Path, again: str) -> Iterator[Lines]:
 
 
 def _counted(path: Path, file: io.TextIOWrapper, again: str) -> Lines:
-    size = 0
-    for number, line in enumerate(iter(partial(file.readline, LONGEST_ROW), ""), 1):
-        size += len(line)
+    number, size, rest = 1, 0, ""
+    for block in iter(partial(file.read, BLOCK), ""):
+        size += len(block)
         if size > MOST:
             raise WrongFormat(path, f"unpacks to more than {size_text(MOST)}", f"record less, and {again}")
-        yield number, line
+        *lines, rest = (rest + block).split("\n")
+        if len(rest) > LONGEST_ROW:
+            lines, rest = [*lines, rest], ""
+        yield from enumerate([line + "\n" for line in lines], number)
+        number += len(lines)
+    if rest:
+        yield number, rest
 
 
-def closed(path: Path, line: str, number: int, more: Lines, again: str) -> str:
-    """Return the text of the row that begins in a line: a quoted cell may hold line ends.
+class Header(Struct, frozen=True, kw_only=True):
+    """The columns of a table, as named."""
+
+    names: tuple[str, ...]
+    row: re.Pattern[str]  # how the lines begin that are its rows
+    separator: str = ","
+
+    @property
+    def cells(self) -> range:
+        """How many cells a row has."""
+        return range(len(self.names), len(self.names) + 1)
+
+
+_Header = TypeVar("_Header", bound=Header)
+
+
+def tables_in(
+    path: Path, header_of: Callable[[str], _Header | None], ends: Callable[[str], bool], again: str
+) -> Iterator[tuple[_Header, list[int], list[str]]]:
+    """Yield the tables in a text, some rows at a time: their header, the lines where the rows begin, and their text.
+
+    Args:
+        path: the file.
+        header_of: returns the header in a line, None where there is none.
+        ends: takes the lines that are neither header nor row; returns whether no row of the table follows one.
+        again: what to do where the file is damaged.
 
     Raises:
-        WrongFormat: a quote is left open.
+        InputError: the file cannot be read, is no text, or a quoted cell has no end.
     """
-    return _closed(path, line, number, more, again) if line.count('"') % 2 else line
+    header, numbers, rows = None, list[int](), list[str]()
+    with lines_of(path, again) as lines:
+        for number, line in lines:
+            if header and header.row.match(line):
+                numbers.append(number)
+                rows.append(_closed(path, line, number, lines, again) if line.count('"') % 2 else line)
+                if len(rows) * len(header.names) > CELLS:
+                    yield header, numbers, rows
+                    numbers, rows = [], []
+            elif (found := header_of(line)) or ends(line):
+                if header:
+                    yield header, numbers, rows
+                header, numbers, rows = found, [], []
+    if header:
+        yield header, numbers, rows
 
 
 def _closed(path: Path, row: str, number: int, more: Lines, again: str) -> str:
+    """Return the text of the row that begins in a line and has a quote left open: a cell may hold line ends."""
     for _, line in more:
         row += line
         if line.count('"') % 2:
@@ -109,23 +159,13 @@ def _closed(path: Path, row: str, number: int, more: Lines, again: str) -> str:
     raise WrongFormat(path, f"ends within a quoted cell of the row that begins in line {number}", again)
 
 
-def cells_of(
-    path: Path, lines: Sequence[int], rows: Sequence[str], cells: range, again: str, separator: str = ","
-) -> list[list[str]]:
-    """Return the cells of rows.
-
-    Args:
-        path: the file.
-        lines: where each row begins.
-        rows: the text of each, as `closed` returns it.
-        cells: how many it may have.
-        again: what to do where it is damaged.
-        separator: between cells.
+def cells_of(path: Path, header: Header, lines: Sequence[int], rows: Sequence[str], again: str) -> list[list[str]]:
+    """Return the cells of rows of a table, given as `tables_in` does.
 
     Raises:
-        WrongFormat: a row has more or fewer cells, or is none.
+        WrongFormat: a row has more or fewer cells than its header, or is none.
     """
-    reader = csv.reader(rows, delimiter=separator)
+    reader = csv.reader(rows, delimiter=header.separator)
     try:
         found = list(reader)
     except csv.Error as error:
@@ -133,11 +173,12 @@ def cells_of(
         line = lines[reader.line_num - 1]
         raise WrongFormat(path, f"line {line} is no row of a CSV table: {why}", again) from None
     if len(found) < len(rows):  # a quote within a cell joined two rows
-        found = [next(csv.reader((row,), delimiter=separator), []) for row in rows]
-    for line, row in zip(lines, found, strict=True):
-        if len(row) not in cells:
-            said = f"the row in line {line} has {len(row)} cells where its header has {cells[-1]}"
-            raise WrongFormat(path, said, f"the file is damaged or cut off: {again}")
+        found = [next(csv.reader((row,), delimiter=header.separator), []) for row in rows]
+    cells, lengths = header.cells, list(map(len, found))
+    if wrong := set(lengths).difference(cells):
+        at = next(at for at, length in enumerate(lengths) if length in wrong)
+        said = f"the row in line {lines[at]} has {lengths[at]} cells where its header has {cells[-1]}"
+        raise WrongFormat(path, said, f"the file is damaged or cut off: {again}")
     return found
 
 
@@ -168,9 +209,7 @@ class Texts:
         columns = {}
         for name, (codes, ids) in self._columns.items():
             rows = np.concatenate([np.zeros(0, np.int32), *ids])
-            clean = [text.strip() for text in codes]
-            is_clean = "" not in codes and clean == list(codes)
-            columns[name] = Names(rows, clean) if is_clean else Names.of([text or None for text in clean]).take(rows)
+            columns[name] = Names(rows, list(codes)).map(lambda text: text.strip() or None)
         return columns
 
 
@@ -188,13 +227,43 @@ def named_kernels(names: Names) -> Names:
     return Names(np.where(names.ids < 0, len(names.names), names.ids), [*names.names, NAMELESS])
 
 
+def summed(
+    group: IntArray, count: int, spent: Numbers, *, calls: Numbers | None = None, each: Sequence[Numbers] = ()
+) -> dict[str, FloatArray]:
+    """Return the calls and times of each of `count` kernels as columns of `kernels`; NaN where one of them is.
+
+    Args:
+        group: kernel of each row.
+        count: number of kernels.
+        spent: time of each row, in ns.
+        calls: launches of each row; None: one.
+        each: shortest and longest time of a launch of each row; empty: it is `spent`.
+    """
+    shortest, longest = each or (spent, spent)
+    least, most = np.full(count, np.inf), np.full(count, -np.inf)
+    with np.errstate(invalid="ignore"):
+        np.minimum.at(least, group, shortest)
+        np.maximum.at(most, group, longest)
+    total = np.bincount(group, weights=spent, minlength=count)
+    return {"calls": np.bincount(group, calls, count), "sum_ns": total, "min_ns": least, "max_ns": most}
+
+
+def costliest(group: IntArray, count: int, cost: Numbers) -> IntArray:
+    """Return of each of `count` groups the row of the highest cost, of several the last."""
+    most = np.full(count, -np.inf)
+    np.maximum.at(most, group, cost)
+    found = np.zeros(count, np.int64)
+    at = np.flatnonzero(cost == most[group])
+    found[group[at]] = at
+    return found
+
+
 def triples_of(texts: Names) -> Names:
     """Return sizes such as ``(900, 1, 1)`` or ``900    1    1`` as x,y,z; NA where they are none."""
-    sizes = [_WHOLE.findall(text) for text in (*texts.names, "")]
-    return Names.of([",".join(three) if len(three) == 3 else None for three in sizes]).take(texts.ids)
+    return texts.map(lambda text: ",".join(three) if len(three := _WHOLE.findall(text)) == 3 else None)
 
 
-def rows_as_text(columns: Sequence[FloatArray], between: str) -> Names:
+def rows_as_text(columns: Sequence[Numbers], between: str) -> Names:
     """Join whole numbers row by row; NA where one is missing."""
     numbers = np.nan_to_num(np.stack(columns, axis=1), nan=-1.0)
     whole = np.where((numbers >= 0) & (numbers < MOST_SIZE) & (numbers == np.floor(numbers)), numbers, -1).astype(int)

@@ -6,7 +6,7 @@ launches cost only a few arrays. pandas is imported only when a caller asks for 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
@@ -73,6 +73,11 @@ class Names:
         )
         return cls(ids, list(index))
 
+    @classmethod
+    def missing(cls, rows: int) -> Names:
+        """Return rows that are all NA."""
+        return cls(np.full(rows, -1), [])
+
     def __len__(self) -> int:
         return len(self.ids)
 
@@ -90,6 +95,14 @@ class Names:
         known = set(wanted)
         chosen = np.array([name in known for name in (*self.names, None)], dtype=np.bool_)
         return chosen[self.ids]
+
+    def map(self, change: Callable[[str], str | None]) -> Names:
+        """Return what becomes of each string, asked once for each distinct one; None is NA."""
+        return Names.of([*map(change, self.names), None]).take(self.ids)
+
+    def each(self, told: Callable[[str], Any], missing: Any) -> NDArray[Any]:
+        """Return what each string tells, asked once for each distinct one, and `missing` where it is NA."""
+        return np.array([*map(told, self.names), missing])[self.ids]
 
     def tolist(self) -> list[str | None]:
         """Return one Python string or None per row."""
@@ -149,7 +162,7 @@ class Table:
         if not column.nullable and rows:
             raise KeyError(f"table {self.spec.name} needs column {column.name}")
         if column.kind == "str":
-            return Names(np.full(rows, -1, np.int32), [])
+            return Names.missing(rows)
         return _stored(column, np.full(rows, np.nan))
 
     @classmethod

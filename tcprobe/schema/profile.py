@@ -197,8 +197,9 @@ class Profile(Struct, frozen=True):
         return replace(self, tables={**self.tables, **added}, absent=absent)
 
     def with_absent(self, **reasons: str) -> Profile:
-        """Return a copy that gives the reasons why these tables are missing."""
-        return replace(self, absent={**self.absent, **reasons})
+        """Return a copy that gives the reasons why these tables are missing, as far as they are."""
+        missing = {name: why for name, why in reasons.items() if name not in self.tables}
+        return replace(self, absent={**self.absent, **missing})
 
     def with_notes(self, *notes: Note) -> Profile:
         """Return a copy with `notes` added."""

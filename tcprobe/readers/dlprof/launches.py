@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
-from msgspec import Struct
-from numpy.typing import NDArray
 
 from tcprobe.readers.arrays import distinct_rows
 from tcprobe.readers.dlprof.layout import SIMPLE_OP
 from tcprobe.readers.dlprof.report import Report, coalesce
 from tcprobe.readers.dlprof.shapes import dtype_of, first_shape, shapes_of
-from tcprobe.readers.rows import named_kernels
-from tcprobe.schema.columns import FloatArray, IntArray, Names, Table
+from tcprobe.readers.rows import costliest, named_kernels, rows_as_text, summed
+from tcprobe.schema.columns import IntArray, Names, Table
 from tcprobe.schema.tables import KERNELS, LAUNCH_CONFIGS, LAUNCHES, OP_DETAILS
 
 NO_STREAM: Final = -1
@@ -23,69 +20,46 @@ _EVIDENCE: Final = {1: "DLProf: Uses TC = yes", 0: "DLProf: Uses TC = no", -1: "
 VERDICT: Final = {1: "yes", 0: "no", -1: "unknown"}
 _OP_COLUMNS: Final = ("op id", "op name", "op type", "direction", "data type", "input shapes", "output shapes")
 _LAUNCH_COLUMNS: Final = ("device id", "long kernel name", "kernel name", "uses tc")
-_CONFIG_COLUMNS: Final = tuple(f"{word} {axis}" for word in ("grid", "block") for axis in "xyz")
+_SIZES: Final = {word: tuple(f"{word} {axis}" for axis in "xyz") for word in ("grid", "block")}
 
 
-class Rows(Struct, frozen=True):
-    """The iteration report: times of each launch, and what they are launches of."""
+def launch_tables(report: Report) -> list[Table]:
+    """Return `launches`, `op_details`, `launch_configs` and `kernels` of an iteration report.
 
-    # start_ns, duration_ns: as in the contract of `launches`.
-    start_ns: IntArray
-    duration_ns: IntArray
-    # iteration, launch_ns: NaN where unknown.
-    iteration: FloatArray
-    launch_ns: FloatArray
-    which: IntArray  # of each launch, its place in the columns below, which hold each distinct one once
-    device: IntArray  # as in the contract of `launches`
-    kernel: Names  # full name where the report has it, else the short one
-    op_id: IntArray  # row of `ops`; -1 where the report names no op
-    config_id: IntArray  # row of `configs`; -1 where the report has none
-    uses_tc: NDArray[np.int8]  # 1, 0, -1 for unknown, as DLProf says
-    ops: Table  # one row per distinct op
-    configs: Table  # one row per distinct launch configuration
-
-    def launches(self) -> Table:
-        """Return the `launches` table."""
-        columns = {
-            "device": self.device[self.which],
-            "stream": np.full(len(self.which), NO_STREAM, np.int64),
-            "start_ns": self.start_ns,
-            "duration_ns": self.duration_ns,
-            "kernel": self.kernel.take(self.which),
-            "op_id": self.op_id[self.which],
-            "config_id": self.config_id[self.which],
-            "launch_ns": self.launch_ns,
-            "iteration": self.iteration,
-        }
-        return Table(LAUNCHES, columns)
-
-
-def read_rows(report: Report) -> Rows:
-    """Decode an iteration report.
+    `kernels` are sums over the launches of each kernel, op and device, as DLProf classes them.
 
     Raises:
         WrongFormat: a cell that every row needs is blank or no number.
     """
-    held = [name for name in (*_LAUNCH_COLUMNS, *_OP_COLUMNS, *_CONFIG_COLUMNS) if report.has(name)]
+    held = [name for name in (*_LAUNCH_COLUMNS, *_OP_COLUMNS, *_SIZES["grid"], *_SIZES["block"]) if report.has(name)]
     distinct, which = report.distinct(held)
-    long_name, short_name = distinct.texts("long kernel name"), distinct.texts("kernel name")
-    op_id, ops = _ops(distinct)
-    config_id, configs = _configs(distinct)
+    kernel = named_kernels(coalesce(distinct.texts("long kernel name"), distinct.texts("kernel name")))
     device = distinct.whole("device id") if report.has("device id") else np.zeros(len(distinct), np.int64)
-    return Rows(
-        start_ns=report.whole("gpu start time ns"),
-        duration_ns=report.whole("gpu duration ns"),
-        iteration=report.numbers("iteration"),
-        launch_ns=report.numbers("api call start ns"),
-        which=which,
-        device=device,
-        kernel=named_kernels(coalesce(long_name, short_name)),
-        op_id=op_id,
-        config_id=config_id,
-        uses_tc=distinct.flags("uses tc"),
-        ops=ops,
-        configs=configs,
-    )
+    (op_id, ops), (config_id, configs), uses_tc = _ops(distinct), _configs(distinct), distinct.flags("uses tc")
+    duration = report.whole("gpu duration ns")
+    launches = {
+        "device": device[which],
+        "stream": np.full(len(which), NO_STREAM),
+        "start_ns": report.whole("gpu start time ns"),
+        "duration_ns": duration,
+        "kernel": kernel.take(which),
+        "op_id": op_id[which],
+        "config_id": config_id[which],
+        "launch_ns": report.numbers("api call start ns"),
+        "iteration": report.numbers("iteration"),
+    }
+    first, group = distinct_rows(device, kernel.ids, op_id, uses_tc)
+    group = group[which]
+    config = config_id[which[costliest(group, len(first), duration)]]
+    kernels: dict[str, Any] = {
+        "device": device[first],
+        "kernel": kernel.take(first),
+        **{name: _looked_up(ops.names(name), op_id[first]) for name in ("op", "op_type")},
+        **summed(group, len(first), duration),
+        **verdicts(uses_tc[first].tolist()),
+        **{name: _looked_up(configs.names(name), config) for name in _SIZES},
+    }
+    return [Table(LAUNCHES, launches), ops, configs, Table(KERNELS, kernels)]
 
 
 def op_labels(name: Names, direction: Names) -> list[str | None]:
@@ -94,49 +68,40 @@ def op_labels(name: Names, direction: Names) -> list[str | None]:
     A backward op that shares its name with a forward one is marked: DLProf names both by the module that was called,
     and they must not become one.
     """
-    name = Names(name.ids, [n if not n.startswith(SIMPLE_OP) else "" for n in name.names])
-    forward = {n for n, d in zip(name.tolist(), direction.tolist(), strict=True) if d != BACKWARD}
-    pairs = zip(name.tolist(), direction.tolist(), strict=True)
+    names = name.map(lambda text: "" if text.startswith(SIMPLE_OP) else text).tolist()
+    pairs = list(zip(names, direction.tolist(), strict=True))
+    forward = {n for n, d in pairs if d != BACKWARD}
     return [f"{n} [{BACKWARD}]" if d == BACKWARD and n in forward else n or None for n, d in pairs]
 
 
 def _ops(report: Report) -> tuple[IntArray, Table]:
+    """Return (row of `op_details` of each row, -1 where it names no op; the table)."""
     columns = {name: report.texts(name) for name in _OP_COLUMNS}
     first, op_id = distinct_rows(*(column.ids for column in columns.values()))
     held = {name: column.take(first) for name, column in columns.items()}
-    kinds = held["op type"].tolist()
     labels = op_labels(held["op name"], held["direction"])
-
-    def each(name: str, told: Callable[[str | None, str | None], str | None]) -> list[str | None]:
-        return [told(text, kind) for text, kind in zip(held[name].tolist(), kinds, strict=True)]
-
+    inputs, outputs = (
+        [told(text, kind) for text, kind in zip(held[name].tolist(), held["op type"].tolist(), strict=True)]
+        for name, told in (("input shapes", shapes_of), ("output shapes", first_shape))
+    )
     table = {
         "op": [label or "" for label in labels],
         "op_type": held["op type"],
-        "dtype": [dtype_of(text) for text in held["data type"].tolist()],
-        "input_shapes": each("input shapes", shapes_of),
-        "output_shape": each("output shapes", first_shape),
+        "dtype": held["data type"].map(dtype_of),
+        "input_shapes": inputs,
+        "output_shape": outputs,
     }
     named = np.array([label is not None for label in labels], dtype=np.bool_)
-    row = np.where(named, np.cumsum(named) - 1, -1)
-    return row[op_id].astype(np.int64) if len(row) else op_id, Table(OP_DETAILS, table).take(named)
+    return np.where(named, np.cumsum(named) - 1, -1)[op_id], Table(OP_DETAILS, table).take(named)
 
 
 def _configs(report: Report) -> tuple[IntArray, Table]:
-    grid, block = (_triple(report, word) for word in ("grid", "block"))
-    if grid is None or block is None:
-        return np.full(len(report), -1, np.int64), Table(LAUNCH_CONFIGS, {})
-    first, config_id = distinct_rows(*grid, *block)
-    return config_id, Table(LAUNCH_CONFIGS, {"grid": _joined(grid, first), "block": _joined(block, first)})
-
-
-def _triple(report: Report, word: str) -> tuple[IntArray, ...] | None:
-    names = [f"{word} {axis}" for axis in "xyz"]
-    return tuple(report.whole(name) for name in names) if report.has(*names) else None
-
-
-def _joined(axes: tuple[IntArray, ...], rows: IntArray) -> list[str | None]:
-    return [",".join(str(int(axis[row])) for axis in axes) for row in rows]
+    """Return (row of `launch_configs` of each row, -1 where the report has none; the table)."""
+    if not report.has(*_SIZES["grid"], *_SIZES["block"]):
+        return np.full(len(report), -1), Table(LAUNCH_CONFIGS, {})
+    sizes = {word: rows_as_text([report.whole(name) for name in names], ",") for word, names in _SIZES.items()}
+    first, config_id = distinct_rows(*(texts.ids for texts in sizes.values()))
+    return config_id, Table(LAUNCH_CONFIGS, {word: texts.take(first) for word, texts in sizes.items()})
 
 
 def verdicts(flags: list[int]) -> dict[str, list[str | None]]:
@@ -148,34 +113,5 @@ def verdicts(flags: list[int]) -> dict[str, list[str | None]]:
     }
 
 
-def kernels_of(rows: Rows) -> Table:
-    """Return the `kernels` table: sums over the launches of each kernel, op and device, as DLProf classes them."""
-    first, group = distinct_rows(rows.device, rows.kernel.ids, rows.op_id, rows.uses_tc)
-    count, group = len(first), group[rows.which]
-    ops, flags = rows.op_id[first], rows.uses_tc[first].tolist()
-    shortest = np.full(count, np.iinfo(np.int64).max)
-    longest = np.zeros(count, np.int64)
-    np.minimum.at(shortest, group, rows.duration_ns)
-    np.maximum.at(longest, group, rows.duration_ns)
-    costliest = np.zeros(count, np.int64)
-    row = np.flatnonzero(rows.duration_ns == longest[group])
-    costliest[group[row]] = rows.config_id[rows.which[row]]  # of launches that took as long, the last
-    columns: dict[str, object] = {
-        "device": rows.device[first],
-        "kernel": rows.kernel.take(first),
-        "op": _looked_up(rows.ops.names("op"), ops),
-        "op_type": _looked_up(rows.ops.names("op_type"), ops),
-        "calls": np.bincount(group, minlength=count).astype(np.float64),
-        "sum_ns": np.bincount(group, weights=rows.duration_ns, minlength=count),
-        "min_ns": shortest.astype(np.float64),
-        "max_ns": longest.astype(np.float64),
-        **verdicts(flags),
-        "block": _looked_up(rows.configs.names("block"), costliest),
-        "grid": _looked_up(rows.configs.names("grid"), costliest),
-    }
-    return Table(KERNELS, columns)
-
-
 def _looked_up(names: Names, rows: IntArray) -> Names:
-    ids = np.concatenate([names.ids, np.array([-1], np.int32)])
-    return Names(ids[rows], names.names)
+    return Names(np.append(names.ids, -1)[rows], names.names)

@@ -49,6 +49,9 @@ class Layout(Struct, frozen=True):
     suffixes: tuple[str, ...] = ()  # ends of its file name in other versions
     # columns of whole numbers that differ from row to row, in a report of one row per launch
     times: frozenset[str] = frozenset()
+    # columns that name a row, and figures that no other table holds, as DLProf writes them: `reported` has them
+    rows: tuple[str, ...] = ()
+    figures: tuple[str, ...] = ()
 
 
 LAYOUTS: Final = (
@@ -58,15 +61,38 @@ LAYOUTS: Final = (
         frozenset({"iteration", "kernel name", "gpu start time ns", "gpu duration ns"}),
         times=frozenset({"iteration", "gpu start time ns", "gpu duration ns", "api call start ns", "api call time ns"}),
     ),
-    Layout(TENSOR_CORE, ("tensor core report",), frozenset({"op name", "tc gpu time ns"})),
+    Layout(
+        TENSOR_CORE,
+        ("tensor core report",),
+        frozenset({"op name", "tc gpu time ns"}),
+        rows=("op id", "op name"),
+        figures=(
+            *("TC Utilization (%)", "Total GPU Time (ns)", "TC GPU Time (ns)", "Non-TC GPU Time (ns)"),
+            *("Total Kernel Count", "TC Kernel Count", "Non-TC Kernel Count"),
+        ),
+    ),
     Layout(KERNEL, ("kernel report",), frozenset({"kernel name", "total gpu time ns"})),
-    Layout(OP_TYPE, ("op type summary report",), frozenset({"op type", "# ops", "total gpu time ns"})),
+    Layout(
+        OP_TYPE,
+        ("op type summary report",),
+        frozenset({"op type", "# ops", "total gpu time ns"}),
+        rows=("op type",),
+        figures=(
+            *("# Ops", "# Calls", "Total GPU Time (ns)", "Total CPU Time (ns)", "Total CPU Overhead (ns)"),
+            "Total GPU Idle (ns)",
+        ),
+    ),
     Layout(DETAILED, ("all iterations",), frozenset({"op name", "total gpu time ns"})),
     Layout(
         GROUP_OP,
         ("group op report", "group node report"),
         frozenset({"name", "total gpu time ns"}),
         ("group_node",),
+        rows=("name",),
+        figures=(
+            *("Num Calls Aggregated", "Num TC Eligible Ops", "Num Ops Using TC", "Total GPU Time (ns)"),
+            "Total CPU Time (ns)",
+        ),
     ),
     Layout(EXPERT_SYSTEMS, ("expert systems feedback",), frozenset({"problem", "recommendation"})),
 )

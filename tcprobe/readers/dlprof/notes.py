@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from tcprobe.readers.dlprof.layout import DETAILED, EXPERT_SYSTEMS, ITERATION, KERNEL, SIMPLE_OP, TENSOR_CORE
+from tcprobe.readers.dlprof.layout import DETAILED, ITERATION, KERNEL, SIMPLE_OP, TENSOR_CORE
 from tcprobe.readers.dlprof.report import Report
 from tcprobe.readers.dlprof.reported import feedback
 from tcprobe.readers.dlprof.summary import ALL_KERNELS, ALL_OPS, GPU_TIME, ITERATIONS, Summary, kernels_add_up
@@ -21,7 +21,7 @@ MODE_SHARE: Final = 0.5  # of the ops that must agree on a number of calls befor
 ROUNDING_NS: Final = 1.0
 
 
-def kernels_captured(summary: Summary | None, reports: Reports) -> bool | None:
+def kernels_captured(summary: Summary, reports: Reports) -> bool | None:
     """Say whether the profile holds any kernel; None where the reports at hand cannot tell.
 
     In simple mode the iteration report has no rows, and an eligible op need not exist: emptiness alone proves nothing
@@ -30,7 +30,7 @@ def kernels_captured(summary: Summary | None, reports: Reports) -> bool | None:
     told = [len(reports[kind]) > 0 for kind in (ITERATION, KERNEL, TENSOR_CORE) if kind in reports]
     if any(told):
         return True
-    if summary is not None and (total := summary.value(ALL_KERNELS, GPU_TIME, "All kernels")) is not None:
+    if (total := summary.value(ALL_KERNELS, GPU_TIME, "All kernels")) is not None:
         return total > (summary.value(ALL_KERNELS, GPU_TIME, "Memory") or 0.0)
     if ITERATION in reports or KERNEL in reports:
         return False
@@ -39,7 +39,7 @@ def kernels_captured(summary: Summary | None, reports: Reports) -> bool | None:
     return None
 
 
-def notes_of(summary: Summary | None, reports: Reports) -> tuple[Note, ...]:
+def notes_of(summary: Summary, reports: Reports) -> tuple[Note, ...]:
     """Return all notes, the gravest first."""
     measured = kernels_captured(summary, reports)
     found = [*_not_measured(measured), *_iterations(summary, reports), *_cadence(summary, reports)]
@@ -59,15 +59,13 @@ def _not_measured(measured: bool | None) -> Iterator[Note]:
         )
 
 
-def _iterations(summary: Summary | None, reports: Reports) -> Iterator[Note]:
+def _iterations(summary: Summary, reports: Reports) -> Iterator[Note]:
     if is_simple(summary, reports):
         yield Note(
             "simple-mode",
             "DLProf ran in simple mode: the figures cover the whole process, start-up and autotuning included",
             "profile in a framework mode with a key node to leave the start-up out",
         )
-        return
-    if summary is None:
         return
     total = summary.value(ITERATIONS, "Total Iterations")
     first, last = (summary.value(ITERATIONS, f"{word} Iteration") for word in ("Start", "Stop"))
@@ -95,14 +93,14 @@ def _ends(total: int, first: int, last: int, has_rows: bool) -> Iterator[Note]:
         )
 
 
-def is_simple(summary: Summary | None, reports: Reports) -> bool:
+def is_simple(summary: Summary, reports: Reports) -> bool:
     """Say whether DLProf ran in simple mode: no iterations, or its one pseudo-op."""
     named = (
         name for kind in reports for column in ("op name", "op type") for name in reports[kind].texts(column).names
     )
     if any(name.startswith(SIMPLE_OP) for name in named):
         return True
-    return summary is not None and summary.value(ITERATIONS, "Total Iterations") == 0
+    return summary.value(ITERATIONS, "Total Iterations") == 0
 
 
 def modal_multiple(calls: list[int], iterations: int) -> int | None:
@@ -125,8 +123,8 @@ def modal_multiple(calls: list[int], iterations: int) -> int | None:
     return fits[0] if fits and fits[0] > 1 and modal // iterations >= 1 else None
 
 
-def _cadence(summary: Summary | None, reports: Reports) -> Iterator[Note]:
-    if summary is None or DETAILED not in reports:
+def _cadence(summary: Summary, reports: Reports) -> Iterator[Note]:
+    if DETAILED not in reports:
         return
     iterations = summary.value(ITERATIONS, "Aggregated Iterations")
     calls = reports[DETAILED].numbers("no calls")
@@ -141,7 +139,7 @@ def _cadence(summary: Summary | None, reports: Reports) -> Iterator[Note]:
         )
 
 
-def _contents(summary: Summary | None, reports: Reports) -> Iterator[Note]:
+def _contents(summary: Summary, reports: Reports) -> Iterator[Note]:
     if DETAILED in reports and KERNEL not in reports and ITERATION not in reports:
         yield Note(
             "op-times-are-unions",
@@ -158,7 +156,7 @@ def _contents(summary: Summary | None, reports: Reports) -> Iterator[Note]:
         )
     if ITERATION in reports and len(reports[ITERATION]) and not reports[ITERATION].has("device id"):
         yield Note("device-unknown", "the iteration report names no device: all launches count as GPU 0", None, "note")
-    if summary is not None and summary.partial:
+    if summary.partial:
         yield Note("cut-off", "the summary ends in the middle of a line, which was left out", "copy the file again")
 
 
@@ -179,10 +177,8 @@ def _eligible_without_time(detail: Report) -> int:
     return int(np.sum(eligible & (detail.numbers("total gpu time ns") == 0)))
 
 
-def _disagreements(summary: Summary | None, reports: Reports) -> Iterator[Note]:
+def _disagreements(summary: Summary, reports: Reports) -> Iterator[Note]:
     """Compare the summary with the rows that it sums up; unions and sums apart, they agree to the nanosecond."""
-    if summary is None:
-        return
     if summary.value(ALL_KERNELS, GPU_TIME, "All other kernels") is not None and not kernels_add_up(summary):
         yield Note(
             "dlprof-disagrees", "the kernel times of the summary do not add up to its total", "take DLProf's own file"
@@ -206,25 +202,17 @@ def _against_rows(summary: Summary, report: Report, column: str) -> Iterator[Not
             )
 
 
-def _advice(summary: Summary | None, reports: Reports) -> Iterator[Note]:
+def _advice(summary: Summary, reports: Reports) -> Iterator[Note]:
     """Pass on what DLProf's expert systems say, with what is known to mislead."""
-    if EXPERT_SYSTEMS not in reports:
-        return
-    in_use = summary is not None and (summary.value(ALL_OPS, GPU_TIME, "Ops using TC") or 0.0) > 0.0
-    for problem, advice in feedback(reports[EXPERT_SYSTEMS]):
-        aside = " (Tensor Cores are in use here: DLProf overlooks TF32)" if in_use and _asks_for_amp(problem) else ""
+    in_use = (summary.value(ALL_OPS, GPU_TIME, "Ops using TC") or 0.0) > 0.0
+    for problem, advice in feedback(reports):
+        overlooks = in_use and re.search(r"none are using FP16", problem, re.IGNORECASE)
+        aside = " (Tensor Cores are in use here: DLProf overlooks TF32)" if overlooks else ""
         yield Note("dlprof-advice", f"DLProf: {problem}{aside}", advice, "note")
-
-
-def _asks_for_amp(problem: str) -> bool:
-    return re.search(r"none are using FP16", problem, re.IGNORECASE) is not None
 
 
 def idle_devices(reports: Reports) -> set[int]:
     """Return the devices that DLProf's feedback calls unused."""
-    found: set[int] = set()
-    if EXPERT_SYSTEMS in reports:
-        for problem, _ in feedback(reports[EXPERT_SYSTEMS]):
-            if match := re.search(r"GPU device IDs? are not being used:\s*([\d,\s]+)", problem, re.IGNORECASE):
-                found |= {int(number) for number in re.findall(r"\d{1,4}", match[1])}
-    return found
+    listed = re.compile(r"GPU device IDs? are not being used:\s*([\d,\s]+)", re.IGNORECASE)
+    found = filter(None, (listed.search(problem) for problem, _ in feedback(reports)))
+    return {int(number) for match in found for number in re.findall(r"\d{1,4}", match[1])}

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from tcprobe.errors import WrongFormat
 from tcprobe.readers.dlprof.layout import SECTIONS
-from tcprobe.readers.dlprof.report import parse_number
+from tcprobe.readers.dlprof.report import DAMAGED, parse_number, unquoted
 
 CONFIG: Final = "System Config"
 REPORT: Final = "Summary Report"
@@ -19,7 +19,6 @@ ALL_OPS: Final = "All Ops"
 ALL_KERNELS: Final = "All Kernels"
 GPU_TIME: Final = "GPU Time (ns)"
 TC_UTILIZATION: Final = "Tensor Core Kernel Utilization %"
-EDITED: Final = "the file is damaged or was edited; take DLProf's own output"
 _ORDER: Final = {
     REPORT: ("Wall Clock Time (ns)", TC_UTILIZATION, "GPU Utilization %", "GPU Idle %"),
     ITERATIONS: ("Total Iterations", "Aggregated Iterations", "Start Iteration", "Stop Iteration"),
@@ -67,10 +66,10 @@ class Summary:
     def __len__(self) -> int:
         return len(self._by_key)
 
-    def text(self, section: str, name: str) -> str | None:
-        """Return a figure as printed; None where it is absent."""
+    def text(self, section: str, name: str) -> str:
+        """Return a figure as printed; empty where it is absent."""
         found = self._by_key.get((section.lower(), "", name.lower()))
-        return found.text if found else None
+        return found.text if found else ""
 
     def value(self, section: str, name: str, row: str = "") -> float | None:
         """Return a figure's number; None where it is absent or undefined."""
@@ -93,24 +92,22 @@ def _place(figure: Figure) -> tuple[int, int, int]:
     )
 
 
-def from_lines(path: Path, lines: list[str], ended: bool) -> Summary:
+def from_lines(path: Path, text: str) -> Summary:
     """Read the CSV form: sections of ``key,value`` lines, then two small tables; values may hold commas.
 
-    Args:
-        path: the file.
-        lines: its lines.
-        ended: whether the last line ends in a newline; one that does not may have been cut.
+    A last line that does not end in a newline may have been cut.
 
     Raises:
         WrongFormat: a line belongs to no section, or is no figure.
     """
-    if ended:
-        return Summary(_figures(path, lines))
+    lines = text.splitlines()
     try:
         whole = Summary(_figures(path, lines))
     except WrongFormat:
+        if text.endswith("\n"):
+            raise
         whole = Summary(())
-    if kernels_add_up(whole):
+    if text.endswith("\n") or kernels_add_up(whole):
         return whole
     last = max((number for number, line in enumerate(lines) if line.strip(" ,")), default=0)
     return Summary(_figures(path, lines[:last]), partial=True)
@@ -123,25 +120,25 @@ def _figures(path: Path, lines: list[str]) -> Iterator[Figure]:
         if bare.lower() in SECTIONS:
             section, heads = SECTIONS[bare.lower()], None
         elif line.startswith(",") and bare and section:
-            heads = [_unquoted(cell) for cell in line.strip().strip(",").split(",")]
+            heads = [_bare(cell) for cell in line.strip().strip(",").split(",")]
         elif bare:
             if not section or "," not in line:
                 found = f"line {number} of the summary is '{bare[:40]}', where 'name,value' was expected"
-                raise WrongFormat(path, found, EDITED)
+                raise WrongFormat(path, found, DAMAGED)
             yield from _line(path, number, section, heads, line.strip())
 
 
 def _line(path: Path, number: int, section: str, heads: list[str] | None, line: str) -> Iterator[Figure]:
     if heads is None:
         name, _, value = line.partition(",")
-        yield _figure(path, section, None, _unquoted(name), _unquoted(value.rstrip(",")))
+        yield _figure(path, section, None, _bare(name), _bare(value.rstrip(",")))
         return
     row, *values = line.rstrip(",").rsplit(",", len(heads))
     if len(values) != len(heads):
         found = f"line {number} of the summary has {len(values)} figures, where {len(heads)} were expected"
         raise WrongFormat(path, found, "the file is cut off; copy it again")
     for name, value in zip(heads, values, strict=True):
-        yield _figure(path, section, _unquoted(row), name, _unquoted(value))
+        yield _figure(path, section, _bare(row), name, _bare(value))
 
 
 def from_object(path: Path, held: Mapping[str, Any]) -> Summary:
@@ -156,40 +153,26 @@ def from_object(path: Path, held: Mapping[str, Any]) -> Summary:
 def _section(path: Path, section: str, content: Any) -> Iterator[Figure]:
     name = SECTIONS.get(section.strip().lower(), section.strip())
     if not isinstance(content, dict):
-        raise WrongFormat(path, f"section '{section[:40]}' holds no figures", EDITED)
+        raise WrongFormat(path, f"section '{section[:40]}' holds no figures", DAMAGED)
     for key, value in content.items():
-        if isinstance(value, dict):
-            for column, inner in value.items():
-                yield _figure(path, name, _unquoted(key), _unquoted(column), _scalar(path, column, inner))
-        else:
-            yield _figure(path, name, None, _unquoted(key), _scalar(path, key, value))
-
-
-def _scalar(path: Path, name: str, value: Any) -> str:
-    if isinstance(value, list) and len(value) == 1:
-        value = value[0]
-    if value is None or value == []:
-        return ""
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise WrongFormat(path, f"'{name[:40]}' holds {type(value).__name__}, where one figure was expected", EDITED)
-    return _unquoted(str(value)) if isinstance(value, str) else repr(value)
+        nested = isinstance(value, dict)
+        for column, inner in (value if nested else {key: value}).items():
+            yield _figure(path, name, _bare(key) if nested else None, _bare(column), _bare(unquoted(path, inner)))
 
 
 def _figure(path: Path, section: str, row: str | None, name: str, text: str) -> Figure:
-    source = f"{path.name}, {section}"
-    if section == CONFIG and name != "GPU Count":
-        return Figure(section, row, name, text, None, source)
-    try:
-        value = parse_number(text) if text else None
-    except ValueError as error:
-        if section not in SECTIONS.values():
-            return Figure(section, row, name, text, None, source)
-        found = f"'{name[:40]}' under {section} is '{text[:40]}', where a number was expected"
-        raise WrongFormat(path, found, EDITED) from error
-    return Figure(section, row, name, text, value, source)
+    value = None
+    if text and (section != CONFIG or name == "GPU Count"):
+        try:
+            value = parse_number(text)
+        except ValueError as error:
+            if section in SECTIONS.values():
+                found = f"'{name[:40]}' under {section} is '{text[:40]}', where a number was expected"
+                raise WrongFormat(path, found, DAMAGED) from error
+    return Figure(section, row, name, text, value if value == value else None, f"{path.name}, {section}")
 
 
-def _unquoted(text: str) -> str:
+def _bare(text: str) -> str:
     return text.strip().strip('"').strip()
 
 

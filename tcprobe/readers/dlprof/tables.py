@@ -17,11 +17,13 @@ from tcprobe.readers.dlprof.launches import VERDICT, op_labels, verdicts
 from tcprobe.readers.dlprof.layout import ITERATION, KERNEL, TENSOR_CORE
 from tcprobe.readers.dlprof.report import Report
 from tcprobe.readers.dlprof.shapes import dtype_of, shapes_of
+from tcprobe.readers.rows import named_kernels
 from tcprobe.schema.columns import FloatArray, IntArray, Names, Table
 from tcprobe.schema.tables import HOST_OPS, KERNELS, OPS
 
 _LIBRARY_FRAME: Final = re.compile(r"site-packages|dist-packages|/lib/python\d")
 _FRAME: Final = re.compile(r"\S.*:\d+")
+_TIMES: Final = {"sum": "total", "min": "min", "max": "max"}
 _PASSES: Final = {"fprop": "forward"}  # bprop does not say which of the two gradients
 
 
@@ -52,27 +54,24 @@ def kernels_table(report: Report, detail: Report | None) -> Table:
     Raises:
         WrongFormat: a figure is damaged.
     """
-    known = _by_key(detail, keys(detail, report)) if detail is not None else {}
+    known: dict[str | None, tuple[str, str | None]] = {}
+    if detail is not None:
+        rows = zip(labels(detail), detail.texts("op type").tolist(), strict=True)
+        known = dict(zip(keys(detail, report), rows, strict=True))
     own = op_labels(report.texts("op name"), report.texts("direction"))
-    joined = [known.get(key or "") for key in keys(report, detail)]
-    flags = report.flags("uses tc").tolist()
+    found = [known.get(key) if key else None for key in keys(report, detail)]
     total = report.numbers("total gpu time ns")
     columns: dict[str, object] = {
-        "kernel": [name or NAMELESS for name in report.texts("kernel name").tolist()],
-        "op": [found[0] if found else name for found, name in zip(joined, own, strict=True)],
-        "op_type": [found[1] if found else None for found in joined],
+        "kernel": named_kernels(report.texts("kernel name")),
+        "op": [one[0] if one else name for one, name in zip(found, own, strict=True)],
+        "op_type": [one[1] if one else None for one in found],
         "calls": launch_counts(total, report.numbers("avg gpu time ns")),
         "sum_ns": total,
         "min_ns": report.numbers("min gpu time ns"),
         "max_ns": report.numbers("max gpu time ns"),
-        **verdicts(flags),
+        **verdicts(report.flags("uses tc").tolist()),
     }
     return Table(KERNELS, columns)
-
-
-def _by_key(detail: Report, of: list[str | None]) -> dict[str, tuple[str, str | None]]:
-    rows = zip(of, labels(detail), detail.texts("op type").tolist(), strict=True)
-    return {key: (label, kind) for key, label, kind in rows if key is not None}
 
 
 def ops_table(detail: Report, reports: Mapping[str, Report]) -> Table:
@@ -91,15 +90,15 @@ def ops_table(detail: Report, reports: Mapping[str, Report]) -> Table:
     columns: dict[str, object] = {
         "op": labels(detail),
         "op_type": detail.texts("op type"),
-        "pass": [_PASSES.get(d or "") for d in detail.texts("direction").tolist()],
+        "pass": detail.texts("direction").map(_PASSES.get),
         "calls": detail.numbers("no calls"),
         "tc_capable": [VERDICT[flag] for flag in detail.flags("tc eligible").tolist()],
         "tc_blocker_kind": ["none" if no_time else None for no_time in (flags == 1) & np.isnan(times[1])],
         "union_ns": gpu_ns,
         "host_ns": detail.numbers("total cpu time ns"),
-        "dtype": [dtype_of(text) for text in detail.texts("data type").tolist()],
+        "dtype": detail.texts("data type").map(dtype_of),
         "shapes": detail.texts("input shapes"),
-        "called_from": [called_from(text) for text in detail.texts("stack trace").tolist()],
+        "called_from": detail.texts("stack trace").map(called_from),
         "basis": ["reported"] * len(detail),
         **dict(zip(("sum_ns", "tc_ns", "unknown_ns", "launches"), times, strict=True)),
     }
@@ -135,20 +134,19 @@ def _fill_eligible(times: FloatArray, report: Report, detail: Report) -> None:
     times[2, listed], times[3, listed] = 0.0, np.nan
 
 
-def called_from(trace: str | None) -> str | None:
+def called_from(trace: str) -> str | None:
     """Return the innermost frame of a stack trace that lies in no library; None where all do."""
-    frames = [line.strip() for line in (trace or "").splitlines()]
+    frames = [line.strip() for line in trace.splitlines()]
     own = [frame for frame in frames if _FRAME.fullmatch(frame) and not _LIBRARY_FRAME.search(frame)]
     return own[-1] if own else None
 
 
 def host_ops_table(detail: Report) -> Table | None:
     """Return `host_ops` from the detail report; None where it lacks a column that the table needs."""
-    needed = ("no calls", "total cpu time ns", "min cpu time ns", "max cpu time ns")
+    names = {"calls": "no calls", **{f"{one}_ns": f"{word} cpu time ns" for one, word in _TIMES.items()}}
     kinds = detail.texts("op type")
-    if not detail.has(*needed) or (kinds.ids < 0).any():
+    if not detail.has(*names.values()) or (kinds.ids < 0).any():
         return None
-    names = {"calls": needed[0], "sum_ns": needed[1], "min_ns": needed[2], "max_ns": needed[3]}
     shapes = zip(detail.texts("input shapes").tolist(), kinds.tolist(), strict=True)
     columns = {
         "op": labels(detail),

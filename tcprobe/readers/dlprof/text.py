@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from io import TextIOWrapper
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from tcprobe.errors import EmptyInput, WrongFormat
 from tcprobe.foreign import encoding_of, head, opened, read_text
@@ -23,7 +23,7 @@ from tcprobe.readers.dlprof.layout import (
     by_title,
     canonical,
 )
-from tcprobe.readers.dlprof.report import Column, Report, Spread
+from tcprobe.readers.dlprof.report import Column, Report, Spread, unquoted
 from tcprobe.readers.dlprof.summary import Summary, from_lines, from_object
 from tcprobe.readers.rows import LONGEST_CELL, Texts
 
@@ -32,6 +32,7 @@ MOST_JSON_BYTES: Final = 1 << 30  # read at once, into ten times the memory
 CHUNK: Final = 20_000  # rows held as Python strings at a time
 MOST_COLUMNS: Final = 100  # the widest report has 56; short rows of JSON are filled up to all
 _DAMAGED: Final = "the file is damaged, or is no report of DLProf's"
+_AGAIN: Final = "copy it again"
 
 
 def read_report(found: ReportFile) -> Report | Summary:
@@ -42,42 +43,33 @@ def read_report(found: ReportFile) -> Report | Summary:
         WrongFormat: it is cut off, damaged, or no report of DLProf's.
         UnreadableInput: the system refused.
     """
+    path = found.path
+    start = head(path, PEEK_BYTES)
+    if start == b"":
+        raise EmptyInput(path, "the file is empty", "DLProf may not have finished writing it")
+    encoding = encoding_of(start or b"")
     try:
-        if head(found.path, 1) == b"":
-            raise EmptyInput(found.path, "the file is empty", "DLProf may not have finished writing it")
-        if found.dialect == "json":
-            return _read_json(found.path)
-        return _read_summary(found.path) if found.kind == SUMMARY else _read_table(found.path)
+        if found.dialect == "csv" and found.kind != SUMMARY:
+            return _read_table(path, encoding)
+        text = read_text(path, MOST_JSON_BYTES if found.dialect == "json" else MOST_BYTES, encoding=encoding)
     except UnicodeError as error:
-        raise WrongFormat(found.path, "is not text in UTF-8, as DLProf writes it", _DAMAGED) from error
+        raise WrongFormat(path, "is not text in UTF-8, as DLProf writes it", _DAMAGED) from error
+    held = _of_json(path, text) if found.dialect == "json" else from_lines(path, text)
+    if isinstance(held, Summary) and not len(held):
+        raise EmptyInput(path, "holds a summary without a figure", "the profiler may not have finished writing it")
+    return held
 
 
-def _encoding(path: Path) -> str:
-    return encoding_of(head(path, PEEK_BYTES) or b"")
-
-
-def _read_summary(path: Path) -> Summary:
-    text = read_text(path, MOST_BYTES, encoding=_encoding(path))
-    summary = from_lines(path, text.splitlines(), ended=text.endswith("\n"))
-    return summary if len(summary) else _nothing(path, "a summary without a figure")
-
-
-def _nothing(path: Path, what: str) -> Summary:
-    raise EmptyInput(path, f"holds {what}", "the profiler may not have finished writing it")
-
-
-def _read_table(path: Path) -> Report:
+def _read_table(path: Path, encoding: str) -> Report:
     """Read a table: a long one of a regular build in array code, any other row by row, which finds what is wrong."""
     csv.field_size_limit(LONGEST_CELL)
     try:
-        if found := _regular(path):
-            return found
-        return _parse_table(path, strict=True)
+        return (_regular(path) if encoding == "utf-8" else None) or _parse_table(path, encoding, strict=True)
     except csv.Error as error:
         if "unexpected end" in str(error):
-            raise WrongFormat(path, "ends inside a quoted cell: the file is cut off", "copy it again") from error
+            raise WrongFormat(path, "ends inside a quoted cell: the file is cut off", _AGAIN) from error
     try:
-        return _parse_table(path, strict=False)
+        return _parse_table(path, encoding, strict=False)
     except csv.Error as error:
         raise WrongFormat(path, f"is no table: {error}", _DAMAGED) from error
 
@@ -85,14 +77,8 @@ def _read_table(path: Path) -> Report:
 def _regular(path: Path) -> Report | None:
     """Read a report of one row per launch whose rows are built alike; None where it is another, or they are not."""
     with opened(path, MOST_BYTES) as file:
-        if encoding_of(file.read(PEEK_BYTES)) != "utf-8":
-            return None
-        file.seek(0)
         try:
-            rows = csv.reader((line.decode() for line in file), strict=True)
-            title, header = _heading(path, (row for row in rows if any(map(str.strip, row))))
-            columns = [canonical(cell) for cell in header]
-            layout = _layout(path, title, columns)
+            layout, columns = _heading(path, csv.reader((line.decode() for line in file), strict=True))
             if not layout.times or len(set(columns)) < len(columns):
                 return None
             times = {columns.index(name): name in layout.needs for name in layout.times.intersection(columns)}
@@ -101,18 +87,16 @@ def _regular(path: Path) -> Report | None:
             return None
     held: dict[str, Column] = {columns[at]: values for at, values in found.numbers.items()}
     for segment in found.segments:
-        distinct = Texts(columns[at] for at in segment.columns)
-        distinct.add(zip(*segment.texts, strict=True))
-        held |= {name: Spread(texts, segment.ids) for name, texts in distinct.names().items()}
+        texts = Texts(columns[at] for at in segment.columns)
+        texts.add(zip(*segment.texts, strict=True))
+        held |= {name: Spread(column, segment.ids) for name, column in texts.names().items()}
     return Report(layout.kind, path, held, found.rows)
 
 
-def _parse_table(path: Path, strict: bool) -> Report:
-    with opened(path, MOST_BYTES) as held, TextIOWrapper(held, encoding=_encoding(path), newline="") as file:
-        rows = (row for row in csv.reader(file, strict=strict) if any(map(str.strip, row)))
-        title, header = _heading(path, rows)
-        columns = [canonical(cell) for cell in header]
-        layout = _layout(path, title, columns)
+def _parse_table(path: Path, encoding: str, strict: bool) -> Report:
+    with opened(path, MOST_BYTES) as held, TextIOWrapper(held, encoding=encoding, newline="") as file:
+        rows = filter(_is_filled, csv.reader(file, strict=strict))
+        layout, columns = _heading(path, rows)
         places = {name: place for place, name in enumerate(columns)}
         texts, at = Texts(places), 0
         while chunk := list(islice(rows, CHUNK)):
@@ -121,23 +105,28 @@ def _parse_table(path: Path, strict: bool) -> Report:
             cells = list(zip(*chunk, strict=True))
             texts.add(cells[place] for place in places.values())
             at += len(chunk)
-    return Report(layout.kind, path, {**texts.names()}, at)
+    return _report(layout, path, texts, at)
 
 
-def _heading(path: Path, rows: Iterator[list[str]]) -> tuple[str, list[str]]:
-    """Return title and header; a file without the title line starts with its header."""
-    first = next(rows, [])
-    if sum(1 for cell in first if cell.strip()) > 1:
-        return "", _trimmed(first)
-    header = next(rows, None)
-    if header is None:
-        raise WrongFormat(path, "holds a title and no header line: the file is cut off", "copy it again")
-    return "".join(first), _trimmed(header)
+def _report(layout: Layout, path: Path, texts: Texts, rows: int) -> Report:
+    return Report(layout.kind, path, {name: Spread(column) for name, column in texts.names().items()}, rows)
 
 
-def _trimmed(cells: list[str]) -> list[str]:
-    width = max((at for at, cell in enumerate(cells, 1) if cell.strip()), default=0)
-    return [cell.lstrip("\ufeff") for cell in cells[:width]]
+def _is_filled(row: list[str]) -> bool:
+    return any(map(str.strip, row))
+
+
+def _heading(path: Path, rows: Iterator[list[str]]) -> tuple[Layout, list[str]]:
+    """Return layout and columns; a file without the title line starts with its header."""
+    filled = filter(_is_filled, rows)
+    first, title = next(filled, []), ""
+    if sum(1 for cell in first if cell.strip()) <= 1:
+        title, first = "".join(first), next(filled, [])
+        if not first:
+            raise WrongFormat(path, "holds a title and no header line: the file is cut off", _AGAIN)
+    width = max((at for at, cell in enumerate(first, 1) if cell.strip()), default=0)
+    columns = [canonical(cell) for cell in first[:width]]
+    return _layout(path, title, columns), columns
 
 
 def _layout(path: Path, title: str, columns: Sequence[str]) -> Layout:
@@ -158,55 +147,31 @@ def _fitted(path: Path, number: int, row: list[str], width: int) -> list[str]:
     """Return the row at the header's width; only blank cells may be left over."""
     if len(row) < width:
         found = f"row {number} has {len(row)} of {width} cells: the file is cut off or damaged"
-        raise WrongFormat(path, found, "copy it again")
-    if any(cell.strip() for cell in row[width:]):
+        raise WrongFormat(path, found, _AGAIN)
+    if _is_filled(row[width:]):
         raise WrongFormat(path, f"row {number} has {len(row)} cells under {width} headings", _DAMAGED)
     return row[:width]
 
 
-def _read_json(path: Path) -> Report | Summary:
+def _of_json(path: Path, text: str) -> Report | Summary:
+    """Read a summary, or ``{title: [row, ...]}``; an empty list is a report without rows."""
     try:
-        # A report refuses an odd number by its column and row.
-        held = parse(read_text(path, MOST_JSON_BYTES, encoding=_encoding(path)), odd=str)
-    except UnicodeError:
-        raise
+        held = parse(text, odd=str)  # a report refuses an odd number by its column and row
     except ValueError as error:
-        raise WrongFormat(
-            path, f"is no JSON: {str(error)[:100]}", "the file is cut off or damaged; copy it again"
-        ) from error
+        again = "the file is cut off or damaged; copy it again"
+        raise WrongFormat(path, f"is no JSON: {str(error)[:100]}", again) from error
     if not isinstance(held, dict):
         raise WrongFormat(path, "is JSON without an object at its top", _DAMAGED)
     if any(key.strip().lower() in SECTIONS and isinstance(value, dict) for key, value in held.items()):
-        summary = from_object(path, held)
-        return summary if len(summary) else _nothing(path, "a summary without a figure")
-    return _json_table(path, held)
-
-
-def _json_table(path: Path, held: dict[str, Any]) -> Report:
-    """Read ``{title: [row, ...]}``; an empty list is a report without rows."""
+        return from_object(path, held)
     title, rows = next(iter(held.items()), ("", None))
     layout = by_title(title)
     if layout is None or not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise WrongFormat(path, f"{title[:40]!r} is no list of rows of a DLProf report", _DAMAGED)
     names = list(dict.fromkeys(name for row in rows for name in row))
-    columns = [canonical(name) for name in names]
-    if rows:
-        _layout(path, title, columns)
     places = {canonical(name): name for name in names}
+    if rows:
+        _layout(path, title, [canonical(name) for name in names])
     texts = Texts(places)
-    texts.add([_cell(path, row.get(name)) for row in rows] for name in places.values() if rows)
-    return Report(layout.kind, path, {**texts.names()}, len(rows))
-
-
-def _cell(path: Path, value: Any) -> str:
-    """Return a JSON value as text; DLProf leaves the CSV's quotes inside its strings."""
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, str):
-        quoted = len(value) > 1 and value[0] == value[-1] == '"'
-        return value[1:-1] if quoted else value
-    if isinstance(value, int | float):
-        return repr(value)
-    raise WrongFormat(path, f"a cell holds {type(value).__name__}, where text or a number was expected", _DAMAGED)
+    texts.add([unquoted(path, row.get(name)) for row in rows] for name in places.values() if rows)
+    return _report(layout, path, texts, len(rows))

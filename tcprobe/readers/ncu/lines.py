@@ -8,18 +8,14 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from msgspec import Struct, field
-
 from tcprobe.errors import EmptyInput, InputError, WrongFormat
 from tcprobe.foreign import head
-from tcprobe.readers.rows import closed, lines_of
+from tcprobe.readers.rows import Header as TableHeader
 
-MOST_SAID: Final = 100
-CELLS: Final = 100_000  # of rows given at once
 _ROW: Final = re.compile(r'"\d{0,12}",')
 _BARE_ROW: Final = re.compile(r"\d{0,12},")
 SAYS_MARKS: Final = ("==ERROR==", "==WARNING==")
@@ -38,11 +34,8 @@ _FILTERS: Final = (
 )
 
 
-class Header(Struct, frozen=True):
+class Header(TableHeader, frozen=True):
     """The columns of a table, as named."""
-
-    names: tuple[str, ...]
-    quoted: bool
 
     @property
     def long(self) -> bool:
@@ -50,48 +43,10 @@ class Header(Struct, frozen=True):
         return {"Metric Name", "Metric Value"} <= set(self.names)
 
     @property
-    def has_metrics(self) -> bool:
-        """Whether there are any; page raw has their names (dram__bytes.sum) for columns."""
-        return self.long or any("__" in name for name in self.names)
-
-    @property
     def cells(self) -> range:
         """How many cells a row has: those of rules may be left out behind a metric."""
         least = self.names.index("Metric Value") + 1 if self.long else len(self.names)
         return range(least, len(self.names) + 1)
-
-
-class Lines(Struct):
-    """What a file says besides its rows, filled as it is read."""
-
-    path: Path  # the file
-    said: list[str] = field(default_factory=list)  # what ncu reports of errors and warnings, without its marks
-
-    def batches(self) -> Iterator[tuple[Header, list[int], list[str]]]:
-        """Yield rows of the file, the lines where they begin and their text, below the header before them.
-
-        Raises:
-            InputError: the file cannot be read, is no text, or a row has more or fewer cells than its header.
-        """
-        header = None
-        numbers: list[int] = []
-        rows: list[str] = []
-        with lines_of(self.path, CUT) as lines:
-            for number, line in lines:
-                if header and (_ROW if header.quoted else _BARE_ROW).match(line):
-                    numbers.append(number)
-                    rows.append(closed(self.path, line, number, lines, CUT))
-                elif found := header_of(line):
-                    if header and rows:
-                        yield header, numbers, rows
-                    header, numbers, rows = found, [], []
-                elif (said := SAYS.match(line)) and len(self.said) < MOST_SAID:
-                    self.said.append(said[1].strip())
-                if header and len(rows) * len(header.names) > CELLS:
-                    yield header, numbers, rows
-                    numbers, rows = [], []
-        if header:
-            yield header, numbers, rows
 
 
 def header_of(line: str) -> Header | None:
@@ -105,8 +60,10 @@ def header_of(line: str) -> Header | None:
         cells = next(csv.reader([line[max(at, 0) :].rstrip("\r\n")]))
     except csv.Error:
         return None
-    header = Header(tuple(cell.strip() for cell in cells), at >= 0)
-    return header if NAMED in header.names and header.has_metrics else None
+    header = Header(names=tuple(cell.strip() for cell in cells), row=_ROW if at >= 0 else _BARE_ROW)
+    # page raw has the names of metrics (dram__bytes.sum) for columns
+    has_metrics = header.long or any("__" in name for name in header.names)
+    return header if NAMED in header.names and has_metrics else None
 
 
 def no_launches(path: Path, said: Sequence[str]) -> InputError:

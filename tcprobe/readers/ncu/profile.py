@@ -8,11 +8,10 @@ from typing import Final
 
 import numpy as np
 
-from tcprobe.errors import UsageError
 from tcprobe.readers.ncu.sheet import DURATION, Sheet, read_sheet
 from tcprobe.readers.ncu.tables import Launched, counters_table, devices_table, kernels_table
 from tcprobe.readers.ncu.units import NS
-from tcprobe.readers.one_run import few, name_one, newest_first
+from tcprobe.readers.one_run import not_one_run
 from tcprobe.schema.columns import FloatArray
 from tcprobe.schema.profile import Metadata, Note, Profile
 
@@ -46,9 +45,7 @@ def read_profile(format_name: str, files: Sequence[Path]) -> Profile:
         InputError: the file is damaged, or holds no launch.
     """
     if len(files) > 1:
-        places = newest_first(set(files))
-        said = f"{files[0].parent}: {len(files)} files of Nsight Compute, the newest first: "
-        raise UsageError(said + few([place.name for place in places]), name_one(places))
+        raise not_one_run(files, "each file of Nsight Compute is read by itself")
     (path,) = files
     sheet = read_sheet(path)
     launched = Launched.of(sheet)
@@ -56,8 +53,7 @@ def read_profile(format_name: str, files: Sequence[Path]) -> Profile:
     tables = [kernels_table(launched), devices_table(launched), *([] if counters is None else [counters])]
     notes = notes_of(sheet, launched.duration_ns, bool((launched.device < 0).any()))
     metadata = Metadata(format_name, (str(path),), "Nsight Compute", gpu_used=True, notes=notes)
-    profile = Profile(metadata, traits=frozenset({"serialises_kernels"})).with_tables(*tables)
-    return profile.with_absent(**{name: why for name, why in _ABSENT.items() if name not in profile.tables})
+    return Profile(metadata, traits=frozenset({"serialises_kernels"})).with_tables(*tables).with_absent(**_ABSENT)
 
 
 def notes_of(sheet: Sheet, durations: FloatArray, nameless: bool) -> tuple[Note, ...]:

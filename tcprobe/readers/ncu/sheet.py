@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from tcprobe.errors import WrongFormat
 from tcprobe.readers.arrays import distinct_rows
-from tcprobe.readers.ncu.lines import CUT, Header, Lines, no_launches
+from tcprobe.readers.ncu.lines import CUT, SAYS, Header, header_of, no_launches
 from tcprobe.readers.ncu.units import NS, base_unit
-from tcprobe.readers.rows import Texts, cells_of, number_of, rows_as_text, triples_of
+from tcprobe.readers.rows import Texts, cells_of, number_of, rows_as_text, tables_in, triples_of
 from tcprobe.schema.columns import FloatArray, IntArray, Names, merge_names
 
 DURATION: Final = "gpu__time_duration.sum"
@@ -31,6 +31,7 @@ LABELS: Final = {
     "Theoretical Occupancy": "sm__maximum_warps_per_active_cycle_pct",
 }
 """Metrics by what page details calls them, in sections since 2019.5; others keep their label."""
+MOST_SAID: Final = 100
 LEAST_UNSCALED: Final = 1000.0
 MOST_METRICS: Final = 20_000  # ncu offers a few thousand
 MOST_CELLS: Final = 500_000_000
@@ -63,7 +64,7 @@ class Sheet(Struct, frozen=True):
 
     def texts(self, name: str) -> Names:
         """Return a column of `WHO`; NA throughout where the file lacks it."""
-        return self.who.get(name) or Names(np.full(self.rows, -1), [])
+        return self.who.get(name) or Names.missing(self.rows)
 
     def sizes(self, what: Literal["grid", "block"]) -> Names:
         """Return grids or blocks as x,y,z, from their column or, before 2023, from the metrics of page raw."""
@@ -74,16 +75,13 @@ class Sheet(Struct, frozen=True):
 
     def devices(self) -> FloatArray:
         """Return CUDA ordinals, NaN where not known."""
-        texts = self.texts("Device")
-        numbers = np.array([float(text) if _SIZE.fullmatch(text) else np.nan for text in texts.names] + [np.nan])
-        return numbers[texts.ids]
+        return self.texts("Device").each(lambda text: float(text) if _SIZE.fullmatch(text) else np.nan, np.nan)
 
     def capabilities(self) -> Names:
         """Return compute capabilities as major.minor, from their column or from the attributes of page raw."""
         texts = self.texts("CC")
         if (texts.ids >= 0).any():
-            again = Names.of([text if _CAPABILITY.fullmatch(text) else None for text in (*texts.names, "")])
-            return again.take(texts.ids)
+            return texts.map(lambda text: text if _CAPABILITY.fullmatch(text) else None)
         parts = [self.metric(f"device__attribute_compute_capability_{part}") for part in ("major", "minor")]
         return rows_as_text(parts, ".")
 
@@ -95,14 +93,21 @@ def read_sheet(path: Path) -> Sheet:
         InputError: the file cannot be read, holds no launch, a row does not fit its header, or numbers have a decimal
             comma.
     """
-    lines = Lines(path)
+    said: list[str] = []
     tables: list[_Wide | _Long] = []
-    for header, numbers, rows in lines.batches():
+
+    def ends(line: str) -> bool:
+        """Keep what ncu says; the program may print between the rows."""
+        if (found := SAYS.match(line)) and len(said) < MOST_SAID:
+            said.append(found[1].strip())
+        return False
+
+    for header, numbers, rows in tables_in(path, header_of, ends, CUT):
         if not tables or tables[-1].header is not header:
             tables.append((_Long if header.long else _Wide)(path, header))
         if rows:
-            tables[-1].add(numbers, cells_of(path, numbers, rows, header.cells, CUT))
-    sheet = _joined([table.sheet() for table in tables], tuple(lines.said))
+            tables[-1].add(numbers, cells_of(path, header, numbers, rows, CUT))
+    sheet = _joined([table.sheet() for table in tables], tuple(said))
     if not sheet.rows:
         raise no_launches(path, sheet.said)
     return sheet
@@ -231,13 +236,8 @@ def _check_size(path: Path, metrics: int, launches: int) -> None:
 
 def _factors(unit: Names | None, rows: int) -> tuple[FloatArray, Names]:
     """Return what each row's value is multiplied by, and its base unit."""
-    if unit is None:
-        return np.ones(rows), Names(np.full(rows, -1), [])
-    found = [base_unit(name) for name in unit.names]
-    index = {name: at for at, name in enumerate(dict.fromkeys(base for _, base in found))}
-    factors = np.array([*(factor for factor, _ in found), 1.0])
-    bases = np.array([*(index[base] for _, base in found), -1])
-    return factors[unit.ids], Names(bases[unit.ids], list(index))
+    unit = unit or Names.missing(rows)
+    return unit.each(lambda name: base_unit(name)[0], 1.0), unit.map(lambda name: base_unit(name)[1])
 
 
 def _joined(sheets: Sequence[Sheet], said: tuple[str, ...]) -> Sheet:
@@ -245,7 +245,7 @@ def _joined(sheets: Sequence[Sheet], said: tuple[str, ...]) -> Sheet:
     if len(sheets) == 1:
         return replace(sheets[0], said=said)
     rows = [one.rows for one in sheets]
-    missing = [Names(np.full(count, -1), []) for count in rows]
+    missing = [Names.missing(count) for count in rows]
     who = {
         name: merge_names([one.who.get(name, gap) for one, gap in zip(sheets, missing, strict=True)])
         for name in dict.fromkeys(name for one in sheets for name in one.who)

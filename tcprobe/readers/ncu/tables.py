@@ -13,7 +13,7 @@ from tcprobe.readers.arrays import distinct_rows
 from tcprobe.readers.base import MOST_DEVICES
 from tcprobe.readers.ncu.sheet import DURATION, GPU_NAME, Sheet
 from tcprobe.readers.ncu.units import NS
-from tcprobe.readers.rows import gpu_row, named_kernels
+from tcprobe.readers.rows import costliest, gpu_row, named_kernels, summed
 from tcprobe.schema.columns import FloatArray, IntArray, Names, Table, Value, concatenate
 from tcprobe.schema.tables import DEVICES, KERNEL_COUNTERS, KERNELS
 
@@ -50,8 +50,7 @@ class Launched(Struct, frozen=True):
         """Group the launches of a sheet."""
         device = np.nan_to_num(sheet.devices(), nan=-1).astype(np.int64)
         device[device >= MOST_DEVICES] = -1
-        names = sheet.texts("Kernel Name")
-        kernel = named_kernels(names)
+        kernel = named_kernels(sheet.texts("Kernel Name"))
         grid, block = sheet.sizes("grid"), sheet.sizes("block")
         first, config = distinct_rows(device, kernel.ids, grid.ids, block.ids)
         return cls(sheet, device, kernel, grid, block, durations(sheet), first, config)
@@ -74,20 +73,11 @@ def durations(sheet: Sheet) -> FloatArray:
 def kernels_table(launched: Launched) -> Table:
     """Return `kernels`: a row per GPU and kernel name; a time that one of its launches lacks is NA."""
     first, kernel = distinct_rows(launched.device, launched.kernel.ids)
-    spent, calls = launched.duration_ns, np.bincount(kernel, minlength=len(first))
-    sums = np.bincount(kernel, weights=spent, minlength=len(first))
-    least, most = np.full(len(first), np.inf), np.full(len(first), -np.inf)
-    np.fmin.at(least, kernel, spent)
-    np.fmax.at(most, kernel, spent)
-    known = ~np.isnan(sums)
     chosen = launched.first[_costliest(launched, kernel, len(first))]
     columns: dict[str, Any] = {
         "device": launched.ordinal[first],
         "kernel": launched.kernel.take(first),
-        "calls": calls,
-        "sum_ns": sums,
-        "min_ns": np.where(known, least, np.nan),
-        "max_ns": np.where(known, most, np.nan),
+        **summed(kernel, len(first), launched.duration_ns),
         "uses_tc": ["unknown"] * len(first),
         "evidence": [""] * len(first),
         "grid": launched.grid.take(chosen),
@@ -106,11 +96,8 @@ def _costliest(launched: Launched, kernel: IntArray, kernels: int) -> IntArray:
     """Return the configuration of each kernel that took the most time, or where no time is known the most launches."""
     weight = np.ones(len(kernel)) if np.isnan(launched.duration_ns).any() else launched.duration_ns
     total = np.bincount(launched.config, weights=weight, minlength=len(launched.first))
-    of = kernel[launched.first]
-    order = np.lexsort((np.arange(len(of)), -total, of))
-    found = np.zeros(kernels, np.int64)
-    found[of[order][::-1]] = order[::-1]
-    return found
+    backwards = costliest(kernel[launched.first][::-1], kernels, total[::-1])  # of several the first
+    return len(total) - 1 - backwards
 
 
 def counters_table(launched: Launched) -> Table | None:
@@ -143,7 +130,7 @@ def _means(launched: Launched, name: str, values: FloatArray, unit: str) -> Tabl
 
 
 def _same(text: str | None, rows: int) -> Names:
-    return Names(np.full(rows, -1), []) if text is None else Names(np.zeros(rows, np.int32), [text])
+    return Names.missing(rows) if text is None else Names(np.zeros(rows, np.int32), [text])
 
 
 def devices_table(launched: Launched) -> Table:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from tcprobe.foreign import below, head
-from tcprobe.readers.nsys_stats.layout import header_of, named, processing_of
+from tcprobe.readers.nsys_stats.layout import PROCESSING, header_of, named
 from tcprobe.readers.rows import start_of
 from tcprobe.schema.profile import Profile
 
@@ -44,4 +44,4 @@ def read(files: list[Path]) -> Profile:
 
 
 def _is_report(path: Path, size: int) -> bool:
-    return any(header_of(line) or processing_of(line) for line in start_of(path, size).splitlines())
+    return any(header_of(line) or PROCESSING.match(line) for line in start_of(path, size).splitlines())

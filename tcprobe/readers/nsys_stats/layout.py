@@ -12,6 +12,8 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
+from tcprobe.readers.rows import Header as TableHeader
+
 Kind = Literal["trace", "sum", "ranges"]
 """A row is a kernel or copy, a kernel's name, or something of NVTX."""
 
@@ -19,10 +21,14 @@ _MARKS: Final = ("Total Time", "Duration", "NVTX Range")
 _COLUMN: Final = re.compile(r"\s*(.*?)\s*(?:\(([^()]*)\))?\s*")
 _TRACE: Final = {"start", "duration", "grdx", "device", "name"}
 _SUM: Final = {"total time", "instances", "name"}
-_PROCESSING: Final = re.compile(
+PROCESSING: Final = re.compile(
     r"Processing \[(?P<source>.*?)\] with \[(?P<script>[^\]]*)\](?:\((?P<arguments>[^)]*)\))?"
 )
-_SKIPPED: Final = re.compile(r"SKIPPED: (.*)")
+"""What nsys says before a report: what it read, which report it makes, and with which arguments."""
+SKIPPED: Final = re.compile(r"SKIPPED: (.*)")
+"""Why nsys left a report out."""
+_ROWS: Final = {"ranges": re.compile("(?!)")}  # which are not read
+_ROW: Final = re.compile(r'[\d"]')
 _BEHIND: Final = "]... "  # of a report that goes to a command, the header stands on the same line
 _SEPARATORS: Final = ",\t;"
 _REPORTS: Final = (
@@ -33,28 +39,20 @@ _REPORTS: Final = (
 _NAME: Final = re.compile(rf"(?P<stem>.*?)_?(?P<report>{'|'.join(_REPORTS)})(?P<arguments>_[\w:-]*)?")
 
 
-class Header(Struct, frozen=True):
-    """The columns of a report."""
+class Header(TableHeader, frozen=True, kw_only=True):
+    """The columns of a report: in small letters, without units."""
 
     kind: Kind  # what a row is
-    names: tuple[str, ...]  # in small letters, without units
     units: tuple[str, ...]  # as written; empty where there is none
-    separator: str  # between cells
+    arguments: str  # of the report: base, mangled, nvtx-name
 
-    def unit(self, name: str) -> str:
-        """Return the unit of a column that is there."""
-        return self.units[self.names.index(name)]
-
-
-class Processing(Struct, frozen=True):
-    """What nsys says before a report: what it read, which report it makes, and with which arguments."""
-
-    source: str
-    arguments: str
+    def unit(self, name: str) -> str | None:
+        """Return the unit of a column; None where it is not there."""
+        return self.units[self.names.index(name)] if name in self.names else None
 
 
-def header_of(line: str) -> Header | None:
-    """Return the header in a line; None where there is none."""
+def header_of(line: str, arguments: str = "") -> Header | None:
+    """Return the header in a line, of a report with these arguments; None where there is none."""
     if not any(mark in line for mark in _MARKS):
         return None
     _, behind, rest = line.rpartition(_BEHIND)
@@ -64,10 +62,15 @@ def header_of(line: str) -> Header | None:
         cells = next(csv.reader([text], delimiter=separator), [])
     except csv.Error:
         return None
-    found = [_COLUMN.fullmatch(cell) for cell in cells]
-    names = tuple(one[1].lower() if one else "" for one in found)
+    found = [one.groups("") if (one := _COLUMN.fullmatch(cell)) else ("", "") for cell in cells]
+    names = tuple(name.lower() for name, _ in found)
     kind = _kind(set(names))
-    return Header(kind, names, tuple(one[2] or "" if one else "" for one in found), separator) if kind else None
+    units = tuple(unit for _, unit in found)
+    if kind is None:
+        return None
+    return Header(
+        kind=kind, names=names, units=units, separator=separator, row=_ROWS.get(kind, _ROW), arguments=arguments
+    )
 
 
 def _kind(names: set[str]) -> Kind | None:
@@ -77,18 +80,6 @@ def _kind(names: set[str]) -> Kind | None:
         return "sum"
     nvtx = names & {"nvtx range", "projected start", "durchild"} or names >= {"total time", "style", "range"}
     return "ranges" if nvtx else None
-
-
-def processing_of(line: str) -> Processing | None:
-    """Return what nsys says that it processes; None where a line says no such thing."""
-    found = _PROCESSING.match(line)
-    return Processing(found["source"], found["arguments"] or "") if found else None
-
-
-def skipped(line: str) -> str | None:
-    """Return why nsys left a report out; None where a line says no such thing."""
-    found = _SKIPPED.match(line)
-    return found[1].strip() if found else None
 
 
 class Named(Struct, frozen=True):

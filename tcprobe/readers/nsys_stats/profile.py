@@ -9,12 +9,12 @@ from typing import Final
 
 import numpy as np
 
-from tcprobe.errors import EmptyInput, UsageError, WrongFormat
+from tcprobe.errors import EmptyInput, InputError, UsageError, WrongFormat
 from tcprobe.foreign import head
 from tcprobe.readers.nsys_stats.layout import named
-from tcprobe.readers.nsys_stats.sheet import Printed, Sheet, read_printed
+from tcprobe.readers.nsys_stats.sheet import Printed, Sheet
 from tcprobe.readers.nsys_stats.tables import device_table, kernels_table, trace_tables
-from tcprobe.readers.one_run import few, name_one, newest_first
+from tcprobe.readers.one_run import check_one, few
 from tcprobe.schema.columns import Table
 from tcprobe.schema.profile import Metadata, Note, Profile
 
@@ -55,59 +55,43 @@ def read_profile(format_name: str, files: Sequence[Path]) -> Profile:
         UsageError: they are of several recordings.
         InputError: a file is damaged, or holds NVTX ranges alone.
     """
-    _check_one(files)
+    of_kernels = [path for path in files if "nvtx" not in named(path).report and head(path, 1)]
+    check_one(of_kernels or files, [named(path).stem for path in files], "nsys reports of {} recordings")
     empty = [path for path in files if head(path, 1) == b""]
-    printed = [read_printed(path) for path in files if path not in empty]
-    _check_source(files, printed)
-    sheets = [sheet for one in printed for sheet in one.sheets]
-    used = max((sheet for sheet in sheets if sheet.header.kind != "ranges" and sheet.rows), key=_worth, default=None)
-    if used is None:
-        _check_told(files, printed)
-    tables = [] if used is None else _tables(used)
-    metadata = Metadata(
-        format_name,
-        tuple(str(path) for path in files),
-        "Nsight Systems (nsys stats)",
-        gpu_used=True,
-        notes=notes_of(used, printed, empty),
-    )
-    profile = Profile(metadata).with_tables(*tables)
-    return profile.with_absent(**{name: why for name, why in _absent(used).items() if name not in profile.tables})
-
-
-def _check_one(files: Sequence[Path]) -> None:
-    stems = dict.fromkeys(named(path).stem for path in files)
-    if len(stems) > 1:
-        of_kernels = [path for path in files if "nvtx" not in named(path).report and head(path, 1)]
-        said = f"{files[0].parent}: nsys reports of {len(stems)} recordings lie here: {few(list(stems))}"
-        raise UsageError(said, name_one(newest_first(set(of_kernels or files))))
-
-
-def _check_source(files: Sequence[Path], printed: Sequence[Printed]) -> None:
-    sources = [source for one in printed for source in one.sources]
-    distinct = list(dict.fromkeys(Path(source).stem for source in sources))
-    if len(distinct) > 1:
+    printed = Printed()
+    for path in files:
+        if path not in empty:
+            printed.add(path)
+    if len(distinct := list(dict.fromkeys(Path(source).stem for source in printed.sources))) > 1:
         said = f"{files[0]}: holds nsys reports of {len(distinct)} recordings: {few(distinct)}"
         raise UsageError(said, "run nsys stats for one of them at a time")
+    of_kernel = [sheet for sheet in printed.sheets if sheet.header.kind != "ranges"]
+    used = max((sheet for sheet in of_kernel if sheet.rows), key=_worth, default=None)
+    why = next(filter(_NO_KERNELS.search, printed.skipped), None)
+    if not of_kernel and why is None:
+        raise _untold(files[0], bool(printed.sheets))
+    tables = _tables(used) if used else []
+    notes = [*_empty(empty), *_of_kernels(used, printed)] if used else [_no_kernels(why), *_empty(empty)]
+    paths = tuple(str(path) for path in files)
+    metadata = Metadata(format_name, paths, "Nsight Systems (nsys stats)", gpu_used=True, notes=tuple(notes))
+    return Profile(metadata).with_tables(*tables).with_absent(**_absent(used))
 
 
-def _check_told(files: Sequence[Path], printed: Sequence[Printed]) -> None:
-    """Raise unless files without a kernel say that none was recorded."""
-    sheets = [sheet for one in printed for sheet in one.sheets]
-    if any(sheet.header.kind != "ranges" for sheet in sheets) or no_kernels_said(printed):
-        return
+def _untold(path: Path, ranges: bool) -> InputError:
+    """Return the error for files without a kernel that do not say that none was recorded."""
     trace = "nsys stats --report cuda_gpu_trace --format csv"
-    if sheets:
+    if ranges:
         found = "holds what nsys stats says of NVTX ranges, and no kernel's time of its own"
-        raise EmptyInput(files[0], found, f"{RICHER}, or the report of its kernels: {trace}")
+        return EmptyInput(path, found, f"{RICHER}, or the report of its kernels: {trace}")
     found = "holds no report on kernels as CSV: nsys stats prints tables for people unless told otherwise"
-    raise WrongFormat(files[0], found, f"{RICHER}, or what this writes: {trace}")
+    return WrongFormat(path, found, f"{RICHER}, or what this writes: {trace}")
 
 
 def _worth(sheet: Sheet) -> tuple[bool, bool, bool, bool]:
     """Return what makes one report better than another of the same recording, weightiest first."""
     trace = sheet.header.kind == "trace"
-    return trace, "base" not in sheet.arguments, "nvtx" not in sheet.arguments, "gridxyz" in sheet.header.names
+    given = sheet.header.arguments
+    return trace, "base" not in given, "nvtx" not in given, "gridxyz" in sheet.header.names
 
 
 def _tables(used: Sheet) -> list[Table]:
@@ -124,39 +108,26 @@ def _absent(used: Sheet | None) -> dict[str, str]:
     return _ABSENT if used.header.kind == "trace" else {**_ABSENT, **_OF_SUMS}
 
 
-def notes_of(used: Sheet | None, printed: Sequence[Printed], empty: Sequence[Path]) -> tuple[Note, ...]:
-    """Return all notes, the gravest first.
-
-    Args:
-        used: the report that the figures are of; None where none holds a kernel.
-        printed: all that was read.
-        empty: files without a byte beside them.
-    """
-    if used is None:
-        return (_no_kernels(printed), *_empty(empty))
-    found = [*_empty(empty), *_of_names(used), *_cut_off(used, printed), *_rounded(used)]
+def _of_kernels(used: Sheet, printed: Printed) -> Iterator[Note]:
+    """Yield what weakens the figures of the report that they are of."""
+    yield from _of_names(used.header.arguments)
+    yield from _cut_off(used)
+    if used.coarse_ns > 1:
+        said = f"times are rounded to {used.coarse_ns:,.0f} ns"
+        yield Note("rounded-times", said, "run nsys stats again without --timeunit", "note")
     if used.header.kind == "sum":
-        found += _SUMMED
-    if any(sheet.header.kind == "ranges" for one in printed for sheet in one.sheets):
-        found.append(
-            Note(
-                "ranges-not-read",
-                "nsys's reports on NVTX were not read: they count a kernel under each range around it, or give the "
-                "span from a range's first kernel to its last, and neither is kernel time",
-                f"{RICHER}: it gives each kernel to the innermost range that launched it",
-                "note",
-            )
+        yield from _SUMMED
+    if any(sheet.header.kind == "ranges" for sheet in printed.sheets):
+        yield Note(
+            "ranges-not-read",
+            "nsys's reports on NVTX were not read: they count a kernel under each range around it, or give the "
+            "span from a range's first kernel to its last, and neither is kernel time",
+            f"{RICHER}: it gives each kernel to the innermost range that launched it",
+            "note",
         )
-    return tuple(found)
 
 
-def no_kernels_said(printed: Sequence[Printed]) -> str | None:
-    """Return nsys's words where it says that a recording holds no kernel."""
-    return next((why for one in printed for why in one.skipped if _NO_KERNELS.search(why)), None)
-
-
-def _no_kernels(printed: Sequence[Printed]) -> Note:
-    said = no_kernels_said(printed)
+def _no_kernels(said: str | None) -> Note:
     how = f"nsys says '{said[:200]}'" if said else "its report has no row"
     return Note(
         "no-kernels",
@@ -175,14 +146,14 @@ def _empty(empty: Sequence[Path]) -> Iterator[Note]:
         )
 
 
-def _of_names(used: Sheet) -> Iterator[Note]:
-    if "base" in used.arguments:
+def _of_names(arguments: str) -> Iterator[Note]:
+    if "base" in arguments:
         yield Note(
             "short-kernel-names",
             "the report gives kernels by their base names (:base), which tell less of them than whole names",
             "run nsys stats again without :base",
         )
-    if "nvtx" in used.arguments:
+    if "nvtx" in arguments:
         yield Note(
             "prefixed-kernel-names",
             "names of kernels begin with those of NVTX ranges (:nvtx-name): a word of a range may count as a kernel's",
@@ -190,17 +161,11 @@ def _of_names(used: Sheet) -> Iterator[Note]:
         )
 
 
-def _cut_off(used: Sheet, printed: Sequence[Printed]) -> Iterator[Note]:
+def _cut_off(used: Sheet) -> Iterator[Note]:
     again = "run nsys stats again, and wait until it has ended"
-    if any(not one.whole for one in printed if used in one.sheets):
+    if not used.rows[-1].endswith("\n"):
         yield Note("cut-off", f"{used.path.name} ends without a line end: it may be cut off", again)
     elif used.header.kind == "sum":
         listed = float(np.nansum(used.numbers("time")))
         if listed and listed < 99.0 - 0.05 * len(used.lines):
             yield Note("cut-off", f"{used.path.name} holds {listed:.0f} % of the kernel time that nsys summed", again)
-
-
-def _rounded(used: Sheet) -> Iterator[Note]:
-    if used.coarse_ns > 1:
-        said = f"times are rounded to {used.coarse_ns:,.0f} ns"
-        yield Note("rounded-times", said, "run nsys stats again without --timeunit", "note")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -10,8 +9,8 @@ import numpy as np
 from msgspec import Struct, field
 
 from tcprobe.errors import WrongFormat
-from tcprobe.readers.nsys_stats.layout import Header, header_of, named, processing_of, skipped
-from tcprobe.readers.rows import TO_NS, Texts, cells_of, closed, lines_of, number_of
+from tcprobe.readers.nsys_stats.layout import PROCESSING, SKIPPED, Header, header_of, named
+from tcprobe.readers.rows import TO_NS, Texts, cells_of, number_of, tables_in
 from tcprobe.schema.columns import FloatArray, Names
 
 COARSEST_NS: Final = 1000.0  # a digit of times that are rounded more says nothing of kernels
@@ -26,9 +25,8 @@ class Sheet(Struct, eq=False):
 
     path: Path  # its file
     header: Header  # its columns
-    arguments: str  # of the report: base, mangled, nvtx-name
-    rows: list[tuple[int, str]] = field(default_factory=list)  # its lines with their numbers, until they are parsed
-    lines: list[int] = field(default_factory=list)  # where its rows begin, once they are
+    rows: list[str] = field(default_factory=list)  # their text
+    lines: list[int] = field(default_factory=list)  # where they begin
     columns: dict[str, Names] = field(default_factory=dict)
     coarse_ns: float = 1.0  # what the last digit of its coarsest time stands for
 
@@ -38,21 +36,19 @@ class Sheet(Struct, eq=False):
         Raises:
             WrongFormat: a row has more or fewer cells than the header.
         """
-        places = [self.header.names.index(name) for name in names if name in self.header.names]
-        texts = Texts(self.header.names[place] for place in places)
-        cells = range(len(self.header.names), len(self.header.names) + 1)
-        more = iter(self.rows)
-        rows = ((at, closed(self.path, line, at, more, _AGAIN)) for at, line in more)
-        while chunk := list(islice(rows, CHUNK)):
-            lines, text = zip(*chunk, strict=True)
-            self.lines += lines
-            columns = list(zip(*cells_of(self.path, lines, text, cells, _AGAIN, self.header.separator), strict=True))
-            texts.add(columns[place] for place in places)
+        places = {name: self.header.names.index(name) for name in names if name in self.header.names}
+        texts = Texts(places)
+        for at in range(0, len(self.rows), CHUNK):
+            part = slice(at, at + CHUNK)
+            columns = list(
+                zip(*cells_of(self.path, self.header, self.lines[part], self.rows[part], _AGAIN), strict=True)
+            )
+            texts.add(columns[place] for place in places.values())
         self.columns = texts.names()
 
     def names(self, name: str) -> Names:
         """Return a column of texts; NA throughout where the report lacks it."""
-        return self.columns.get(name) or Names(np.full(len(self.lines), -1), [])
+        return self.columns.get(name) or Names.missing(len(self.lines))
 
     def numbers(self, name: str, needed: bool = False) -> FloatArray:
         """Return a column of numbers, NaN where there is none; throughout where the report lacks the column.
@@ -61,7 +57,7 @@ class Sheet(Struct, eq=False):
             WrongFormat: a cell holds something else, or nothing though it is `needed`.
         """
         texts = self.names(name)
-        values = np.array([*map(number_of, texts.names), np.nan])[texts.ids]
+        values = texts.each(number_of, np.nan)
         wrong = np.isnan(values) if needed else np.isnan(values) & ~texts.among(*_NOTHING)
         if wrong.any():
             row = int(np.flatnonzero(wrong)[0])
@@ -76,11 +72,11 @@ class Sheet(Struct, eq=False):
         Raises:
             WrongFormat: the unit is not known, a time is no number or below 0, or times are rounded too much.
         """
-        if name not in self.header.names:
+        given = self.header.unit(name)
+        if given is None:
             raise WrongFormat(self.path, f"has no column {name}", f"give the file as nsys wrote it: {_AGAIN}")
-        unit = TO_NS.get(self.header.unit(name))
-        if unit is None:
-            raise WrongFormat(self.path, f"gives {name} in '{self.header.unit(name)[:20]}', no unit of time", _AGAIN)
+        if (unit := TO_NS.get(given)) is None:
+            raise WrongFormat(self.path, f"gives {name} in '{given[:20]}', no unit of time", _AGAIN)
         values = self.numbers(name, needed)
         texts = self.columns[name].take(np.arange(min(len(values), 100))).tolist()
         digits = max((len((text or "").partition(".")[2]) for text in texts), default=0)
@@ -94,40 +90,39 @@ class Sheet(Struct, eq=False):
         return np.round(values * unit)
 
 
-class Printed(Struct, frozen=True):
-    """What a file holds."""
+class Printed(Struct):
+    """What the files of a recording hold."""
 
-    sheets: tuple[Sheet, ...]  # its reports
-    sources: tuple[str, ...]  # recordings that nsys says it processed
-    skipped: tuple[str, ...]  # why nsys left reports out
-    whole: bool  # whether it ends with a line end, as all that nsys writes does
+    sheets: list[Sheet] = field(default_factory=list)  # reports
+    sources: dict[str, None] = field(default_factory=dict)  # recordings that nsys says it processed
+    skipped: dict[str, None] = field(default_factory=dict)  # why nsys left reports out
 
+    def add(self, path: Path) -> None:
+        """Add what a file holds that nsys wrote or printed.
 
-def read_printed(path: Path) -> Printed:
-    """Read a file that nsys wrote or printed.
+        Raises:
+            InputError: the file cannot be read, or was saved by another program.
+        """
+        arguments = named(path).arguments
 
-    Raises:
-        InputError: the file cannot be read, or was saved by another program.
-    """
-    sheets: list[Sheet] = []
-    sources, left = dict[str, None](), dict[str, None]()
-    sheet, arguments, line = None, named(path).arguments, "\n"
-    with lines_of(path, _AGAIN) as lines:
-        for number, line in lines:
-            if sheet is not None and (line[:1].isdigit() or line.startswith('"')):
-                sheet.rows.append((number, line))
-                continue
-            if not line.strip("\r\n"):
-                continue
-            sheet = None  # what follows a line that is no row belongs to another report
-            if (processing := processing_of(line)) is not None:
-                sources[processing.source], arguments = None, processing.arguments
-            if (header := header_of(line)) is not None:
-                sheet = Sheet(path, _checked(path, header), arguments)
-                sheets.append(sheet)
-            elif (why := skipped(line)) is not None:
-                left[why] = None
-    return Printed(tuple(sheets), tuple(sources), tuple(left), line.endswith("\n"))
+        def header(line: str) -> Header | None:
+            nonlocal arguments
+            if processing := PROCESSING.match(line):
+                self.sources[processing["source"]], arguments = None, processing["arguments"] or ""
+            return header_of(line, arguments)
+
+        def ends(line: str) -> bool:
+            if skipped := SKIPPED.match(line):
+                self.skipped[skipped[1].strip()] = None
+            return bool(line.strip("\r\n"))
+
+        sheet = None
+        for found, lines, rows in tables_in(path, header, ends, _AGAIN):
+            if sheet is None or sheet.header is not found:
+                sheet = Sheet(path, _checked(path, found))
+                self.sheets.append(sheet)
+            sheet.lines += lines
+            sheet.rows += rows
 
 
 def _checked(path: Path, header: Header) -> Header:

@@ -11,14 +11,17 @@ from numpy.typing import NDArray
 from tcprobe.readers.arrays import distinct_rows
 from tcprobe.readers.base import MOST_DEVICES
 from tcprobe.readers.nsys_stats.sheet import Sheet
-from tcprobe.readers.rows import gpu_row, named_kernels, rows_as_text, triples_of
-from tcprobe.schema.columns import FloatArray, IntArray, Names, Table
+from tcprobe.readers.rows import costliest, gpu_row, named_kernels, rows_as_text, summed, triples_of
+from tcprobe.schema.columns import FloatArray, IntArray, Table
 from tcprobe.schema.tables import DEVICES, KERNELS, LAUNCH_CONFIGS, LAUNCHES, MEMORY_OPS
 
 _GRID: Final = ("grdx", "grdy", "grdz")
 _BLOCK: Final = ("blkx", "blky", "blkz")
-_CONFIG: Final = ("reg/trd", "stcsmem", "dymsmem", *_GRID, *_BLOCK)
-TRACE: Final = ("start", "duration", "corrid", *_CONFIG, "bytes", "throughput", "device", "strm", "stream", "name")
+_RESOURCES: Final = {"registers": "reg/trd", "static_shared_bytes": "stcsmem", "dynamic_shared_bytes": "dymsmem"}
+TRACE: Final = (
+    *("start", "duration", "corrid", *_RESOURCES.values(), *_GRID, *_BLOCK),
+    *("bytes", "throughput", "device", "strm", "stream", "name"),
+)
 SUM: Final = (*("time", "total time", "instances", "min", "minimum", "max", "maximum", "gridxyz", "blockxyz", "name"),)
 _DEVICE: Final = re.compile(r"(.*?)\s*\((\d{1,4})\)")
 _COPY: Final = re.compile(r"\[CUDA (?:memcpy (?P<kind>.*)|memset)\]")
@@ -37,11 +40,16 @@ def trace_tables(sheet: Sheet) -> list[Table]:
         WrongFormat: a row is damaged.
     """
     sheet.parse(TRACE)
-    start, duration, names = sheet.times("start"), sheet.times("duration"), sheet.names("name")
-    copies = np.array([_COPY.fullmatch(name) is not None for name in (*names.names, "")], np.bool_)[names.ids]
-    device = _devices(sheet)
-    stream = _possible(sheet.numbers("strm" if "strm" in sheet.header.names else "stream"))
-    common: dict[str, Any] = {"device": device, "stream": stream, "start_ns": start, "duration_ns": duration}
+    names, gpus = sheet.names("name"), sheet.names("device")
+    start, duration = sheet.times("start"), sheet.times("duration")
+    device = gpus.each(lambda text: _gpu(text)[0], 0)
+    common: dict[str, Any] = {
+        "device": device,
+        "stream": _possible(sheet.numbers(_either(sheet, "strm", "stream"))),
+        "start_ns": start,
+        "duration_ns": duration,
+    }
+    copies = names.each(lambda name: _COPY.fullmatch(name) is not None, False)
     kernels, moved = np.flatnonzero(~copies), np.flatnonzero(copies)
     configs, config_id = _configs(sheet, kernels)
     launches = {
@@ -53,37 +61,25 @@ def trace_tables(sheet: Sheet) -> list[Table]:
     }
     memory = {
         **{name: values[moved] for name, values in common.items()},
-        "kind": Names.of([_way(name) for name in (*names.names, "")]).take(names.ids[moved]),
+        "kind": names.map(_way).take(moved),
         "size_bytes": _sizes(sheet, duration)[moved],
     }
-    used = np.unique(device[kernels])
-    return [Table(LAUNCHES, launches), configs, Table(MEMORY_OPS, memory), _device_table(sheet, device, used)]
+    held = dict.fromkeys(np.unique(device).tolist(), "") | dict(map(_gpu, gpus.names))
+    devices = device_table(held, np.unique(device[kernels]).tolist())
+    return [Table(LAUNCHES, launches), configs, Table(MEMORY_OPS, memory), devices]
 
 
 def _way(name: str) -> str:
     found = _COPY.fullmatch(name)
-    if found is None:
-        return "other"
-    return _WAYS.get(found["kind"], "other") if found["kind"] else "Memset"
+    way = found["kind"] if found else "none"
+    return _WAYS.get(way, "other") if way else "Memset"
 
 
-def _devices(sheet: Sheet) -> IntArray:
-    """Return the ordinal of each row's GPU: the number behind its name."""
-    texts = sheet.names("device")
-    ordinals = [_ordinal(text) for text in texts.names]
-    return np.array([*ordinals, 0], np.int64)[texts.ids]
-
-
-def _ordinal(text: str) -> int:
+def _gpu(text: str) -> tuple[int, str]:
+    """Return ordinal and name of a GPU, which stand one behind the other."""
     found = _DEVICE.fullmatch(text)
     number = int(found[2]) if found else 0
-    return number if number < MOST_DEVICES else 0
-
-
-def _device_table(sheet: Sheet, device: IntArray, used: IntArray) -> Table:
-    texts = sheet.names("device")
-    names = {_ordinal(text): found[1] for text in texts.names if (found := _DEVICE.fullmatch(text))}
-    return device_table({ordinal: names.get(ordinal, "") for ordinal in np.unique(device).tolist()}, used.tolist())
+    return number if number < MOST_DEVICES else 0, found[1] if found else ""
 
 
 def device_table(names: dict[int, str], used: list[int]) -> Table:
@@ -93,31 +89,22 @@ def device_table(names: dict[int, str], used: list[int]) -> Table:
 
 def _configs(sheet: Sheet, kernels: IntArray) -> tuple[Table, IntArray]:
     """Return the distinct configurations of kernels, and which each has."""
-    columns = [_possible(sheet.numbers(name)[kernels]) for name in _CONFIG]
-    first, which = distinct_rows(*(np.round(column * 1000) for column in columns))
-    registers, static, dynamic, *sizes = (column[first] for column in columns)
+    columns = {name: _possible(sheet.numbers(name)[kernels]) for name in (*_RESOURCES.values(), *_GRID, *_BLOCK)}
+    first, which = distinct_rows(*(np.round(column * 1000) for column in columns.values()))
+    held = {name: column[first] for name, column in columns.items()}
+    # a size is exact where it is given in bytes; in MB it has three digits
+    exact = {ours: name for ours, name in _RESOURCES.items() if ours == "registers" or sheet.header.unit(name) == "B"}
     table = {
-        "registers": _known(registers),
-        "static_shared_bytes": _known(static) if _exact(sheet, "stcsmem") else np.full(len(first), np.nan),
-        "dynamic_shared_bytes": _known(dynamic) if _exact(sheet, "dymsmem") else np.full(len(first), np.nan),
-        "grid": rows_as_text(sizes[:3], ","),
-        "block": rows_as_text(sizes[3:], ","),
+        **{ours: np.where(held[name] < 0, np.nan, held[name]) for ours, name in exact.items()},
+        "grid": rows_as_text([held[name] for name in _GRID], ","),
+        "block": rows_as_text([held[name] for name in _BLOCK], ","),
     }
     return Table(LAUNCH_CONFIGS, table), which
-
-
-def _exact(sheet: Sheet, name: str) -> bool:
-    """Return whether a size is given in bytes; in MB it has three digits."""
-    return name in sheet.header.names and sheet.header.unit(name) == "B"
 
 
 def _possible(values: FloatArray) -> FloatArray:
     """Return values with -1 for what is unknown or that no kernel has."""
     return np.where((values >= 0) & (values < 2**40), values, -1.0)
-
-
-def _known(values: FloatArray) -> FloatArray:
-    return np.where(values < 0, np.nan, values)
 
 
 def _sizes(sheet: Sheet, duration: FloatArray) -> FloatArray:
@@ -126,7 +113,7 @@ def _sizes(sheet: Sheet, duration: FloatArray) -> FloatArray:
     Sizes are in MB with three digits, but the rate, from which they follow, has more: it is the size times
     (1000000000 / duration) in whole numbers (gputrace.py of 2022.4, cuda_gpu_trace.py of 2024.2).
     """
-    if _exact(sheet, "bytes"):
+    if sheet.header.unit("bytes") == "B":
         return sheet.numbers("bytes")
     rounded = sheet.numbers("bytes") * 1e6
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -144,21 +131,14 @@ def kernels_table(sheet: Sheet) -> Table:
     sheet.parse(SUM)
     total, names = sheet.times("total time"), named_kernels(sheet.names("name"))
     first, kernel = distinct_rows(names.ids)
-    least, most = np.full(len(first), np.inf), np.full(len(first), -np.inf)
-    np.minimum.at(least, kernel, sheet.times(_either(sheet, "min", "minimum")))
-    np.maximum.at(most, kernel, sheet.times(_either(sheet, "max", "maximum")))
-    order = np.argsort(total, kind="stable")
-    costliest = np.zeros(len(first), np.int64)
-    costliest[kernel[order]] = order
+    chosen = costliest(kernel, len(first), total)
+    bounds = [sheet.times(_either(sheet, *names)) for names in (("min", "minimum"), ("max", "maximum"))]
     columns: dict[str, Any] = {
         "kernel": names.take(first),
-        "calls": np.bincount(kernel, weights=sheet.numbers("instances", needed=True), minlength=len(first)),
-        "sum_ns": np.bincount(kernel, weights=total, minlength=len(first)),
-        "min_ns": least,
-        "max_ns": most,
+        **summed(kernel, len(first), total, calls=sheet.numbers("instances", needed=True), each=bounds),
         "uses_tc": ["unknown"] * len(first),
         "evidence": [""] * len(first),
-        **{name: triples_of(sheet.names(f"{name}xyz")).take(costliest) for name in ("grid", "block")},
+        **{name: triples_of(sheet.names(f"{name}xyz")).take(chosen) for name in ("grid", "block")},
     }
     return Table(KERNELS, columns)
 

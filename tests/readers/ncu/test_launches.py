@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tcprobe.errors import EmptyInput, InputError, WrongFormat
-from tcprobe.readers.ncu import lines
+from tcprobe.readers import rows
 from tcprobe.readers.ncu.sheet import read_sheet
 from tcprobe.readers.ncu.units import base_unit
 from tests.fixtures.ncu import make
@@ -172,7 +172,7 @@ def test_without_a_row_of_units_a_time_is_ns_where_no_scaled_unit_prints_it(read
 @pytest.mark.parametrize("name", ["live.csv", "details.csv", "processes.csv"])
 def test_rows_are_read_in_batches_and_nothing_is_lost(read: Read, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = read(FIXTURES[name])
-    monkeypatch.setattr(lines, "CELLS", 40)  # one to two rows
+    monkeypatch.setattr(rows, "CELLS", 40)  # one to two rows
     assert read(FIXTURES[name]) == whole
 
 

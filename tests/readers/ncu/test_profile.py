@@ -136,7 +136,7 @@ def test_of_several_files_none_is_chosen_and_a_report_is_to_be_exported(tmp_path
     assert "ncu --import a.ncu-rep --csv --page raw > a.csv" in str(getattr(error.value, "hint", ""))
     for name in ("a.csv", "b.csv"):
         (tmp_path / name).write_bytes(FIXTURES["raw.csv"])
-    with pytest.raises(UsageError, match=r"2 files of Nsight Compute.*: (?:a|b)\.csv, (?:a|b)\.csv"):
+    with pytest.raises(UsageError, match=r"2 profiles .* of Nsight Compute.*: (?:a|b)\.csv, (?:a|b)\.csv"):
         open_profile(tmp_path)
 
 
