@@ -42,7 +42,7 @@ def main() -> int:
     """
     from contextlib import suppress
 
-    from tcprobe.cli.streams import guard_streams
+    from tcprobe.cli.ending import guard_streams
     from tcprobe.errors import TcprobeError
 
     guard_streams()

@@ -1,7 +1,7 @@
 """The one door for text on its way to a person: no name of a file, profile or option steers a terminal or hides.
 
 Text is made visible once, where it is printed: lines by `tell`, `say` and `put`, documents by
-`tcprobe.report.base.Renderer`. Nothing else in tcprobe prints. Data for programs (JSON, CSV, a diff) stays as it is in
+`tcprobe.report.Renderer`. Nothing else in tcprobe prints. Data for programs (JSON, CSV, a diff) stays as it is in
 files and pipes; on a terminal it is made visible too.
 """
 

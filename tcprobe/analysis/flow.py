@@ -37,7 +37,6 @@ from tcprobe.analysis.ranges.kernels import NO_RANGES, NO_TIMES, build_range_ker
 from tcprobe.analysis.ranges.nesting import Around
 from tcprobe.analysis.ranges.ops import with_ranges
 from tcprobe.analysis.sizes.run import JudgedStep, judged_step, known_gpu
-from tcprobe.analysis.sizes.table import build_bad_sizes
 from tcprobe.analysis.stretches import stretch_table, without_start_up
 from tcprobe.analysis.summary.figures import SummaryInputs, Totals, not_applicable
 from tcprobe.analysis.summary.kernels import build_summary, capable_times, precision_shares
@@ -291,7 +290,12 @@ def _layers(a: _Analysis) -> None:
     gemms = a.gemms.table if len(a.gemms.table) else None
     a.add("gemms", gemms, "no op with known shapes multiplies matrices")
     a.add("layers", build_layers(a.ops, a.gemms, a.kernel_ns), "no op belongs to a layer")
-    a.add("bad_sizes", build_bad_sizes(a.judged), NO_FEATURES)
+    sizes = None
+    if a.judged is not None and a.judged.run.tells_sizes:  # else nothing of the rules on sizes is needed
+        from tcprobe.analysis.sizes.table import build_bad_sizes
+
+        sizes = build_bad_sizes(a.judged)
+    a.add("bad_sizes", sizes, NO_FEATURES)
 
 
 def _shares(a: _Analysis) -> None:

@@ -10,6 +10,8 @@ from tcprobe.grouping import positions_in
 from tcprobe.schema.columns import FloatArray, Table
 from tcprobe.schema.profile import Profile
 
+LEAST_STEPS: Final = 3
+"""Two of anything are regular."""
 _FUNCTIONS: Final = ("__inference_", "__forward_", "__backward_")  # as TensorFlow names what it traced and compiled
 # The call of a whole function, and control flow around one: their time is that of the ops inside.
 _CONTAINERS: Final = frozenset(

@@ -13,13 +13,12 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from tcprobe.analysis.host import processes_of
+from tcprobe.analysis.host import LEAST_STEPS, processes_of
 from tcprobe.analysis.kernels.kinds import kind_of
 from tcprobe.analysis.ranges.steps import mark_steps
 from tcprobe.analysis.repeats import LEAST_REPEATS, Repeats, find_repeats
 from tcprobe.grouping import distinct_numbers, distinct_rows, rows_by_group
 from tcprobe.schema.columns import FloatArray, IntArray, Table
-from tcprobe.schema.key_nodes import LEAST_STEPS
 from tcprobe.schema.profile import Profile
 from tcprobe.schema.tables import UNITS
 

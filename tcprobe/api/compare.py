@@ -36,12 +36,13 @@ def compare(first: Run, *others: Run) -> Comparison:
     Raises:
         TcprobeError: there is no other run, or one cannot be used.
     """
-    from tcprobe.flows.compare import compare_all
+    from tcprobe.flows.compare import make_comparison
     from tcprobe.foreign import input_path
 
     given = [one if isinstance(one, Profile) else input_path(one) for one in (first, *others)]
     paths = [one.path if isinstance(one, Profile) else one for one in given]
-    return Comparison(compare_all([one.analysed() if isinstance(one, Profile) else one for one in given], paths))
+    analysed = [one.analysed() if isinstance(one, Profile) else one for one in given]
+    return Comparison(make_comparison(analysed, paths=paths))
 
 
 class Comparison(Shown):

@@ -25,8 +25,7 @@ class Shown:
         return self._as("json")
 
     def _as(self, name: str, top: int | None = None, width: int | None = None) -> str:
-        from tcprobe.report import RENDERERS
-        from tcprobe.report.base import Renderer, RenderSpec
+        from tcprobe.report import RENDERERS, Renderer, RenderSpec
 
         out = io.StringIO()
         renderer = next((one for one in RENDERERS if one.name == name), Renderer(name, ()))

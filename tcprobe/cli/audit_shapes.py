@@ -69,142 +69,169 @@ class Command(TyperCommand):
             formatter.write_dl(EXAMPLES)
 
 
+FilesArgument = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="FILE...",
+        show_default=False,
+        help="Python files, notebooks, folders, model.py:factory, or - for standard input. With --run: one script.",
+    ),
+]
+ExcludeOption = Annotated[
+    list[str] | None,
+    Option(metavar="PATTERN", help="Leave out these files and folders in the given folders; may be repeated."),
+]
+ForceExcludeOption = Annotated[
+    bool, Option("--force-exclude", help="Leave them out where they are named, too, as by pre-commit.")
+]
+StdinFilenameOption = Annotated[
+    str | None, Option(metavar="NAME", help="Name of what - reads, for findings and settings.")
+]
+ModeOption = Annotated[
+    Literal["auto", "traced", "source"] | None,
+    Option(
+        envvar="TCPROBE_MODE",
+        help="traced runs the file on the CPU, source only reads it. Default: auto, traced for one file where "
+        "TensorFlow is installed, else source.",
+    ),
+]
+RunOption = Annotated[
+    bool, Option("--run", help="Execute the script, though no training step of it; its arguments stand after --.")
+]
+ArgOption = Annotated[list[str] | None, Option(metavar="NAME=VALUE", help="Argument of the factory; may be repeated.")]
+BatchSizeOption = Annotated[
+    int | None,
+    Option(
+        min=1,
+        metavar="N",
+        help="Samples of a step where the model does not say. Default: per 1,024 samples.",
+    ),
+]
+InputShapeOption = Annotated[
+    list[str] | None,
+    Option(
+        metavar="[NAME=]SIZES",
+        help="Sizes of one sample (224,224,3) where the code leaves a model's input open; may be repeated.",
+    ),
+]
+FirstStepOption = Annotated[
+    bool,
+    Option(
+        "--first-step",
+        help="Stop a traced file at its first training step. Default: go on to its other models, 60 s at most.",
+    ),
+]
+TimeoutOption = Annotated[float, Option(min=1.0, metavar="SECONDS", help="Longest time to trace one file.")]
+PythonOption = Annotated[
+    str | None,
+    Option(metavar="PATH", envvar="TCPROBE_PYTHON", help="Interpreter that traces. Default: tcprobe's own."),
+]
+TargetGpuOption = Annotated[
+    str | None,
+    Option(
+        metavar="NAME",
+        envvar="TCPROBE_TARGET_GPU",
+        help="GPU to predict for; `tcprobe explain gpus` lists them. Default: a100-sxm-40.",
+    ),
+]
+DtypeOption = Annotated[
+    Literal["float32", "tf32", "float16", "bfloat16", "float8"] | None,
+    Option(help="Arithmetic to predict for; float32 is without TF32. Default: the model's."),
+]
+LibraryOption = Annotated[
+    Literal["cublas10", "cublas11", "cublas12"] | None,
+    Option(help="cuBLAS on that GPU, with the cuDNN of its time. Default: cublas12."),
+]
+XlaOption = Annotated[
+    bool | None,
+    Option("--xla/--no-xla", help="Predict with XLA, or without. Default: as the model is compiled; unknown: without."),
+]
+SelectOption = Annotated[
+    list[str] | None,
+    Option(metavar="CODES", help="Only these rules: codes or prefixes (TC1,TC204); may be repeated."),
+]
+IgnoreOption = Annotated[
+    list[str] | None, Option(metavar="CODES", help="None of these rules; the longer prefix wins over --select.")
+]
+BaselineOption = Annotated[
+    str | None,
+    Option(metavar="FILE", help="Known findings: counted, but not told again, and none fails."),
+]
+WriteBaselineOption = Annotated[
+    bool, Option("--write-baseline", help="Write what is found now to the file of --baseline; exit code 0.")
+]
+FailOnOption = Annotated[
+    Literal["error", "warning", "note", "never"] | None,
+    Option(help="Least severity that makes exit code 1. Default: warning."),
+]
+FailOverOption = Annotated[
+    str | None,
+    Option(metavar="PERCENT", help="Exit code 1 too where all suggestions for a model save more of its step (5%)."),
+]
+ExitZeroOption = Annotated[
+    bool, Option("--exit-zero", help="Exit code 0 whatever is found; 2 where a file cannot be audited.")
+]
+AllowUnjudgedOption = Annotated[
+    bool,
+    Option(
+        "--allow-unjudged",
+        help="No exit code 2 for a named file with layers of which none can be judged (PyTorch, unknown sizes).",
+    ),
+]
+DiffOption = Annotated[bool, Option("--diff", help="Show what --fix would change; exit code 1 where it would.")]
+FixOption = Annotated[bool, Option("--fix", help="Mend the files; of new sizes, old checkpoints no longer fit.")]
+FormatOption = Annotated[
+    Format | None,
+    Option(envvar="TCPROBE_FORMAT", help="Output format. Default: by the ending of -o, else text."),
+]
+OutputOption = Annotated[
+    str | None,
+    Option(
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="Write to a file (.txt, .json, .csv, .md, .sarif); - is standard output.",
+    ),
+]
+VerboseOption = Annotated[
+    bool, Option("--verbose", "-v", help="List each note, what could not be judged, and what comments silence.")
+]
+
+
 def audit_shapes(
     ctx: typer.Context,
-    files: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="FILE...",
-            show_default=False,
-            help="Python files, notebooks, folders, model.py:factory, or - for standard input. With --run: one script.",
-        ),
-    ] = None,
-    exclude: Annotated[
-        list[str] | None,
-        Option(metavar="PATTERN", help="Leave out these files and folders in the given folders; may be repeated."),
-    ] = None,
-    force_exclude: Annotated[
-        bool, Option("--force-exclude", help="Leave them out where they are named, too, as by pre-commit.")
-    ] = False,
-    stdin_filename: Annotated[
-        str | None, Option(metavar="NAME", help="Name of what - reads, for findings and settings.")
-    ] = None,
-    mode: Annotated[
-        Literal["auto", "traced", "source"] | None,
-        Option(
-            envvar="TCPROBE_MODE",
-            help="traced runs the file on the CPU, source only reads it. Default: auto, traced for one file where "
-            "TensorFlow is installed, else source.",
-        ),
-    ] = None,
-    run: Annotated[
-        bool, Option("--run", help="Execute the script, though no training step of it; its arguments stand after --.")
-    ] = False,
-    arg: Annotated[
-        list[str] | None, Option(metavar="NAME=VALUE", help="Argument of the factory; may be repeated.")
-    ] = None,
-    batch_size: Annotated[
-        int | None,
-        Option(
-            min=1,
-            metavar="N",
-            help="Samples of a step where the model does not say. Default: per 1,024 samples.",
-        ),
-    ] = None,
-    input_shape: Annotated[
-        list[str] | None,
-        Option(
-            metavar="[NAME=]SIZES",
-            help="Sizes of one sample (224,224,3) where the code leaves a model's input open; may be repeated.",
-        ),
-    ] = None,
-    first_step: Annotated[
-        bool,
-        Option(
-            "--first-step",
-            help="Stop a traced file at its first training step. Default: go on to its other models, 60 s at most.",
-        ),
-    ] = False,
-    timeout: Annotated[float, Option(min=1.0, metavar="SECONDS", help="Longest time to trace one file.")] = 300.0,
-    python: Annotated[
-        str | None,
-        Option(metavar="PATH", envvar="TCPROBE_PYTHON", help="Interpreter that traces. Default: tcprobe's own."),
-    ] = None,
-    target_gpu: Annotated[
-        str | None,
-        Option(
-            metavar="NAME",
-            envvar="TCPROBE_TARGET_GPU",
-            help="GPU to predict for; `tcprobe explain gpus` lists them. Default: a100-sxm-40.",
-        ),
-    ] = None,
-    dtype: Annotated[
-        Literal["float32", "tf32", "float16", "bfloat16", "float8"] | None,
-        Option(help="Arithmetic to predict for; float32 is without TF32. Default: the model's."),
-    ] = None,
-    library: Annotated[
-        Literal["cublas10", "cublas11", "cublas12"] | None,
-        Option(help="cuBLAS on that GPU, with the cuDNN of its time. Default: cublas12."),
-    ] = None,
-    xla: Annotated[
-        bool | None,
-        Option(
-            "--xla/--no-xla", help="Predict with XLA, or without. Default: as the model is compiled; unknown: without."
-        ),
-    ] = None,
-    select: Annotated[
-        list[str] | None,
-        Option(metavar="CODES", help="Only these rules: codes or prefixes (TC1,TC204); may be repeated."),
-    ] = None,
-    ignore: Annotated[
-        list[str] | None, Option(metavar="CODES", help="None of these rules; the longer prefix wins over --select.")
-    ] = None,
-    baseline: Annotated[
-        str | None,
-        Option(metavar="FILE", help="Known findings: counted, but not told again, and none fails."),
-    ] = None,
-    write_baseline: Annotated[
-        bool, Option("--write-baseline", help="Write what is found now to the file of --baseline; exit code 0.")
-    ] = False,
-    fail_on: Annotated[
-        Literal["error", "warning", "note", "never"] | None,
-        Option(help="Least severity that makes exit code 1. Default: warning."),
-    ] = None,
-    fail_over: Annotated[
-        str | None,
-        Option(metavar="PERCENT", help="Exit code 1 too where all suggestions for a model save more of its step (5%)."),
-    ] = None,
-    exit_zero: Annotated[
-        bool, Option("--exit-zero", help="Exit code 0 whatever is found; 2 where a file cannot be audited.")
-    ] = False,
-    allow_unjudged: Annotated[
-        bool,
-        Option(
-            "--allow-unjudged",
-            help="No exit code 2 for a named file with layers of which none can be judged (PyTorch, unknown sizes).",
-        ),
-    ] = False,
-    diff: Annotated[bool, Option("--diff", help="Show what --fix would change; exit code 1 where it would.")] = False,
-    fix: Annotated[bool, Option("--fix", help="Mend the files; of new sizes, old checkpoints no longer fit.")] = False,
-    format: Annotated[  # noqa: A002 - the parameter's name is the option's
-        Format | None,
-        Option(envvar="TCPROBE_FORMAT", help="Output format. Default: by the ending of -o, else text."),
-    ] = None,
-    output: Annotated[
-        str | None,
-        Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="Write to a file (.txt, .json, .csv, .md, .sarif); - is standard output.",
-        ),
-    ] = None,
+    files: FilesArgument = None,
+    exclude: ExcludeOption = None,
+    force_exclude: ForceExcludeOption = False,
+    stdin_filename: StdinFilenameOption = None,
+    mode: ModeOption = None,
+    run: RunOption = False,
+    arg: ArgOption = None,
+    batch_size: BatchSizeOption = None,
+    input_shape: InputShapeOption = None,
+    first_step: FirstStepOption = False,
+    timeout: TimeoutOption = 300.0,
+    python: PythonOption = None,
+    target_gpu: TargetGpuOption = None,
+    dtype: DtypeOption = None,
+    library: LibraryOption = None,
+    xla: XlaOption = None,
+    select: SelectOption = None,
+    ignore: IgnoreOption = None,
+    baseline: BaselineOption = None,
+    write_baseline: WriteBaselineOption = False,
+    fail_on: FailOnOption = None,
+    fail_over: FailOverOption = None,
+    exit_zero: ExitZeroOption = False,
+    allow_unjudged: AllowUnjudgedOption = False,
+    diff: DiffOption = False,
+    fix: FixOption = False,
+    format: FormatOption = None,  # noqa: A002 - the parameter's name is the option's
+    output: OutputOption = None,
     force: o.ForceOption = False,
     safe_csv: o.SafeCsvOption = False,
     width: o.WidthOption = None,
-    verbose: Annotated[
-        bool, Option("--verbose", "-v", help="List each note, what could not be judged, and what comments silence.")
-    ] = False,
+    verbose: VerboseOption = False,
 ) -> None:
     """Find badly sized layers and precision mistakes of a Keras model: the line, the cost on a GPU, and the fix.
 
@@ -212,38 +239,9 @@ def audit_shapes(
     its source alone. Exit code 1 where there is an error or warning, 2 where a file or option cannot be used,
     or a named file holds layers of which none could be judged.
     """
+    given = locals()
     with o.document(ctx, "audit", format, output, force, o.render_spec(width, safe_csv)) as out:
-        from tcprobe.audit.settings import codes
-        from tcprobe.flows.audit.options import AuditOptions
-
-        wanted = AuditOptions(
-            tuple(files or ()),
-            mode,
-            run,
-            tuple(ctx.meta.get(ARGV, ())),
-            _arguments(arg or []),
-            batch_size,
-            _input_shapes(input_shape or []),
-            dtype,
-            target_gpu,
-            library,
-            xla,
-            timeout,
-            python,
-            codes(",".join(select or ())),
-            codes(",".join(ignore or ())),
-            fail_on,
-            _percentage(fail_over),
-            exclude=tuple(exclude) if exclude else None,
-            force_exclude=force_exclude,
-            stdin=_standard_input(files),
-            stdin_name=stdin_filename,
-            exit_zero=exit_zero,
-            baseline=baseline,
-            write_baseline=write_baseline,
-            first_step=first_step,
-            allow_unjudged=allow_unjudged,
-        )
+        wanted = _options(ctx, given)
         if diff:
             refused = fix or format is not None or output is not None or write_baseline
             _refuse(refused, "--diff stands alone", "leave --fix, --write-baseline, -o, --format out")
@@ -253,6 +251,29 @@ def audit_shapes(
         if write_baseline and outcome.choice.known:
             _write_baseline(outcome, outcome.choice.known)
     raise typer.Exit(outcome.exit_code)
+
+
+def _options(ctx: typer.Context, given: dict[str, Any]) -> AuditOptions:
+    """Return what was asked for; most parameters are fields of the same name."""
+    from tcprobe.audit.settings import codes
+    from tcprobe.flows.audit.options import AuditOptions
+
+    made = {name: given[name] for name in AuditOptions.__struct_fields__ if name in given}
+    made |= {name: codes(",".join(given[name] or ())) for name in ("select", "ignore")}
+    return AuditOptions(
+        **made
+        | {
+            "files": tuple(given["files"] or ()),
+            "argv": tuple(ctx.meta.get(ARGV, ())),
+            "args": _arguments(given["arg"] or []),
+            "input_shapes": _input_shapes(given["input_shape"] or []),
+            "timeout_s": given["timeout"],
+            "fail_over": _percentage(given["fail_over"]),
+            "exclude": tuple(given["exclude"]) if given["exclude"] else None,
+            "stdin": _standard_input(given["files"]),
+            "stdin_name": given["stdin_filename"],
+        }
+    )
 
 
 def _standard_input(files: list[str] | None) -> bytes | None:
@@ -335,8 +356,8 @@ def _outcome(wanted: AuditOptions, fix: bool) -> AuditOutcome:
 
 def _show(outcome: AuditOutcome, out: o.Output, typed: tuple[str, ...], verbose: bool, of_fixed_text: bool) -> None:
     """Write the report; that of text that was fixed, which takes standard output, to standard error."""
+    from tcprobe.report import RenderSpec
     from tcprobe.report.audit.document import AuditDocument
-    from tcprobe.report.base import RenderSpec
     from tcprobe.report.document import ReportSpec
 
     document = AuditDocument(outcome.report, ReportSpec(cwd=str(Path.cwd()), verbose=verbose, typed=typed))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from typer import Option
@@ -14,47 +13,53 @@ if TYPE_CHECKING:
     from tcprobe.calibration.files import Calibration
     from tcprobe.flows.calibrate import Calibrated, MeasuredRun
 
-Cells = tuple[str, ...]
+
+PythonOption = Annotated[
+    str | None,
+    Option(
+        metavar="PATH",
+        envvar="TCPROBE_PYTHON",
+        help="Interpreter that has the framework. Default: the one that runs tcprobe.",
+    ),
+]
+FrameworkOption = Annotated[
+    Literal["auto", "tensorflow", "torch", "jax"],
+    Option(help="Library to measure through; auto is the first of these that sees a GPU."),
+]
+DeviceOption = Annotated[int, Option(min=0, metavar="N", help="Number of the GPU among those that the framework sees.")]
+TargetGpuOption = Annotated[
+    str | None,
+    Option(
+        metavar="NAME",
+        help="GPU whose figures hold where gpus.csv lacks the one here; with --from the one to fit.",
+    ),
+]
+BudgetOption = Annotated[float, Option(min=1, metavar="SECONDS", help="Longest time to measure.")]
+OutputOption = Annotated[
+    str | None, Option("--output", "-o", metavar="FILE.csv", help="Keep what was measured as a CSV.")
+]
+RawOption = Annotated[
+    str | None, Option("--from", metavar="FILE.csv", help="Fit what was measured before; measure nothing.")
+]
+ForceOption = Annotated[
+    bool,
+    Option("--force", "-f", help="Replace files, and keep constants that predict worse than the shipped ones."),
+]
+DryRunOption = Annotated[bool, Option("--dry-run", help="Measure a little on the CPU, to try it out; fit nothing.")]
+ShowOption = Annotated[bool, Option("--show", help="List the GPUs that are calibrated.")]
 
 
 def calibrate(
-    python: Annotated[
-        str | None,
-        Option(
-            metavar="PATH",
-            envvar="TCPROBE_PYTHON",
-            help="Interpreter that has the framework. Default: the one that runs tcprobe.",
-        ),
-    ] = None,
-    framework: Annotated[
-        Literal["auto", "tensorflow", "torch", "jax"],
-        Option(help="Library to measure through; auto is the first of these that sees a GPU."),
-    ] = "auto",
-    device: Annotated[
-        int, Option(min=0, metavar="N", help="Number of the GPU among those that the framework sees.")
-    ] = 0,
-    target_gpu: Annotated[
-        str | None,
-        Option(
-            metavar="NAME",
-            help="GPU whose figures hold where gpus.csv lacks the one here; with --from the one to fit.",
-        ),
-    ] = None,
-    budget: Annotated[float, Option(min=1, metavar="SECONDS", help="Longest time to measure.")] = 240.0,
-    output: Annotated[
-        str | None, Option("--output", "-o", metavar="FILE.csv", help="Keep what was measured as a CSV.")
-    ] = None,
-    raw: Annotated[
-        str | None, Option("--from", metavar="FILE.csv", help="Fit what was measured before; measure nothing.")
-    ] = None,
-    force: Annotated[
-        bool,
-        Option("--force", "-f", help="Replace files, and keep constants that predict worse than the shipped ones."),
-    ] = False,
-    dry_run: Annotated[
-        bool, Option("--dry-run", help="Measure a little on the CPU, to try it out; fit nothing.")
-    ] = False,
-    show: Annotated[bool, Option("--show", help="List the GPUs that are calibrated.")] = False,
+    python: PythonOption = None,
+    framework: FrameworkOption = "auto",
+    device: DeviceOption = 0,
+    target_gpu: TargetGpuOption = None,
+    budget: BudgetOption = 240.0,
+    output: OutputOption = None,
+    raw: RawOption = None,
+    force: ForceOption = False,
+    dry_run: DryRunOption = False,
+    show: ShowOption = False,
 ) -> None:
     """Measure matrix multiplications and convolutions on the GPU at hand, in under 5 minutes.
 
@@ -74,12 +79,19 @@ def calibrate(
 
 
 def _lines(found: Calibrated) -> list[str]:
+    from tcprobe.report.fields import cell_of
+    from tcprobe.report.grid import table_lines
+
     lines = [] if found.measured is None else _measured(found.measured)
     if found.gpu is None:
         return [*lines, "nothing was fitted: a CPU's times are not a GPU's"]
-    header = ("products not fitted", "number", "off by %", "shipped %")
-    body = [(s.kind, f"{s.rows:,}", f"{s.error_pct:.1f}", f"{s.shipped_pct:.1f}") for s in found.scores]
-    lines += ["", *_table(header, body), ""]
+    fields = (
+        cell_of("products not fitted", lambda score: score.kind),
+        cell_of("number", lambda score: f"{score.rows:,}", right=True),
+        cell_of("off by %", lambda score: _pct(score.error_pct), right=True),
+        cell_of("shipped %", lambda score: _pct(score.shipped_pct), right=True),
+    )
+    lines += ["", *table_lines(fields, found.scores), ""]
     if found.worse:
         lines.append("these constants predict worse than the shipped ones; kept because of --force")
     through = f" ({found.stack.name})" if found.stack and found.stack.name else ""
@@ -99,39 +111,20 @@ def _measured(measured: MeasuredRun) -> list[str]:
 
 
 def _list(found: list[Calibration]) -> list[str]:
-    if not found:
-        return ["no GPU is calibrated"]
-    header = ("gpu", "date", "products", "off by %", "shipped %", "stack", "measured through")
-    body = [
-        (
-            c.constants.gpu,
-            c.date or "-",
-            _whole(c.rows),
-            _pct(c.error_pct),
-            _pct(c.shipped_pct),
-            c.constants.stack.kind,
-            c.constants.source or "-",
-        )
-        for c in found
-    ]
-    return _table(header, body)
+    from tcprobe.report.fields import cell_of, field_of, number_of
+    from tcprobe.report.grid import table_lines
 
-
-def _whole(value: int | None) -> str:
-    return "-" if value is None else f"{value:,}"
+    fields = (
+        field_of("gpu", lambda one: one.constants.gpu),
+        field_of("date", lambda one: one.date),
+        number_of("products", lambda one: one.rows),
+        cell_of("off by %", lambda one: _pct(one.error_pct), right=True),
+        cell_of("shipped %", lambda one: _pct(one.shipped_pct), right=True),
+        field_of("stack", lambda one: one.constants.stack.kind),
+        field_of("measured through", lambda one: one.constants.source),
+    )
+    return table_lines(fields, found) or ["no GPU is calibrated"]
 
 
 def _pct(value: float | None) -> str:
     return "-" if value is None else f"{value:.1f}"
-
-
-def _table(header: Cells, body: Sequence[Cells]) -> list[str]:
-    """Return rows aligned in columns, with numbers to the right."""
-    from tcprobe.report.blocks import ColumnHead, Section, visible_block
-    from tcprobe.report.grid import text_lines
-
-    right = [
-        all(cell.replace(",", "").replace(".", "").isdigit() for cell in cells) for cells in zip(*body, strict=True)
-    ]
-    heads = tuple(ColumnHead(text, right=numbers) for text, numbers in zip(header, right, strict=True))
-    return text_lines(visible_block(Section("", heads, tuple(body))), None)

@@ -13,21 +13,23 @@ By = StrEnum("By", ["figure", "layer", "op", "kernel", "renamed", "loss", "setti
 """A table of a comparison; the names are those of `tcprobe.report.compare.document.TABLE_OF`."""
 
 
+PathsArgument = Annotated[
+    list[str],
+    typer.Argument(metavar="A B [C...]", help="Run folders, profile files, or directories with one; A is the first."),
+]
+ByOption = Annotated[
+    list[By] | None, typer.Option(help="Show only this table below the answer; may be given several times.")
+]
+
+
 def compare(
     ctx: typer.Context,
-    paths: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="A B [C...]", help="Run folders, profile files, or directories with one; A is the first."
-        ),
-    ],
+    paths: PathsArgument,
     fail_if: o.FailIfOption = None,
     format: o.FormatOption = None,  # noqa: A002 - the parameter's name is the option's
     output: o.OutputOption = None,
     top: o.TopOption = None,
-    by: Annotated[
-        list[By] | None, typer.Option(help="Show only this table below the answer; may be given several times.")
-    ] = None,
+    by: ByOption = None,
     iter_start: o.IterStartOption = None,
     iter_stop: o.IterStopOption = None,
     step_range: o.StepRangeOption = None,

@@ -9,35 +9,39 @@ import typer
 from tcprobe.cli import options as o
 from tcprobe.visible import say
 
+WordsArgument = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="PROFILE|WORKLOAD",
+        show_default=False,
+        help="A profile or run folder as `tcprobe report` takes it; or a workload, then its own arguments.",
+    ),
+]
+OutputOption = Annotated[
+    str | None,
+    typer.Option(
+        "--output", "-o", metavar="FILE", help="Write to a file (.txt, .csv, .json, .md); - is standard output."
+    ),
+]
+ProfilerOption = Annotated[
+    o.Profiler,
+    typer.Option(
+        envvar="TCPROBE_PROFILER",
+        help="How a workload is run: auto takes DLProf where there is one, else TensorFlow's own.",
+    ),
+]
+
 
 def find_key_node(
     ctx: typer.Context,
-    words: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="PROFILE|WORKLOAD",
-            show_default=False,
-            help="A profile or run folder as `tcprobe report` takes it; or a workload, then its own arguments.",
-        ),
-    ] = None,
+    words: WordsArgument = None,
     format: o.FormatOption = None,  # noqa: A002 - the parameter's name is the option's
-    output: Annotated[
-        str | None,
-        typer.Option(
-            "--output", "-o", metavar="FILE", help="Write to a file (.txt, .csv, .json, .md); - is standard output."
-        ),
-    ] = None,
+    output: OutputOption = None,
     top: o.TopOption = None,
     width: o.WidthOption = None,
     force: o.ForceOption = False,
     safe_csv: o.SafeCsvOption = False,
-    profiler: Annotated[
-        o.Profiler,
-        typer.Option(
-            envvar="TCPROBE_PROFILER",
-            help="How a workload is run: auto takes DLProf where there is one, else TensorFlow's own.",
-        ),
-    ] = "auto",
+    profiler: ProfilerOption = "auto",
     python: o.PythonOption = None,
     launcher: o.LauncherOption = "",
     device: o.DeviceOption = None,

@@ -21,8 +21,7 @@ from tcprobe.visible import hand_over, say, tell
 
 if TYPE_CHECKING:
     from tcprobe.flows.write import Destination
-    from tcprobe.report import DocumentKind
-    from tcprobe.report.base import RenderSpec
+    from tcprobe.report import DocumentKind, RenderSpec
     from tcprobe.report.document import Document
     from tcprobe.schema.changes.condition import Verdict
 
@@ -237,7 +236,7 @@ def wants_color() -> bool:
 
 def render_spec(width: int | None = None, safe_csv: bool = False) -> RenderSpec:
     """Return what standard output can show, for the options given."""
-    from tcprobe.report.base import RenderSpec
+    from tcprobe.report import RenderSpec
 
     return RenderSpec(text_width(width), wants_color(), safe_csv)
 

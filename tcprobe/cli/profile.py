@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from typer import Option
@@ -16,130 +16,149 @@ from tcprobe.probe.constants import RECORD, WITH_XSPACE
 from tcprobe.visible import say, tell
 
 if TYPE_CHECKING:
-    from tcprobe.flows.profile import ProfileOutcome
+    from tcprobe.flows.profile import ProfileOptions, ProfileOutcome
     from tcprobe.flows.write import Destination
     from tcprobe.schema.profile import Profile
 
 
+WordsArgument = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="WORKLOAD",
+        show_default=False,
+        help="A packaged workload (see `tcprobe workloads`), a script, or -m MODULE; then its own arguments.",
+    ),
+]
+ProfilerOption = Annotated[
+    o.Profiler,
+    Option(
+        envvar="TCPROBE_PROFILER",
+        help="auto takes DLProf or nsys (Nsight Systems) with options of theirs, else TensorFlow's own.",
+    ),
+]
+PrecisionOption = Annotated[
+    Literal["float32", "tf32", "mixed_float16", "mixed_bfloat16"] | None,
+    Option(help="Arithmetic of the workload. Default: unchanged."),
+]
+XlaOption = Annotated[bool | None, Option("--xla/--no-xla", help="Compile with XLA, or not. Default: unchanged.")]
+IterStartOption = Annotated[
+    int | None, Option(min=0, metavar="N", help="First step to profile, from 0. Default: after the warm-up.")
+]
+IterStopOption = Annotated[
+    int | None, Option(min=0, metavar="N", help="Last step to profile. Default: 20 steps in all.")
+]
+OutputOption = Annotated[
+    str | None, Option(metavar="DIR", help="Run folder to write. Default: tcprobe-runs/WORKLOAD-TIME.")
+]
+ForceOption = Annotated[bool, Option("--force", "-f", help="Replace an earlier run folder, and the file of -o.")]
+ShareOption = Annotated[bool, Option("--share", help="Let others read the run folder. Default: its owner alone.")]
+TargetGpuOption = Annotated[
+    str | None,
+    Option(
+        metavar="NAME",
+        envvar="TCPROBE_TARGET_GPU",
+        help="GPU to judge a run without a GPU for. Default: a100-sxm-40.",
+    ),
+]
+MetricPatternOption = Annotated[
+    list[str] | None,
+    Option(metavar="REGEX", help="Further figures in what the workload logs; named groups name them."),
+]
+StepFunctionOption = Annotated[
+    str | None,
+    Option(metavar="NAME", envvar="TCPROBE_STEP_FUNCTION", help="Function whose calls are the steps."),
+]
+KeyNodeOption = Annotated[
+    str | None,
+    Option(metavar="NAME|auto", help="DLProf: op that runs once in each step; auto finds one in a short run."),
+]
+DlprofArgsOption = Annotated[
+    str, Option(metavar="WORDS", help='DLProf: further options of its own, "--verbosity=quiet".')
+]
+NsysArgsOption = Annotated[
+    str, Option(metavar="WORDS", help='Nsight Systems: further options of its own, "--cuda-memory-usage=true".')
+]
+WithXspaceOption = Annotated[
+    bool,
+    Option("--with-xspace", help="Nsight Systems: run a second time under TensorFlow's profiler, for ops and layers."),
+]
+StepRangeOption = Annotated[
+    str | None, Option(metavar="REGEX", help="Names of the NVTX ranges that are steps, as in 'iteration.*'.")
+]
+JsonOption = Annotated[
+    bool, Option("--json", help="Report as JSON; on standard output the workload's moves to standard error.")
+]
+ReportFileOption = Annotated[
+    str | None, Option("-o", metavar="FILE", help="Also write the report to FILE (.json, .txt, .md).")
+]
+
+
 def profile(
     ctx: typer.Context,
-    words: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="WORKLOAD",
-            show_default=False,
-            help="A packaged workload (see `tcprobe workloads`), a script, or -m MODULE; then its own arguments.",
-        ),
-    ] = None,
-    profiler: Annotated[
-        o.Profiler,
-        Option(
-            envvar="TCPROBE_PROFILER",
-            help="auto takes DLProf or nsys (Nsight Systems) with options of theirs, else TensorFlow's own.",
-        ),
-    ] = "auto",
-    precision: Annotated[
-        Literal["float32", "tf32", "mixed_float16", "mixed_bfloat16"] | None,
-        Option(help="Arithmetic of the workload. Default: unchanged."),
-    ] = None,
-    xla: Annotated[bool | None, Option("--xla/--no-xla", help="Compile with XLA, or not. Default: unchanged.")] = None,
-    iter_start: Annotated[
-        int | None, Option(min=0, metavar="N", help="First step to profile, from 0. Default: after the warm-up.")
-    ] = None,
-    iter_stop: Annotated[
-        int | None, Option(min=0, metavar="N", help="Last step to profile. Default: 20 steps in all.")
-    ] = None,
+    words: WordsArgument = None,
+    profiler: ProfilerOption = "auto",
+    precision: PrecisionOption = None,
+    xla: XlaOption = None,
+    iter_start: IterStartOption = None,
+    iter_stop: IterStopOption = None,
     device: o.DeviceOption = None,
     python: o.PythonOption = None,
     launcher: o.LauncherOption = "",
-    output: Annotated[
-        str | None, Option(metavar="DIR", help="Run folder to write. Default: tcprobe-runs/WORKLOAD-TIME.")
-    ] = None,
-    force: Annotated[bool, Option("--force", "-f", help="Replace an earlier run folder, and the file of -o.")] = False,
-    share: Annotated[bool, Option("--share", help="Let others read the run folder. Default: its owner alone.")] = False,
-    target_gpu: Annotated[
-        str | None,
-        Option(
-            metavar="NAME",
-            envvar="TCPROBE_TARGET_GPU",
-            help="GPU to judge a run without a GPU for. Default: a100-sxm-40.",
-        ),
-    ] = None,
-    metric_pattern: Annotated[
-        list[str] | None,
-        Option(metavar="REGEX", help="Further figures in what the workload logs; named groups name them."),
-    ] = None,
-    step_function: Annotated[
-        str | None,
-        Option(metavar="NAME", envvar="TCPROBE_STEP_FUNCTION", help="Function whose calls are the steps."),
-    ] = None,
-    key_node: Annotated[
-        str | None,
-        Option(metavar="NAME|auto", help="DLProf: op that runs once in each step; auto finds one in a short run."),
-    ] = None,
+    output: OutputOption = None,
+    force: ForceOption = False,
+    share: ShareOption = False,
+    target_gpu: TargetGpuOption = None,
+    metric_pattern: MetricPatternOption = None,
+    step_function: StepFunctionOption = None,
+    key_node: KeyNodeOption = None,
     mode: o.ModeOption = None,
     delay: o.DelayOption = None,
     duration: o.DurationOption = None,
-    dlprof_args: Annotated[
-        str, Option(metavar="WORDS", help='DLProf: further options of its own, "--verbosity=quiet".')
-    ] = "",
-    nsys_args: Annotated[
-        str, Option(metavar="WORDS", help='Nsight Systems: further options of its own, "--cuda-memory-usage=true".')
-    ] = "",
-    with_xspace: Annotated[
-        bool,
-        Option(
-            "--with-xspace", help="Nsight Systems: run a second time under TensorFlow's profiler, for ops and layers."
-        ),
-    ] = False,
-    step_range: Annotated[
-        str | None, Option(metavar="REGEX", help="Names of the NVTX ranges that are steps, as in 'iteration.*'.")
-    ] = None,
-    json: Annotated[
-        bool, Option("--json", help="Report as JSON; on standard output the workload's moves to standard error.")
-    ] = False,
-    report_file: Annotated[
-        str | None, Option("-o", metavar="FILE", help="Also write the report to FILE (.json, .txt, .md).")
-    ] = None,
+    dlprof_args: DlprofArgsOption = "",
+    nsys_args: NsysArgsOption = "",
+    with_xspace: WithXspaceOption = False,
+    step_range: StepRangeOption = None,
+    json: JsonOption = False,
+    report_file: ReportFileOption = None,
 ) -> None:
     """Run a training workload under a profiler and report its use of the Tensor Cores.
 
     tcprobe's options stand before WORKLOAD, all that follows is the workload's own:
     tcprobe profile --precision mixed_float16 train.py --epochs 3
     """
+    given = locals()
     o.check_words(ctx, words)
     on_stdout = json and report_file in (None, "-")
     with o.errors_as_json(on_stdout):
-        from tcprobe.capture.base import DlprofOptions, NsysOptions
         from tcprobe.flows.key_node import profile_by_key_node as run
-        from tcprobe.flows.profile import ProfileOptions
-        from tcprobe.foreign import output_path
 
         to = _destination(json, report_file, force)
-        wanted = ProfileOptions(
-            tuple(words or ()),
-            profiler,
-            precision,
-            xla,
-            iter_start=iter_start,
-            iter_stop=iter_stop,
-            device=device,
-            python=python,
-            launcher=o.split("--launcher", launcher),
-            output=None if output is None else output_path(output),
-            force=force,
-            target_gpu=target_gpu,
-            metric_patterns=tuple(metric_pattern or ()),
-            step_function=step_function,
-            dlprof=DlprofOptions(key_node, mode, delay, duration, o.split("--dlprof-args", dlprof_args)),
-            nsys=NsysOptions(o.split("--nsys-args", nsys_args), with_xspace),
-            step_range=step_range,
-            share=share,
-        )
-        outcome = run(wanted, on_stdout, say)
+        outcome = run(_options(given), on_stdout, say)
         _show(outcome, to)
     _hint(ctx, outcome, words or [])
     raise typer.Exit(outcome.exit_code)
+
+
+def _options(given: dict[str, Any]) -> ProfileOptions:
+    """Return what was asked for; most parameters are fields of the same name."""
+    from tcprobe.capture.base import DlprofOptions, NsysOptions
+    from tcprobe.flows.profile import ProfileOptions
+    from tcprobe.foreign import output_path
+
+    key_node, mode, delay, duration = (given[name] for name in ("key_node", "mode", "delay", "duration"))
+    made = {name: given[name] for name in ProfileOptions.__struct_fields__ if name in given}
+    return ProfileOptions(
+        **made
+        | {
+            "words": tuple(given["words"] or ()),
+            "launcher": o.split("--launcher", given["launcher"]),
+            "output": None if given["output"] is None else output_path(given["output"]),
+            "metric_patterns": tuple(given["metric_pattern"] or ()),
+            "dlprof": DlprofOptions(key_node, mode, delay, duration, o.split("--dlprof-args", given["dlprof_args"])),
+            "nsys": NsysOptions(o.split("--nsys-args", given["nsys_args"]), given["with_xspace"]),
+            "key_node": None,
+        }
+    )
 
 
 def _destination(json: bool, report_file: str | None, force: bool) -> Destination | None:

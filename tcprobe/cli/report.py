@@ -18,15 +18,26 @@ By = StrEnum(
 """A table to show; the names are those of `tcprobe.report.run.views.BY`."""
 
 
+PathArgument = Annotated[str, typer.Argument(metavar="PATH", help="Run folder, profile file, or directory with one.")]
+ByOption = Annotated[
+    list[By] | None, typer.Option(help="Show only this table below the headline; may be given several times.")
+]
+AgainstOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="OTHER",
+        help="Also say what changed from this run or profile; --fail-if step_time>+5% then is of that change.",
+    ),
+]
+
+
 def report(
     ctx: typer.Context,
-    path: Annotated[str, typer.Argument(metavar="PATH", help="Run folder, profile file, or directory with one.")],
+    path: PathArgument,
     format: o.FormatOption = None,  # noqa: A002 - the parameter's name is the option's
     output: o.OutputOption = None,
     top: o.TopOption = None,
-    by: Annotated[
-        list[By] | None, typer.Option(help="Show only this table below the headline; may be given several times.")
-    ] = None,
+    by: ByOption = None,
     iter_start: o.IterStartOption = None,
     iter_stop: o.IterStopOption = None,
     step_range: o.StepRangeOption = None,
@@ -34,13 +45,7 @@ def report(
     width: o.WidthOption = None,
     force: o.ForceOption = False,
     safe_csv: o.SafeCsvOption = False,
-    against: Annotated[
-        str | None,
-        typer.Option(
-            metavar="OTHER",
-            help="Also say what changed from this run or profile; --fail-if step_time>+5% then is of that change.",
-        ),
-    ] = None,
+    against: AgainstOption = None,
     fail_if: o.FailIfOption = None,
 ) -> None:
     """Read a profile and report its Tensor Core use: how good, why not better, what first.

@@ -23,32 +23,27 @@ if TYPE_CHECKING:
     from tcprobe.schema.changes.condition import Verdict
 
 
-def make_comparison(paths: Sequence[Path], options: Options | None = None) -> Comparison:
-    """Read the profiles at `paths` and compare the others with the first.
+def make_comparison(
+    given: Sequence[Path | Profile], options: Options | None = None, paths: Sequence[Path] = ()
+) -> Comparison:
+    """Compare profiles, and those at paths, with the first.
 
     Args:
-        paths: run folders, profile files, or directories with one; two or more.
-        options: as for `make_report`; they hold for each of the profiles.
+        given: run folders, profile files, or directories with one, or analysed profiles; two or more.
+        options: as for `make_report`; they hold for each of the profiles that are read.
+        paths: what all are called after, where some of `given` are no paths.
 
     Raises:
         InputError: a profile cannot be used.
         UsageError: fewer than two paths, a path has several runs, or an option does not fit a profile; it names which.
         MeasurementFailed: a GPU was used in a run and no kernel was recorded; likewise.
     """
-    return compare_all(paths, paths, options)
-
-
-def compare_all(given: Sequence[Path | Profile], paths: Sequence[Path], options: Options | None = None) -> Comparison:
-    """Compare profiles, and those at paths, with the first; `paths` are what all of them are called after.
-
-    Raises:
-        As `make_comparison`.
-    """
     if len(given) < 2:
         raise UsageError("compare takes two runs or more", "name another run: a run folder or a profile")
     from tcprobe.analysis.compare import compare
 
-    return compare([one if isinstance(one, Profile) else _read(one, options) for one in given], short_names(paths))
+    named = paths or [one for one in given if isinstance(one, Path)]
+    return compare([one if isinstance(one, Profile) else _read(one, options) for one in given], short_names(named))
 
 
 def refuse_same(paths: Sequence[Path]) -> None:

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TextIO
 
 from tcprobe.errors import OutputError, UsageError, writing
 from tcprobe.foreign import output_path
-from tcprobe.report import DocumentKind, renderers
-from tcprobe.report.base import Renderer, RenderSpec
+from tcprobe.report import DocumentKind, Renderer, RenderSpec, renderers
 from tcprobe.visible import UNENCODABLE, encodable
 
 if TYPE_CHECKING:

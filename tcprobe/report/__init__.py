@@ -2,9 +2,55 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final, Literal, TextIO
 
-from tcprobe.report.base import Renderer
+from msgspec import Struct
+
+from tcprobe.report.blocks import visible_block
+
+if TYPE_CHECKING:
+    from tcprobe.report.blocks import Block
+    from tcprobe.report.document import Document
+
+
+class RenderSpec(Struct, frozen=True):
+    """What the output can show."""
+
+    width: int | None = None  # columns of the terminal; None if the output is no terminal, so that nothing is cut
+    color: bool = False  # whether escape codes may be written
+    safe_csv: bool = False  # whether CSV is for a spreadsheet, which must not compute what was found in a file
+
+
+class Renderer(Struct, frozen=True):
+    """One output format; its module has a function ``render(document, spec, out)`` and is loaded on first use."""
+
+    name: str  # its name on the command line and the name of its module in this package
+    suffixes: tuple[str, ...]  # file name endings that select it (``.json``)
+
+    def render(self, document: Document, spec: RenderSpec, out: TextIO) -> None:
+        """Write the document to `out`; the same document and spec always give the same bytes.
+
+        The module gets blocks whose text is visible, and adds what is its own: colours, layout, markup. Raw values
+        for programs it gets as they are.
+        """
+        import_module(f"tcprobe.report.{self.name}").render(_Shown(document), spec, out)
+
+
+class _Shown(Struct, frozen=True):
+    """A document for a renderer: what is for people is visible, all else is the document's own."""
+
+    document: Document
+
+    def screen(self) -> list[Block]:
+        return [visible_block(block) for block in self.document.screen()]
+
+    def page(self) -> list[Block]:
+        return [visible_block(block) for block in self.document.page()]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.document, name)
+
 
 DocumentKind = Literal["run", "audit", "key_node", "compare"]
 

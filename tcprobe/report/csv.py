@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final, TextIO
 
-from tcprobe.report.base import RenderSpec
+from tcprobe.report import RenderSpec
 from tcprobe.report.document import DataTable, Document
 from tcprobe.visible import visible
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import html
 import re
+from collections.abc import Iterable, Sequence
 from itertools import zip_longest
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct
 
-from tcprobe.report.blocks import ColumnHead, Section
+from tcprobe.report.blocks import ColumnHead, Section, visible_block
+from tcprobe.report.fields import Field, section
 from tcprobe.report.formatting import ending, shorten, wrapped
 from tcprobe.visible import columns
 
@@ -53,6 +55,14 @@ def text_lines(section: Section, width: int | None) -> list[str]:
     # a wrapped cell takes several lines, other cells are on the first
     layers = (layer for row in rows for layer in zip_longest(*(cell.split("\n") for cell in row), fillvalue=""))
     return [GAP.join(map(_padded, layer, fitted, widths)).rstrip() for layer in layers]
+
+
+def table_lines(
+    fields: Iterable[Field], rows: Sequence[Any], width: int | None = None, markdown: bool = False
+) -> list[str]:
+    """Return the lines of a table that stands by itself."""
+    made = visible_block(section("", fields, rows))
+    return [] if made is None else markdown_lines(made) if markdown else text_lines(made, width)
 
 
 def _padded(cell: str, column: _Column, width: int) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from html import escape
 from typing import Final, TextIO
 
-from tcprobe.report.base import RenderSpec
+from tcprobe.report import RenderSpec
 from tcprobe.report.blocks import Block, Facts, Folded, Heading, Lines, NumberedList, Remarks, Section, TextLine
 from tcprobe.report.document import Document
 

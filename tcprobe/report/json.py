@@ -6,7 +6,7 @@ import json
 import math
 from typing import Any, TextIO
 
-from tcprobe.report.base import RenderSpec
+from tcprobe.report import RenderSpec
 from tcprobe.report.document import Document
 
 

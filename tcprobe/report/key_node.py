@@ -27,14 +27,10 @@ from tcprobe.report.blocks import (
 from tcprobe.report.document import DataTable, ReportSpec, data_of
 from tcprobe.report.fields import Field, cell_of, field_of, name_of, number_of, section, sentence_of, time_of
 from tcprobe.report.formatting import many
-from tcprobe.schema.columns import Value
+from tcprobe.schema.columns import Row
 from tcprobe.schema.key_nodes import Cadence, Candidate, Flaw, KeyNodes, Merit, StepsBasis, WhyNone
 
 OTHERS: Final = 5
-COLUMNS: Final = (
-    *("rank", "key", "kind", "op_id", "name", "op_type", "domain", "cadence", "every", "calls", "steps"),
-    *("steps_basis", "seen_in_each_step", "position_pct", "gap_cv", "gpu_ns", "merits", "flaws"),
-)
 MERITS: Final[Mapping[Merit, str]] = {
     "at_end": "near the end of the step",
     "optimizer_sum": "adds in the optimizer, as its counter does",
@@ -110,14 +106,8 @@ class KeyNodeDocument(Struct, frozen=True):
     def data(self) -> dict[str, Any]:
         """Return all as raw values; kinds are words of closed lists."""
         found = self.found
-        trees = [
-            {
-                **dict(zip(COLUMNS, self._row(one, rank), strict=True)),
-                "merits": list(one.merits),
-                "flaws": list(one.flaws),
-            }
-            for one, rank in self._ranked()
-        ]
+        rows = zip(self._rows(), self._ranked(), strict=True)
+        trees = [{**row, "merits": list(one.merits), "flaws": list(one.flaws)} for row, (one, _) in rows]
         return data_of(
             {
                 "path": self.path,
@@ -138,21 +128,36 @@ class KeyNodeDocument(Struct, frozen=True):
 
     def table(self) -> DataTable:
         """Return candidates, best first, then what fires more or less often, which has no rank."""
-        return DataTable("key_nodes", COLUMNS, lambda: [self._row(*one) for one in self._ranked()])
+        rows = self._rows()
+        return DataTable("key_nodes", tuple(rows[0]), lambda: [tuple(row.values()) for row in rows])
 
     def _ranked(self) -> list[tuple[Candidate, int | None]]:
         found, limit = self.found, self.spec.rows_for_programs
         ranked = [(one, rank) for rank, one in enumerate(found.candidates[:limit], 1)]
         return [*ranked, *((one, None) for one in found.others[:limit])]
 
-    def _row(self, one: Candidate, rank: int | None) -> tuple[Value, ...]:
-        fired, found, position = one.fired, self.found, one.position
-        return (
-            *(rank, fired.key, fired.what, fired.op_id, fired.name, fired.op_type, fired.domain),
-            *(one.cadence, one.every, fired.calls, found.steps, found.basis, one.seen),
-            *(None if position is None else position * 100, one.gap_cv, fired.gpu_ns),
-            *(" ".join(one.merits), " ".join(one.flaws)),
-        )
+    def _rows(self) -> list[Row]:
+        return [self._row(*one) for one in self._ranked()]
+
+    def _row(self, one: Candidate, rank: int | None) -> Row:
+        fired, found = one.fired, self.found
+        return {
+            "rank": rank,
+            "key": fired.key,
+            "kind": fired.what,
+            **{name: getattr(fired, name) for name in ("op_id", "name", "op_type", "domain")},
+            "cadence": one.cadence,
+            "every": one.every,
+            "calls": fired.calls,
+            "steps": found.steps,
+            "steps_basis": found.basis,
+            "seen_in_each_step": one.seen,
+            "position_pct": None if one.position is None else one.position * 100,
+            "gap_cv": one.gap_cv,
+            "gpu_ns": fired.gpu_ns,
+            "merits": " ".join(one.merits),
+            "flaws": " ".join(one.flaws),
+        }
 
     def _blocks(self) -> list[Block]:
         found, best = self.found, self.found.best

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from typing import TextIO
 
-from tcprobe.report.base import RenderSpec
+from tcprobe.report import RenderSpec
 from tcprobe.report.blocks import (
     Block,
     Facts,

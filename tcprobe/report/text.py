@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, TextIO
 
-from tcprobe.report.base import RenderSpec
+from tcprobe.report import RenderSpec
 from tcprobe.report.blocks import (
     Block,
     Facts,

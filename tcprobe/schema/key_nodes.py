@@ -18,8 +18,6 @@ Flaw = Literal[
 SERIOUS: Final[tuple[Flaw, ...]] = ("one_replica", "loop_body", "conditional", "xla_cluster", "runtime")
 """Flaws with which an op that fired once in each step may not do so in the next run, or not under that name."""
 WhyNone = Literal["no_calls", "few_steps", "numbered_ranges", "nothing_regular"]
-LEAST_STEPS: Final = 3
-"""Two of anything are regular."""
 
 
 class Fired(Struct, frozen=True):

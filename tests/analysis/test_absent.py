@@ -18,8 +18,7 @@ from tcprobe.analysis.iterations import counted
 from tcprobe.analysis.key_node.search import find_key_nodes
 from tcprobe.errors import TcprobeError
 from tcprobe.readers.open import open_profile
-from tcprobe.report import DocumentKind, renderers
-from tcprobe.report.base import RenderSpec
+from tcprobe.report import DocumentKind, RenderSpec, renderers
 from tcprobe.report.compare.document import CompareDocument
 from tcprobe.report.document import Document, ReportSpec
 from tcprobe.report.key_node import KeyNodeDocument

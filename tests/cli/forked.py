@@ -162,7 +162,6 @@ def main() -> None:
     import tcprobe.cli.app
     import tcprobe.cli.compare
     import tcprobe.cli.ending
-    import tcprobe.cli.streams
     import tcprobe.flows.audit.flow
     import tcprobe.flows.report
     import tcprobe.report.markdown

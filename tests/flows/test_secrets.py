@@ -21,8 +21,7 @@ from tcprobe.flows.profile import ProfileOptions, ProfileOutcome, profile
 from tcprobe.flows.report import make_report
 from tcprobe.masking import without_secrets
 from tcprobe.probe.config import SecretsGoneError, load_config
-from tcprobe.report import renderers
-from tcprobe.report.base import RenderSpec
+from tcprobe.report import RenderSpec, renderers
 from tcprobe.report.document import ReportSpec
 from tcprobe.report.run.document import RunDocument
 from tests import warm

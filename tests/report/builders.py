@@ -9,8 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tcprobe.analysis.flow import analyse, with_advice
-from tcprobe.report import RENDERERS
-from tcprobe.report.base import RenderSpec
+from tcprobe.report import RENDERERS, RenderSpec
 from tcprobe.report.blocks import Block, Section
 from tcprobe.report.document import DataTable, Document, ReportSpec
 from tcprobe.report.run.document import RunDocument

@@ -54,7 +54,7 @@ def _audits() -> dict[str, str]:
 
 def _files() -> dict[str, str]:
     from tcprobe.flows.write import destination, write_document
-    from tcprobe.report.base import RenderSpec
+    from tcprobe.report import RenderSpec
     from tests.report.builders import gpu_profile, run
 
     with tempfile.TemporaryDirectory() as folder:

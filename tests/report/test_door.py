@@ -18,8 +18,7 @@ from msgspec.structs import replace
 from tcprobe.analysis import analyse
 from tcprobe.errors import TcprobeError
 from tcprobe.readers.open import open_profile
-from tcprobe.report import FORMATS, RENDERERS
-from tcprobe.report.base import RenderSpec
+from tcprobe.report import FORMATS, RENDERERS, RenderSpec
 from tcprobe.report.blocks import (
     Block,
     ColumnHead,

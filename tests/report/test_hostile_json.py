@@ -16,8 +16,7 @@ from tcprobe.flows.audit.baseline import read_baseline
 from tcprobe.flows.report import make_report
 from tcprobe.readers.hlo.gemms import _whole
 from tcprobe.readers.xspace.text import parse_shapes, program_id
-from tcprobe.report import renderers
-from tcprobe.report.base import RenderSpec
+from tcprobe.report import RenderSpec, renderers
 from tcprobe.report.csv import write_table
 from tcprobe.report.document import ReportSpec
 from tcprobe.report.run.document import RunDocument

@@ -9,8 +9,7 @@ import pytest
 
 from tcprobe.cli.audit_shapes import Format as AuditFormat
 from tcprobe.cli.options import Format as RunFormat
-from tcprobe.report import FORMATS, RENDERERS, DocumentKind, renderers
-from tcprobe.report.base import Renderer
+from tcprobe.report import FORMATS, RENDERERS, DocumentKind, Renderer, renderers
 
 
 @pytest.mark.parametrize("renderer", RENDERERS, ids=lambda r: r.name)

@@ -8,8 +8,6 @@ from typing import Final, NamedTuple
 
 from msgspec import Struct
 
-from tcprobe.analysis.kernels.mangled import readable
-
 # brackets, and what is none of them though it looks so: operator<, operator(), ->
 _TOKEN: Final = re.compile(r"(?<!\w)operator\s*(?:\(\)|\[\]|->\*?|<=>|<<=?|>>=?|[<>]=?)|->|[<>(){}\[\]]")
 _COMMA: Final = re.compile(_TOKEN.pattern + "|,")
@@ -55,7 +53,10 @@ def parse(text: str) -> KernelName:
     Args:
         text: demangled, or mangled (`_Z...`): then as far as `readable` decodes it; it may be cut off anywhere.
     """
-    text = readable(text) if text.startswith("_Z") else text
+    if text.startswith("_Z"):
+        from tcprobe.analysis.kernels.mangled import readable
+
+        text = readable(text)
     behind = 0
     while enabled := _ENABLED.match(text, behind):
         behind = enabled.end()

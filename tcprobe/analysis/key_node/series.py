@@ -9,8 +9,9 @@ from typing import Final
 import numpy as np
 from msgspec import Struct
 
+from tcprobe.analysis.host import LEAST_STEPS
 from tcprobe.schema.columns import FloatArray, Table
-from tcprobe.schema.key_nodes import LEAST_STEPS, Fired, StepsBasis
+from tcprobe.schema.key_nodes import Fired, StepsBasis
 from tcprobe.schema.profile import Profile
 
 FUNCTION: Final = "__"

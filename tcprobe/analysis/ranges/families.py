@@ -14,10 +14,9 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tcprobe.analysis.host import processes_of
+from tcprobe.analysis.host import LEAST_STEPS, processes_of
 from tcprobe.grouping import distinct_rows, rows_by_group
 from tcprobe.schema.columns import FloatArray, IntArray, Names, Table
-from tcprobe.schema.key_nodes import LEAST_STEPS
 from tcprobe.schema.kinds import NoStep, RangeNumbers
 from tcprobe.schema.profile import Profile
 from tcprobe.schema.records import as_dict

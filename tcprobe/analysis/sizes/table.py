@@ -31,20 +31,17 @@ _IDLE: Final[Mapping[str, SizeAdviceKind]] = {
 _LIMITS: Final[Mapping[str, Limit]] = {why: limit for limit, why in BOUND.items()}
 
 
-def build_bad_sizes(judged: JudgedStep | None) -> Table | None:
+def build_bad_sizes(judged: JudgedStep) -> Table:
     """Return one row per layer, dimension and size that is not aligned, costliest first.
 
-    Without a graph, the shapes of the profile itself tell, where it is certain which dimensions are features; None
-    where no shape tells.
+    Without a graph, the shapes of the profile itself tell, where it is certain which dimensions are features.
 
     The batch is never listed: it is no contiguous dimension of any pass. An op outside any layer stands under
     its own name, once, in its forward pass.
 
     Args:
-        judged: the products of a step and what they cost; None where no shape of any is known.
+        judged: the products of a step, of which some tell sizes, and what they cost.
     """
-    if judged is None or not judged.run.tells_sizes:
-        return None
     made = _Rows(judged.run, judged.step)
     rows = [made.row(bad) for bad in settled_sizes(judged.step)]
     _name_images(rows)

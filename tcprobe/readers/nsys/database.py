@@ -15,7 +15,6 @@ from typing import Final
 
 from msgspec import Struct
 
-from tcprobe.bypath import ending, last_line, run_to_end, scratch_folder
 from tcprobe.errors import EmptyInput, InputError, ToolError, UnreadableInput, UnsupportedVersion, WrongFormat
 from tcprobe.foreign import SQLITE, below, head, modified, opened, real_path, size_text
 from tcprobe.readers.one_run import not_one_run
@@ -136,6 +135,8 @@ def to_sqlite(path: Path) -> Iterator[Path]:
             database is too large for the disk or takes too long.
         OutputError: there is no place for temporary files.
     """
+    from tcprobe.bypath import scratch_folder
+
     nsys = _able(path)
     with scratch_folder("tcprobe-nsys-") as folder:
         tried = _export(path, nsys, folder)
@@ -172,6 +173,8 @@ def _quoted(path: Path | str) -> str:
 
 def _export(path: Path, nsys: str, folder: Path) -> _Export:
     """Run nsys on a link to the report: its name may be any, and nothing is written beside it."""
+    from tcprobe.bypath import run_to_end
+
     size = path.stat().st_size
     say(f"{path}: exporting {size_text(size)} to SQLite with {nsys}")
     link, made, log = folder / "report.nsys-rep", folder / "report.sqlite", folder / "log"
@@ -231,6 +234,8 @@ def _too_new(tried: _Export, have: tuple[int, ...] | None) -> InputError | None:
 
 
 def _version_line(tried: _Export) -> str:
+    from tcprobe.bypath import last_line, run_to_end
+
     log = tried.made.with_name("version")
     run_to_end((tried.nsys, "--version"), os.environ, log, log, LEAST_S)
     return last_line(log)
@@ -248,6 +253,8 @@ def _dotted(version: tuple[int, ...]) -> str:
 
 def _refused(tried: _Export) -> InputError:
     """Return the error for a report that nsys does not take, in its words."""
+    from tcprobe.bypath import ending
+
     errors = _ERROR.findall(tried.said)
     said = errors[-1].strip() if errors else " ".join(tried.said.split())
     how = f"nsys says '{said[:200]}'" if said else f"nsys {ending(tried.status or 0)} and wrote no table"

@@ -7,7 +7,7 @@ import shlex
 import signal
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -20,11 +20,10 @@ from tcprobe.masking import mask_tree
 from tcprobe.probe.constants import PARTIAL, RECORD, WITH_XSPACE, WORDS
 from tcprobe.readers.base import Refusal
 from tcprobe.readers.merge import merge
-from tcprobe.readers.run_folder.graph import read_graph, read_scopes
-from tcprobe.readers.run_folder.phases import phase_of, read_phases, with_recorded
-from tcprobe.readers.run_folder.recount import Recount, read_recount
-from tcprobe.readers.run_folder.steps import damaged, read_metrics, read_steps
 from tcprobe.schema.profile import Metadata, Note, Profile
+
+if TYPE_CHECKING:
+    from tcprobe.readers.run_folder.recount import Recount
 
 FORMAT = "run_folder"
 WHAT: Final = "a run folder of tcprobe"
@@ -175,6 +174,11 @@ def _probed(
         seen: probe.json.
         inside: what profilers recorded, whose steps are marked.
     """
+    from tcprobe.readers.run_folder.graph import read_graph, read_scopes
+    from tcprobe.readers.run_folder.phases import phase_of, read_phases, with_recorded
+    from tcprobe.readers.run_folder.recount import read_recount
+    from tcprobe.readers.run_folder.steps import read_metrics, read_steps
+
     probe, watched = folder / "probe", (folder / "probe" / "config.json").is_file()
     steps, metrics, own = read_steps(probe / "steps.csv"), read_metrics(probe / "metrics.csv"), read_phases(seen)
     tables = [table for table in (steps[0], metrics[0], own) if table is not None]
@@ -203,6 +207,8 @@ def _probed(
 
 def _unread(path: Path, within: Path) -> list[Note]:
     """Say why the probe's record gives nothing, where there is one."""
+    from tcprobe.readers.run_folder.steps import damaged
+
     try:
         read_bytes(path, MOST_BYTES, within)
     except MissingInput:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
 
-from tcprobe.report.blocks import ColumnHead, Section
+from tcprobe.report.fields import Field, cell_of
 from tcprobe.report.formatting import full_number
-from tcprobe.report.grid import escape_markdown, markdown_lines, text_lines
+from tcprobe.report.grid import escape_markdown, table_lines
 
 if TYPE_CHECKING:
     from tcprobe.hardware import Board, Gpu
@@ -66,35 +67,23 @@ def _silencing(doc: RuleDoc) -> str:
 
 def rule_list(docs: Sequence[RuleDoc], markdown: bool, width: int | None = None) -> str:
     """Return one line per rule."""
-    headings = (ColumnHead("code"), ColumnHead("name"), ColumnHead("fix"), ColumnHead("what it finds", wraps=True))
-    rows = [(d.code, d.name, "--fix" if d.fixable else "", d.summary) for d in docs]
-    return _table(headings, rows, markdown, width)
+    return _table(RULES, docs, markdown, width)
 
 
 def gpu_list(listed: Sequence[Gpu], markdown: bool, width: int | None = None) -> str:
     """Return a table per generation and kind of board, one line per GPU: id, name, SMs, bandwidth and dense peaks."""
-    headings = (
-        ColumnHead("id"),
-        ColumnHead("name", least=22, rank=1),
-        ColumnHead("CC", rank=2),
-        ColumnHead("TC", rank=2),
-        ColumnHead("SMs", right=True, rank=2),
-        ColumnHead("GB/s", right=True, rank=2),
-        *(ColumnHead(dtype, right=True, rank=2 if dtype == "float16" else 3) for dtype in PEAKS),
-    )
     mark, apart = ("## ", "\n") if markdown else ("", "")
-    blocks = [f"{mark}{title}\n{apart}{_table(headings, group, markdown, width)}" for title, group in _groups(listed)]
+    blocks = [f"{mark}{title}\n{apart}{_table(GPUS, group, markdown, width)}" for title, group in _groups(listed)]
     legend = GPU_LEGEND if markdown or width is None else "\n".join(textwrap.wrap(GPU_LEGEND, width))
     return "\n".join([*blocks, f"{legend}\n"])
 
 
-def _groups(listed: Sequence[Gpu]) -> Iterator[tuple[str, list[tuple[str, ...]]]]:
-    """Yield the GPUs of each generation as rows, cards first."""
+def _groups(listed: Sequence[Gpu]) -> Iterator[tuple[str, list[Gpu]]]:
+    """Yield the GPUs of each generation, cards first."""
     for kind in KINDS:
         of_kind = [gpu for gpu in listed if KIND_OF.get(gpu.board, CARDS) == kind]
         for arch in dict.fromkeys(gpu.arch for gpu in of_kind):
-            found = sorted((gpu for gpu in of_kind if gpu.arch == arch), key=_order)
-            yield f"{arch.capitalize()}, {kind}", list(map(_gpu, found))
+            yield f"{arch.capitalize()}, {kind}", sorted((gpu for gpu in of_kind if gpu.arch == arch), key=_order)
 
 
 def _order(gpu: Gpu) -> tuple[object, ...]:
@@ -102,21 +91,27 @@ def _order(gpu: Gpu) -> tuple[object, ...]:
     return gpu.compute_capability, [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", gpu.id)]
 
 
-def _gpu(gpu: Gpu) -> tuple[str, ...]:
-    peaks = (gpu.peak_flop_per_s(dtype) for dtype in PEAKS)
-    major, minor = gpu.compute_capability
-    return (
-        gpu.id,
-        re.sub(r"\s*\(.*\)", "", gpu.name),
-        f"{major}.{minor}",
-        "yes" if gpu.tensor_cores else "no",
-        str(gpu.sm),
-        full_number(gpu.bandwidth_bytes_per_s / 1e9, 4),
-        *("-" if peak is None else full_number(peak / 1e12, 4) for peak in peaks),
-    )
+def _peak(dtype: str, gpu: Gpu) -> str:
+    peak = gpu.peak_flop_per_s(dtype)
+    return "-" if peak is None else full_number(peak / 1e12, 4)
 
 
-def _table(headings: tuple[ColumnHead, ...], rows: Sequence[tuple[str, ...]], markdown: bool, width: int | None) -> str:
-    section = Section("", headings, tuple(rows))
-    lines = markdown_lines(section) if markdown else text_lines(section, width)
-    return "".join(f"{line}\n" for line in lines)
+RULES: Final = (
+    cell_of("code", lambda doc: doc.code),
+    cell_of("name", lambda doc: doc.name),
+    cell_of("fix", lambda doc: "--fix" if doc.fixable else ""),
+    cell_of("what it finds", lambda doc: doc.summary, wraps=True),
+)
+GPUS: Final = (
+    cell_of("id", lambda gpu: gpu.id),
+    cell_of("name", lambda gpu: re.sub(r"\s*\(.*\)", "", gpu.name), 1, least=22),
+    cell_of("CC", lambda gpu: ".".join(map(str, gpu.compute_capability)), 2),
+    cell_of("TC", lambda gpu: "yes" if gpu.tensor_cores else "no", 2),
+    cell_of("SMs", lambda gpu: str(gpu.sm), 2, right=True),
+    cell_of("GB/s", lambda gpu: full_number(gpu.bandwidth_bytes_per_s / 1e9, 4), 2, right=True),
+    *(cell_of(dtype, partial(_peak, dtype), 2 if dtype == "float16" else 3, right=True) for dtype in PEAKS),
+)
+
+
+def _table(fields: Sequence[Field], rows: Sequence[Any], markdown: bool, width: int | None) -> str:
+    return "".join(f"{line}\n" for line in table_lines(fields, rows, width, markdown))

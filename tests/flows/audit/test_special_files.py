@@ -21,9 +21,8 @@ from tcprobe.flows.audit.fix import fixed
 from tcprobe.flows.audit.flow import audit
 from tcprobe.flows.audit.options import AuditOptions
 from tcprobe.hardware import find_gpu
-from tcprobe.report import renderers
+from tcprobe.report import RenderSpec, renderers
 from tcprobe.report.audit.document import AuditDocument
-from tcprobe.report.base import RenderSpec
 from tcprobe.report.document import ReportSpec
 
 MODEL = """import tensorflow as tf

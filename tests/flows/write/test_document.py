@@ -11,7 +11,7 @@ import pytest
 
 from tcprobe.errors import OutputError
 from tcprobe.flows.write import destination, write_document
-from tcprobe.report.base import RenderSpec
+from tcprobe.report import RenderSpec
 from tests.report.audit.builders import document as audit_document
 from tests.report.audit.builders import report
 from tests.report.builders import gpu_profile, run
