@@ -42,12 +42,9 @@ class NsysOptions(Struct, frozen=True):
     with_xspace: bool = False
 
 
-class CaptureRequest(Struct, frozen=True):
-    """What to capture, as the user asked for it."""
+class CaptureOptions(Struct, frozen=True, kw_only=True):
+    """How to run and profile a workload, as the user asked for it."""
 
-    target: Invocation  # the workload
-    folder: Path  # the run folder (still under its temporary name), with ``raw/`` and ``probe/`` made
-    python: str  # interpreter for the workload
     launcher: tuple[str, ...] = ()  # words to put before the whole command (``singularity exec --nv image.simg``)
     # iter_start, iter_stop: first and last step to profile; None leaves the choice to the capture.
     iter_start: int | None = None
@@ -59,6 +56,14 @@ class CaptureRequest(Struct, frozen=True):
     step_function: str | None = None  # name of the function that is one step, if the user named it
     dlprof: DlprofOptions = field(default_factory=DlprofOptions)  # settings of the capture with DLProf only
     nsys: NsysOptions = field(default_factory=NsysOptions)  # settings of the capture with Nsight Systems only
+
+
+class CaptureRequest(CaptureOptions, frozen=True):
+    """What to capture, and how."""
+
+    target: Invocation  # the workload
+    folder: Path  # the run folder (still under its temporary name), with ``raw/`` and ``probe/`` made
+    python: str  # interpreter for the workload
     umask: int | None = None  # the workload's; None is that of this process
 
 
@@ -93,10 +98,6 @@ class Capture(Protocol):
     """One profiler."""
 
     NAME: str  # its name on the command line
-
-    def available(self, request: CaptureRequest) -> str | None:
-        """Return None if the profiler can be used for this request, else the reason why not."""
-        ...
 
     def prepare(self, request: CaptureRequest) -> Launch:
         """Write what the workload's process needs into the folder and say how to start it.

@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 import shlex
 import shutil
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -32,7 +31,7 @@ DLPROF: Final = Profiler(
     "DLProf",
     ("--help",),
     r"--[a-z][a-z_]+",
-    "DLProf is part of NVIDIA's TensorFlow and PyTorch containers up to 21.12",
+    "it is part of NVIDIA's TensorFlow and PyTorch containers to 21.12; --profiler tensorflow needs no other program",
     "--dlprof-args",
     "--verbosity=quiet",
     {
@@ -58,16 +57,10 @@ KEY_FLAGS: Final = ("--key_node", "--key_op")
 """The option for the key node, whose name differs between builds."""
 AUTO: Final = "auto"
 REPORTS: Final = (".csv", ".json")
-RECORDINGS: Final = (".qdstrm", ".qdrep", ".nsys-rep")
 PEEK_BYTES: Final = 1 << 20
 # NVIDIA's DLProf wraps Nsight Systems and writes reports; Biren's BRDLProf, also called dlprof, does neither.
 _OURS: Final = ("--nsys_opts", "--reports")
 _NOT_FOUND: Final = re.compile(r"Unable to split profile into training iterations: key (?:op|node) (.*?) not found")
-
-
-def available(request: CaptureRequest) -> str | None:
-    """Return None if there is a `dlprof`, or a launcher that may lead to one; else the reason."""
-    return program.missing(DLPROF, request.launcher)
 
 
 def ask_build(launcher: tuple[str, ...]) -> Build:
@@ -196,11 +189,6 @@ def _fetch(folder: Path, files: list[Path]) -> None:
                 shutil.move(path, folder / path.name)
 
 
-def progress(folder: Path) -> str | None:
-    """Say what DLProf is doing; None while the workload runs."""
-    return stage(home(folder), _beside(folder))
-
-
 def _reports(home: Path) -> tuple[Path, ...]:
     """Return the reports that are not empty, sorted."""
     return filled(p for p in home.glob("*") if p.suffix in REPORTS)
@@ -301,28 +289,3 @@ def _nothing(home: Path, exit_code: int, key_node: str | None) -> Note:
         "see what it printed; a build may refuse a mode or the driver, and needs nsys beside it",
         "error",
     )
-
-
-def stage(home: Path, beside: Sequence[Path] = (), now: float | None = None) -> str | None:
-    """Say what DLProf is doing, judging by the files so far; None while the workload runs.
-
-    Args:
-        home: DLProf's output folder.
-        beside: Nsight Systems' files of this run in other folders.
-        now: the time, in seconds since the epoch.
-    """
-    held = [*beside, *home.glob("*")]
-    recorded = _newest(p for p in held if p.suffix in RECORDINGS)
-    exported = _newest(p for p in held if p.suffix == ".sqlite" and "dldb" not in p.name)
-    begun = recorded or exported
-    if begun is None:
-        return None
-    if written := _reports(home):
-        doing = f"is writing its reports ({len(written)} so far)"
-    elif _database(home) is not None:
-        doing = "is writing its database"
-    else:
-        doing = "is correlating kernels and ops" if exported else "has recorded the run and is exporting it"
-    minutes = int(((time.time() if now is None else now) - begun.stat().st_mtime) // 60)
-    since = f", for {minutes} min now; it may take longer than the run itself" if minutes > 0 else ""
-    return f"DLProf {doing}{since}"

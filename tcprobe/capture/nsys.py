@@ -65,11 +65,6 @@ WHOLE_RUN: Final = "--nsys-args=--capture-range=none records the whole run"
 _NEEDED: Final = ("--trace", "--output")
 
 
-def available(request: CaptureRequest) -> str | None:
-    """Return None if there is an `nsys`, or a launcher that may lead to one; else the reason."""
-    return program.missing(NSYS, request.launcher)
-
-
 class _Plan(NamedTuple):
     """How one run is recorded: by which nsys, with which words of the user's, and why without the probe."""
 

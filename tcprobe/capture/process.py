@@ -201,23 +201,6 @@ class Progress:
         return any(isinstance(stop, int) and since < stop <= until for stop in stops)
 
 
-def progress_watcher(folder: Path, own: Callable[[Path], str | None] | None = None) -> Watcher | None:
-    """Return a function that shows progress on a terminal; None if standard error is none.
-
-    Args:
-        folder: the run folder.
-        own: a capture's function that says what it is doing now; printed when it changes.
-    """
-    if not sys.stderr.isatty():
-        return None
-    steps = Progress(folder / "probe" / "steps.csv")
-    said: list[str | None] = [None]
-
-    def watch() -> None:
-        steps()
-        text = own(folder) if own is not None else None
-        if text and text != said[0]:
-            said[0] = text
-            say(text, ANEW)
-
-    return watch
+def progress_watcher(folder: Path) -> Watcher | None:
+    """Return a function that shows on a terminal how far a run folder's workload is; None if standard error is none."""
+    return Progress(folder / "probe" / "steps.csv") if sys.stderr.isatty() else None

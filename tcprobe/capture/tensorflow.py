@@ -15,11 +15,6 @@ from tcprobe.schema.profile import Note
 NAME = "tensorflow"
 
 
-def available(request: CaptureRequest) -> str | None:  # noqa: ARG001 - the protocol's signature
-    """Return None: the probe brings what it needs, and reports itself if the workload lacks TensorFlow."""
-    return None
-
-
 def prepare(request: CaptureRequest) -> Launch:
     """Copy the probe, write its orders, choose the environment.
 

@@ -232,9 +232,9 @@ def judge_run(
     if against is None:
         alone = runs_of([profile])[0]
         runs = _Runs(_by_metric(figures_of(alone), losses_of(alone)), (profile,), of_summary=True)
-        return tuple(_judged(one, 0, runs) for one in conditions)
-    runs = _Runs(_by_metric(against.figures, against.losses), against.profiles, of_summary=True)
-    return tuple(_judged(one, 1, runs) for one in conditions)
+    else:
+        runs = _Runs(_by_metric(against.figures, against.losses), against.profiles, of_summary=True)
+    return tuple(_judged(one, len(runs.profiles) - 1, runs) for one in conditions)
 
 
 def judge_comparison(conditions: Sequence[Condition], comparison: Comparison) -> tuple[Verdict, ...]:
@@ -297,16 +297,33 @@ def _absent(profile: Profile, metric: str) -> Side:
 
 def _judged(condition: Condition, run: int, runs: _Runs) -> Verdict:
     metric = condition.metric
-    side = runs.side(metric, run)
+    figure, side = runs.figures.get(metric), runs.side(metric, run)
     if not condition.change:
-        ends = _ends(side, metric)
-        if ends is None:
-            return _verdict(condition, "cannot tell", run, why=side.reason or NOT_RECORDED)
-        return _of_range(condition, run, side.value, ends)
-    figure = runs.figures.get(metric)
-    if figure is None:
-        return _of_ranges(condition, run, runs.side(metric, 0), side)
-    return _of_change(condition, run, figure)
+        found = _of_range(condition, side.value, _ends(side, metric), side.reason)
+    elif figure is None:
+        found = _of_ranges(condition, runs.side(metric, 0), side)
+    else:
+        found = _of_change(condition, figure.changes[run - 1], figure.sides[0], figure.sides[run])
+    value, low, high = found.value, None, None
+    if found.ends is not None and found.ends[0] == found.ends[1]:
+        value = found.ends[0] if value is None else value
+    elif found.ends is not None:  # an open end is unknown
+        low, high = (end if math.isfinite(end) else None for end in found.ends)
+    unit: MetricUnit = "logged" if metric.startswith(LOGGED) else {**OF_ONE_RUN, **COMPARED}.get(metric, "pct")
+    return Verdict(condition, found.outcome, run, value, low, high, found.why, "pct" if condition.percent else unit)
+
+
+class _Held(NamedTuple):
+    """What comes of holding a figure, or its change, against a limit."""
+
+    outcome: Outcome
+    value: float | None = None
+    ends: Ends | None = None
+    why: str | None = None
+
+
+def _unknown(reason: str | None) -> _Held:
+    return _Held("cannot tell", why=reason or NOT_RECORDED)
 
 
 def _ends(side: Side, metric: str) -> Ends | None:
@@ -316,51 +333,32 @@ def _ends(side: Side, metric: str) -> Ends | None:
     return (-math.inf if side.low is None else side.low, math.inf if side.high is None else side.high)
 
 
-def _of_range(condition: Condition, run: int, value: float | None, ends: Ends) -> Verdict:
+def _of_range(condition: Condition, value: float | None, ends: Ends | None, reason: str | None = None) -> _Held:
     """Say whether all of a range, or none of it, stands in the relation to the limit."""
+    if ends is None:
+        return _unknown(reason)
     held = {HOLDS[condition.relation](end, condition.limit) for end in ends}
     if condition.relation in ("==", "!=") and ends[0] < condition.limit < ends[1]:
         held = {True, False}
     if len(held) > 1:
-        return _verdict(condition, "cannot tell", run, value, ends, "ranges overlap")
-    return _verdict(condition, "met" if held == {True} else "not met", run, value, ends)
+        return _Held("cannot tell", value, ends, "ranges overlap")
+    return _Held("met" if held == {True} else "not met", value, ends)
 
 
-def _verdict(
-    condition: Condition,
-    outcome: Outcome,
-    run: int,
-    value: float | None = None,
-    ends: Ends | None = None,
-    why: str | None = None,
-) -> Verdict:
-    """Return a verdict; a range of one value is none, and an open end is unknown."""
-    low: float | None = None
-    high: float | None = None
-    if ends is not None and ends[0] == ends[1]:
-        value = ends[0] if value is None else value
-    elif ends is not None:
-        low, high = (end if math.isfinite(end) else None for end in ends)
-    logged = condition.metric.startswith(LOGGED)
-    unit: MetricUnit = "logged" if logged else {**OF_ONE_RUN, **COMPARED}.get(condition.metric, "pct")
-    return Verdict(condition, outcome, run, value, low, high, why, "pct" if condition.percent else unit)
-
-
-def _of_change(condition: Condition, run: int, figure: ComparedFigure) -> Verdict:
+def _of_change(condition: Condition, change: Change, first: Side, other: Side) -> _Held:
     """Hold the change from the first run against a limit."""
-    change, first, other = figure.changes[run - 1], figure.sides[0], figure.sides[run]
     if change.difference == "not known":
         reason = next((s.reason for s in (first, other) if _ends(s, condition.metric) is None), None)
-        return _verdict(condition, "cannot tell", run, why=reason or change.why or NOT_RECORDED)
+        return _unknown(reason or change.why)
     likely = change.pct if condition.percent else change.delta
     if condition.metric in NOISY:
-        return _of_noisy(condition, run, change, likely, first)
+        return _of_noisy(condition, change, likely, first)
     if change.difference == "cannot tell" and change.why != "ranges overlap":
-        return _verdict(condition, "cannot tell", run, likely, why=change.why)
-    return _of_ranges(condition, run, first, other)
+        return _Held("cannot tell", likely, why=change.why)
+    return _of_ranges(condition, first, other)
 
 
-def _of_noisy(condition: Condition, run: int, change: Change, likely: float | None, first: Side) -> Verdict:
+def _of_noisy(condition: Condition, change: Change, likely: float | None, first: Side) -> _Held:
     """Hold the change of what varies from step to step against a limit.
 
     It is met if the likely change is beyond the limit, and noise does not explain that: where the steps are alike
@@ -371,28 +369,26 @@ def _of_noisy(condition: Condition, run: int, change: Change, likely: float | No
         scale = 1.0 if condition.percent else (first.value or 0.0) / 100.0
         ends = change.interval.low_pct * scale, change.interval.high_pct * scale
     if change.difference == "cannot tell" or likely is None:
-        return _verdict(condition, "cannot tell", run, likely, ends, change.why or OF_ZERO)
+        return _Held("cannot tell", likely, ends, change.why or OF_ZERO)
     holds = HOLDS[condition.relation]
     met = holds(likely, condition.limit)
     noise = met and change.difference == "within noise" and not holds(0.0, condition.limit)
-    outcome: Outcome = "met" if met and not noise else "not met"
-    return _verdict(condition, outcome, run, likely, ends, "within noise" if noise else None)
+    return _Held("met" if met and not noise else "not met", likely, ends, "within noise" if noise else None)
 
 
-def _of_ranges(condition: Condition, run: int, first: Side, other: Side) -> Verdict:
+def _of_ranges(condition: Condition, first: Side, other: Side) -> _Held:
     """Hold the change between two figures that are what they are: of ranges, from the least change to the most."""
     ends, others = _ends(first, condition.metric), _ends(other, condition.metric)
     if ends is None or others is None:
-        reason = first.reason if ends is None else other.reason
-        return _verdict(condition, "cannot tell", run, why=reason or NOT_RECORDED)
+        return _unknown(first.reason if ends is None else other.reason)
     found = _change(ends, others, condition.percent)
     if found is None:
-        return _verdict(condition, "cannot tell", run, why=OF_ZERO)
+        return _unknown(OF_ZERO)
     likely = None
     if first.value is not None and other.value is not None and (first.value or not condition.percent):
         likely = other.value - first.value
         likely = 100.0 * likely / first.value if condition.percent else likely
-    return _of_range(condition, run, likely, found)
+    return _of_range(condition, likely, found)
 
 
 def _change(ends: Ends, others: Ends, percent: bool) -> Ends | None:

@@ -9,13 +9,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
 from tcprobe.analysis import Options
 from tcprobe.capture import CAPTURES, environment, folder, process, run_record, signals
-from tcprobe.capture.base import Capture, CaptureRequest, Collected, DlprofOptions, Invocation, Launch, NsysOptions
-from tcprobe.capture.nsys import INSTALL
+from tcprobe.capture.base import Capture, CaptureOptions, CaptureRequest, Collected, Invocation, Launch
 from tcprobe.capture.probed import read_probe, run
 from tcprobe.errors import MeasurementFailed, OutputError, TcprobeError, ToolError, UsageError
 from tcprobe.flows.patterns import checked
@@ -52,26 +51,15 @@ ONLY: Final = {
 }
 
 
-class ProfileOptions(Struct, frozen=True):
+class ProfileOptions(CaptureOptions, frozen=True):
     """What the user asked to profile, and how."""
 
     words: tuple[str, ...]  # the workload (a packaged name, a path, or ``-m module``) and its own arguments
     profiler: str = "auto"  # auto, or the name of a capture
-    precision: str | None = None  # one of `PRECISIONS`; None changes nothing
-    xla: bool | None = None  # True, False, or None for unchanged
-    # iter_start, iter_stop: first and last step to profile; None leaves them to the capture.
-    iter_start: int | None = None
-    iter_stop: int | None = None
-    device: str | None = None  # value of CUDA_VISIBLE_DEVICES; None takes the first visible GPU
     python: str | None = None  # the workload's interpreter; None takes tcprobe's own
-    launcher: tuple[str, ...] = ()  # words to put before the whole command
     output: Path | None = None  # the run folder; None derives a name below ``tcprobe-runs``
     force: bool = False  # replace an earlier run folder
     target_gpu: str | None = None  # GPU for which blockers are judged if none ran
-    metric_patterns: tuple[str, ...] = ()  # additional regular expressions for logged figures
-    step_function: str | None = None  # name of the function that is one step
-    dlprof: DlprofOptions = field(default_factory=DlprofOptions)  # what only DLProf knows
-    nsys: NsysOptions = field(default_factory=NsysOptions)  # what only Nsight Systems knows
     # regular expression for the names of the ranges that are steps; None leaves that to the reader
     step_range: str | None = None
     key_node: dict[str, Any] | None = None  # how the key node was found, for run.json; None where nobody searched
@@ -137,8 +125,8 @@ def profile(
     with folder.private_files() as umask:
         with ExitStack() as unstarted:
             unstarted.callback(folder.discard, home)
-            request = replace(_request(options, target, workload, home.path), umask=umask)
-            capture = choose_capture(options, request)
+            request = _request(options, target, workload, home.path, umask)
+            capture = choose_capture(options)
             launch = capture.prepare(request)
             asked = _asked(options, request, workload, capture.NAME)
             record = run_record.begin(request, launch, asked)
@@ -150,7 +138,7 @@ def profile(
                 )
             unstarted.pop_all()
         with signals.held() as came:
-            ended = _run(capture, request, launch, stdout_to_stderr, home, came)
+            ended = _run(request, launch, stdout_to_stderr, home, came)
             collected = _collected(capture, request, ended)
             collected = replace(collected, notes=(*options.notes, *launch.notes, *collected.notes))
             whole = run_record.finish(record, ended, collected, read_probe(home.path), launch.wraps)
@@ -236,28 +224,18 @@ def _check_tensorflow(options: ProfileOptions, workload: Workload | None) -> Non
     )
 
 
-def _request(options: ProfileOptions, target: Invocation, workload: Workload | None, home: Path) -> CaptureRequest:
+def _request(
+    options: ProfileOptions, target: Invocation, workload: Workload | None, home: Path, umask: int
+) -> CaptureRequest:
     """Return the request; packaged workloads get precision and XLA as arguments, others through the probe."""
     precision, xla = options.precision, options.xla
     if workload is not None and precision and workload.takes("--precision"):
         target, precision = _with_argument(target, "--precision", precision), None
     if workload is not None and xla and workload.takes("--xla"):
         target, xla = _with_argument(target, "--xla"), None
-    return CaptureRequest(
-        target=target,
-        folder=home,
-        python=str(options.python),
-        launcher=options.launcher,
-        iter_start=options.iter_start,
-        iter_stop=options.iter_stop,
-        precision=precision,
-        xla=xla,
-        device=options.device,
-        metric_patterns=options.metric_patterns,
-        step_function=options.step_function,
-        dlprof=options.dlprof,
-        nsys=options.nsys,
-    )
+    asked = {name: getattr(options, name) for name in CaptureOptions.__struct_fields__}
+    asked |= {"precision": precision, "xla": xla}
+    return CaptureRequest(target, home, str(options.python), umask, **asked)
 
 
 def _with_argument(target: Invocation, name: str, *value: str) -> Invocation:
@@ -277,11 +255,10 @@ def _own_argument(target: Invocation, name: str) -> str | None:
     return None
 
 
-def choose_capture(options: ProfileOptions, request: CaptureRequest) -> Capture:
+def choose_capture(options: ProfileOptions) -> Capture:
     """Choose the profiler: the one asked for, else the one whose options are given, else TensorFlow's.
 
     Raises:
-        ToolError: it cannot be used here.
         UsageError: an option of another profiler was given.
     """
     asked = [name for name, given in (("dlprof", options.dlprof), ("nsys", options.nsys)) if given != type(given)()]
@@ -296,17 +273,7 @@ def choose_capture(options: ProfileOptions, request: CaptureRequest) -> Capture:
     capture = next((c for c in CAPTURES if name == c.NAME), None)
     if capture is None:
         raise UsageError(f"no profiler called {name!r}", f"there are {', '.join(PROFILERS)}")
-    if reason := capture.available(request):
-        raise ToolError(f"{TITLES.get(name, name)} cannot be used: {reason}", _instead(name))
     return capture
-
-
-def _instead(name: str) -> str | None:
-    if name == "tensorflow":
-        return None
-    if name == "nsys":
-        return INSTALL
-    return "--profiler tensorflow needs no other program and no key node: it finds the steps by itself"
 
 
 def _asked(
@@ -326,15 +293,10 @@ def _asked(
 
 
 def _run(
-    capture: Capture,
-    request: CaptureRequest,
-    launch: Launch,
-    stdout_to_stderr: bool,
-    home: folder.RunFolder,
-    came: list[int],
+    request: CaptureRequest, launch: Launch, stdout_to_stderr: bool, home: folder.RunFolder, came: list[int]
 ) -> process.Ended:
     """Run the workload; one that cannot be started leaves no folder, and any other keeps it whatever happens."""
-    watch = process.progress_watcher(request.folder, getattr(capture, "progress", None))
+    watch = process.progress_watcher(request.folder)
     try:
         return run(request, launch, stdout_to_stderr, watch, came)
     except ToolError:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tcprobe.capture import tensorflow
+from tcprobe.capture import dlprof, tensorflow
 from tcprobe.capture.base import CaptureRequest, DlprofOptions
 from tcprobe.errors import MeasurementFailed, OutputError, ToolError, UsageError
 from tcprobe.flows import profile as flow
@@ -53,7 +53,7 @@ def note_codes(outcome: ProfileOutcome) -> set[str]:
 def request(tmp_path: Path, *words: str, **options: Any) -> CaptureRequest:
     chosen = flow._checked(ProfileOptions(words, **options))
     target, workload = find_workload(words)
-    return flow._request(chosen, target, workload, tmp_path)
+    return flow._request(chosen, target, workload, tmp_path, 0o22)
 
 
 # --- what is asked ------------------------------------------------------------------------------------
@@ -91,38 +91,25 @@ def test_a_file_beats_no_packaged_name_but_is_found_without_an_ending() -> None:
 
 
 @pytest.mark.parametrize("profiler", ["auto", "tensorflow"])
-def test_tensorflows_profiler_is_the_default(tmp_path: Path, profiler: str) -> None:
-    made = request(tmp_path, write("pass"), profiler=profiler)
-    assert choose_capture(ProfileOptions(("work.py",), profiler=profiler), made) is tensorflow
+def test_tensorflows_profiler_is_the_default(profiler: str) -> None:
+    assert choose_capture(ProfileOptions(("work.py",), profiler=profiler)) is tensorflow
 
 
 @pytest.mark.parametrize(
     "options",
     [{"dlprof": DlprofOptions(key_node="X")}, {"dlprof": DlprofOptions(mode="simple")}, {"profiler": "dlprof"}],
 )
-def test_dlprofs_options_ask_for_dlprof(
-    tmp_path: Path, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class Fake:
-        NAME = "dlprof"
-        reason: str | None = None
-        available = staticmethod(lambda request: Fake.reason)
-        prepare, collect = staticmethod(tensorflow.prepare), staticmethod(tensorflow.collect)
-
-    monkeypatch.setattr(flow, "CAPTURES", (tensorflow, Fake))
-    made = request(tmp_path, write("pass"), **options)
-    chosen = ProfileOptions(("work.py",), **options)
-    assert choose_capture(chosen, made) is Fake
-    Fake.reason = "no dlprof on PATH"
-    with pytest.raises(ToolError, match="DLProf cannot be used: no dlprof on PATH") as caught:
-        choose_capture(chosen, made)
+def test_dlprofs_options_ask_for_dlprof(options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    assert choose_capture(ProfileOptions(("work.py",), **options)) is dlprof
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(ToolError, match="there is no dlprof on PATH") as caught:
+        run("pass", **options)
     assert "--profiler tensorflow" in str(caught.value.hint)
 
 
-def test_a_profiler_that_does_not_exist_is_refused(tmp_path: Path) -> None:
-    made = request(tmp_path, write("pass"))
+def test_a_profiler_that_does_not_exist_is_refused() -> None:
     with pytest.raises(UsageError, match="no profiler called 'nvprof'"):
-        choose_capture(ProfileOptions(("work.py",), profiler="nvprof"), made)
+        choose_capture(ProfileOptions(("work.py",), profiler="nvprof"))
 
 
 # --- how it ends --------------------------------------------------------------------------------------

@@ -10,7 +10,6 @@ import signal
 import stat
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -215,13 +214,11 @@ def test_another_vendors_dlprof_is_refused(request_: CaptureRequest, monkeypatch
 
 def test_no_dlprof_is_one_sentence(request_: CaptureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(request_.folder))
-    assert dlprof.available(request_) == "there is no dlprof on PATH"
     with pytest.raises(ToolError, match="there is no dlprof on PATH"):
         dlprof.prepare(request_)
 
 
 def test_a_launcher_that_leads_nowhere(request_: CaptureRequest) -> None:
-    assert dlprof.available(changed(request_, launcher=("no-such-launcher",))) is None
     with pytest.raises(ToolError, match="no-such-launcher dlprof --help: cannot be started"):
         dlprof.prepare(changed(request_, launcher=("no-such-launcher",)))
     with pytest.raises(ToolError, match="failed"):
@@ -310,31 +307,6 @@ def test_an_interrupt_leaves_nothing_and_says_why(request_: CaptureRequest) -> N
     child.communicate(timeout=30)
     assert child.returncode == 130
     assert codes(dlprof.collect(request_, child.returncode)) == ["dlprof-interrupted"]
-
-
-def test_post_processing_shows_life(request_: CaptureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    mood(monkeypatch, "slow-postprocess")
-    monkeypatch.setenv("FAKE_DLPROF_SECONDS", "0.3")
-    launch = dlprof.prepare(changed(request_))
-    child = subprocess.Popen(launch.argv, stdout=subprocess.DEVNULL)
-    said = []
-    while child.poll() is None:
-        said.append(dlprof.progress(request_.folder))
-        time.sleep(0.02)
-    stages = list(dict.fromkeys(said))
-    assert stages[0] is None
-    assert "DLProf is writing its database" in stages
-
-
-def test_progress_counts_the_minutes(tmp_path: Path) -> None:
-    stage = dlprof.stage
-    (tmp_path / "nsys.qdrep").write_bytes(b"x")
-    os.utime(tmp_path / "nsys.qdrep", (1000, 1000))
-    assert stage(tmp_path, now=1059) == "DLProf has recorded the run and is exporting it"
-    (tmp_path / "nsys.sqlite").write_bytes(b"x")
-    assert stage(tmp_path, now=1000 + 240) == (
-        "DLProf is correlating kernels and ops, for 4 min now; it may take longer than the run itself"
-    )
 
 
 def test_the_database_is_the_newest(tmp_path: Path) -> None:

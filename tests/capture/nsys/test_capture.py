@@ -195,4 +195,5 @@ def test_another_program_of_that_name_is_refused(request_: CaptureRequest, monke
 
 def test_a_missing_nsys_is_named(request_: CaptureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
-    assert nsys.available(request_) == "there is no nsys on PATH"
+    with pytest.raises(ToolError, match="there is no nsys on PATH"):
+        nsys.prepare(request_)

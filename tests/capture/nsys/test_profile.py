@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from tcprobe.capture.base import CaptureRequest, DlprofOptions, Invocation, NsysOptions
+from tcprobe.capture.base import DlprofOptions, NsysOptions
 from tcprobe.errors import UsageError
 from tcprobe.flows.profile import ProfileOptions, choose_capture, profile
 from tcprobe.readers.open import open_profile
@@ -108,13 +108,11 @@ def test_a_failed_workload_keeps_its_code_and_its_recording(tmp_path: Path) -> N
 )
 def test_options_of_another_profiler_are_refused(options: ProfileOptions, message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        choose_capture(options, CaptureRequest(Invocation("script", "x"), Path(), "python"))
+        choose_capture(options)
 
 
-def test_the_options_of_a_profiler_choose_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", str(FAKE))
-    request = CaptureRequest(Invocation("script", "x"), Path(), "python")
-    assert choose_capture(ProfileOptions((), nsys=NsysOptions(("-w", "true"))), request).NAME == "nsys"
+def test_the_options_of_a_profiler_choose_it() -> None:
+    assert choose_capture(ProfileOptions((), nsys=NsysOptions(("-w", "true")))).NAME == "nsys"
 
 
 def test_step_range_must_be_a_pattern() -> None:
