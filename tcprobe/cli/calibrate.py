@@ -66,7 +66,8 @@ def calibrate(
     The constants of the cost model are fitted to them and kept in the user's configuration folder, where
     `tcprobe audit-shapes` finds them when it predicts for this GPU.
     """
-    from tcprobe.flows.calibrate import CalibrateOptions, saved_calibrations
+    from tcprobe.calibration.files import calibrations
+    from tcprobe.flows.calibrate import CalibrateOptions
     from tcprobe.flows.calibrate import calibrate as run
     from tcprobe.foreign import input_path, output_path
 
@@ -75,7 +76,7 @@ def calibrate(
     wanted = CalibrateOptions(python, framework, device, target_gpu, budget, kept, read, force, dry_run)
     if show and wanted != CalibrateOptions(python):
         raise UsageError("--show stands alone", "leave the other options out")
-    put(*(_list(saved_calibrations()) if show else _lines(run(wanted, say))))
+    put(*(_list(calibrations()) if show else _lines(run(wanted, say))))
 
 
 def _lines(found: Calibrated) -> list[str]:

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from tcprobe.bypath import scratch_folder
-from tcprobe.calibration.files import Calibration, calibrations, file_of, gpu_of, read_raw, text_of
+from tcprobe.calibration.files import file_of, gpu_of, read_raw, text_of
 from tcprobe.calibration.plan import CPU, Case, cases_for, dry_cases
 from tcprobe.calibration.start import FRAMEWORKS, Device, MeasureResult, ask_device, measure_cases, stack_of
 from tcprobe.cost.alignment import Library
 from tcprobe.cost.measured import Measurement, csv_of
 from tcprobe.errors import MeasurementFailed, OutputError, ToolError, UsageError, cannot_write, writing
-from tcprobe.flows.write import Say, write_files
+from tcprobe.flows.write import Say, refuse_existing, write_files
 from tcprobe.hardware import Gpu, find_gpu
 from tcprobe.identify import identify
 from tcprobe.schema.provenance import Stack
@@ -94,15 +94,6 @@ def calibrate(options: CalibrateOptions, say: Say) -> Calibrated:
     return _measured_and_fitted(options, say)
 
 
-def saved_calibrations() -> list[Calibration]:
-    """Return the user's calibrations, by GPU.
-
-    Raises:
-        InputError: a file is damaged.
-    """
-    return calibrations()
-
-
 def _only_fit(options: CalibrateOptions) -> None:
     told = {
         "--dry-run": options.dry_run,
@@ -117,11 +108,7 @@ def _only_fit(options: CalibrateOptions) -> None:
 
 def _check_place(path: Path, force: bool, create: bool = False) -> None:
     """Fail before the work is done if its result could not be written afterwards."""
-    if path.is_dir():
-        raise OutputError(f"{path}: is a folder", "choose another name for -o")
-    if (path.exists() or path.is_symlink()) and not force:
-        hint = "--force replaces it" + (", --show tells what it holds" if create else ", or choose another name for -o")
-        raise OutputError(f"{path}: exists already", hint)
+    refuse_existing([path], force)
     folder = path.parent
     while create and not folder.exists() and folder != folder.parent:
         folder = folder.parent

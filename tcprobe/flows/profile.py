@@ -31,7 +31,6 @@ from tcprobe.schema.profile import Note, Profile
 from tcprobe.schema.records import as_dict
 
 PRECISIONS: Final = ("float32", "tf32", "mixed_float16", "mixed_bfloat16")
-PROFILERS: Final = ("auto", *(c.NAME for c in CAPTURES))
 RECORDED_TABLES: Final = (
     "launches",
     "kernels",
@@ -270,10 +269,7 @@ def choose_capture(options: ProfileOptions) -> Capture:
             raise UsageError(
                 f"{ONLY[other]} are for {TITLES[other]}", f"leave them out, or --profiler {other} instead of {name}"
             )
-    capture = next((c for c in CAPTURES if name == c.NAME), None)
-    if capture is None:
-        raise UsageError(f"no profiler called {name!r}", f"there are {', '.join(PROFILERS)}")
-    return capture
+    return next(capture for capture in CAPTURES if name == capture.NAME)
 
 
 def _asked(
