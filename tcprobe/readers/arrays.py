@@ -14,7 +14,6 @@ from tcprobe.readers.protobuf import Buffer
 Ints: TypeAlias = NDArray[np.int64]
 
 PADDING: Final = 64
-SPARSE: Final = 1 << 16  # a lookup table may have this many entries, or four for each value
 
 
 class Bytes:

@@ -13,11 +13,11 @@ from itertools import islice
 from typing import Any, Final
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from tcprobe.gemm.conv import ConvPass
 from tcprobe.gemm.ops import family_of
-from tcprobe.jsonfile import parse, whole
+from tcprobe.jsonfile import Count, Text, parse, record, whole
 from tcprobe.readers.hlo.module import MOST_DEPTH, HloShape, Instruction, Module, dtypes_of, shapes_json
 from tcprobe.readers.protobuf import DamagedError
 from tcprobe.schema.columns import Value
@@ -83,20 +83,36 @@ def unread_calls(module: Module) -> Iterator[str]:
             yield target
 
 
-def _trips(loop: Instruction) -> int | None:
-    """Return how often a while loop runs, where XLA found it out (WhileLoopBackendConfig as JSON)."""
-    known = _configuration(loop.backend_config).get("known_trip_count")
-    count = str(known.get("n")) if isinstance(known, dict) else ""
-    return int(count) if count.isdecimal() and len(count) < 10 else None
+class _Trips(Struct):
+    n: Count | Text = ""
 
 
-def _configuration(text: str) -> dict[str, Any]:
-    """Return a backend configuration, which protobuf wrote as JSON; empty where it is none."""
+class _Numbers(Struct):
+    lhs_contracting_dimensions: list[Count | Text] = []
+    rhs_contracting_dimensions: list[Count | Text] = []
+    lhs_batch_dimensions: list[Count | Text] = []
+    rhs_batch_dimensions: list[Count | Text] = []
+
+
+class _Configuration(Struct):
+    """What is read of a backend configuration, which protobuf wrote as JSON; int64 are strings in it."""
+
+    known_trip_count: _Trips | None = None  # of a while loop, where XLA found it out (WhileLoopBackendConfig)
+    dot_dimension_numbers: _Numbers | None = None  # of a GEMM (GemmBackendConfig)
+    gemm_backend_config: _Configuration | None = None  # the same in newer versions
+
+
+def _configuration(text: str) -> _Configuration:
     try:
-        found = parse(text or "{}")
+        return record(_Configuration, parse(text or "{}")) or _Configuration()
     except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}
+        return _Configuration()
+
+
+def _trips(loop: Instruction) -> int | None:
+    """Return how often a while loop runs, where XLA found it out."""
+    known = _configuration(loop.backend_config).known_trip_count
+    return whole(str(known.n)) if known else None
 
 
 def gemms_of(module: Module, executed: Instruction) -> list[HloGemm]:
@@ -180,18 +196,12 @@ def _gemm(module: Module, instruction: Instruction) -> HloGemm | None:
 
 
 def _cublas_numbers(config: str) -> dict[str, Any]:
-    """Return the dimension numbers in a GemmBackendConfig; int64 are strings in it."""
     found = _configuration(config)
-    found = found.get("gemm_backend_config", found)
-    numbers = found.get("dot_dimension_numbers") if isinstance(found, dict) else None
-    if not isinstance(numbers, dict):
+    numbers = (found.gemm_backend_config or found).dot_dimension_numbers
+    if numbers is None:
         return {}
-    sides = ("lhs_contracting", "rhs_contracting", "lhs_batch", "rhs_batch")
-    return {"dot_dimension_numbers": {f"{s}_dimensions": _whole(numbers.get(f"{s}_dimensions")) for s in sides}}
-
-
-def _whole(values: Any) -> list[int]:
-    return [n for v in values if (n := whole(str(v))) is not None] if isinstance(values, list) else []
+    given = {side: [whole(str(one)) for one in axes] for side, axes in asdict(numbers).items()}
+    return {"dot_dimension_numbers": {side: [n for n in axes if n is not None] for side, axes in given.items()}}
 
 
 # role in the plain convolution that a gradient is <- role in the forward convolution that cuDNN's numbers describe

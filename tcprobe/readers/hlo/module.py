@@ -6,7 +6,6 @@ Messages and field numbers follow xla/service/hlo.proto and xla/xla_data.proto (
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from typing import Any, Final
 
 from msgspec import Struct, field
@@ -154,29 +153,35 @@ def _read_computation(module: Module, data: Buffer, span: Span) -> None:
 def _instruction(data: Buffer, span: Span) -> Instruction:
     made = Instruction()
     for number, wire, first, last in fields(data, span):
-        if wire == BYTES and number in _READ:
-            _READ[number](made, data, (first, last))
-        elif wire == VARINT:
-            _read_number(made, number, signed(first))
+        at = first, last
+        if number in _INTS:
+            getattr(made, _INTS[number]).extend(_ints(data, wire, at))
+        elif wire == VARINT and number == 35:
+            made.id = signed(first)
+        elif wire == VARINT and number in _GROUPS and signed(first) > 1:
+            made.attributes[_GROUPS[number]] = first
+        elif wire == BYTES and number in _TEXTS:
+            setattr(made, _TEXTS[number], text(data, at))
+        elif wire == BYTES and number == 3:
+            made.shape = _shape(data, at)
+        elif wire == BYTES and number == 7:
+            _read_metadata(made, data, at)
+        elif wire == BYTES and number == 15:
+            axes = [_numbers(data, axis[2:], WINDOW) for axis in fields(data, at) if axis[:2] == (1, BYTES)]
+            made.attributes["window"] = {"dimensions": axes}
+        elif wire == BYTES and number in _NUMBERS:
+            name, names = _NUMBERS[number]
+            made.attributes[name] = _numbers(data, at, names)
     return made
 
 
-def _read_number(made: Instruction, number: int, value: int) -> None:
-    if number == 35:
-        made.id = value
-    elif number == 36:
-        made.operands.append(value)
-    elif number == 38:
-        made.calls.append(value)
-    elif number in (50, 58) and value > 1:
-        made.attributes["feature_group_count" if number == 50 else "batch_group_count"] = value
-
-
-def _set_text(attribute: str) -> Callable[[Instruction, Buffer, Span], None]:
-    def read(made: Instruction, data: Buffer, span: Span) -> None:
-        setattr(made, attribute, text(data, span))
-
-    return read
+_TEXTS: Final = {1: "name", 2: "opcode", 28: "target", 43: "backend_config"}
+_INTS: Final = {36: "operands", 38: "calls"}
+_GROUPS: Final = {50: "feature_group_count", 58: "batch_group_count"}
+_NUMBERS: Final = {
+    16: ("convolution_dimension_numbers", CONVOLUTION_NUMBERS),
+    30: ("dot_dimension_numbers", DOT_NUMBERS),
+}
 
 
 def _read_metadata(made: Instruction, data: Buffer, span: Span) -> None:
@@ -185,20 +190,21 @@ def _read_metadata(made: Instruction, data: Buffer, span: Span) -> None:
             setattr(made, "op_type" if number == 1 else "op_name", text(data, (first, last)))
 
 
-def _read_shape(made: Instruction, data: Buffer, span: Span) -> None:
-    made.shape = _shape(data, span)
-
-
 def _shape(data: Buffer, span: Span, depth: int = 0) -> HloShape:
     dtype, dimensions, parts = None, [], []
     for number, wire, first, last in fields(data, span):
         if number == 2 and wire == VARINT:
             dtype = ELEMENT_TYPES.get(first)
         elif number == 3:
-            dimensions += [first] if wire == VARINT else packed(data, (first, last))
+            dimensions += _ints(data, wire, (first, last))
         elif number == 4 and wire == BYTES and depth < MOST_DEPTH:
             parts.append(_shape(data, (first, last), depth + 1))
     return HloShape(dtype, tuple(dimensions), tuple(parts))
+
+
+def _ints(data: Buffer, wire: int, span: Span) -> list[int]:
+    """Return the integers of a repeated field, packed or one by one."""
+    return [signed(span[0])] if wire == VARINT else packed(data, span)
 
 
 def packed(data: Buffer, span: Span) -> list[int]:
@@ -214,53 +220,12 @@ def _numbers(data: Buffer, span: Span, names: dict[int, str]) -> dict[str, Any]:
     """Return a message of integers by field name; fields with a plural name are lists."""
     made: dict[str, Any] = {n: [] if n.endswith("_dimensions") else 0 for n in names.values()}
     for number, wire, first, last in fields(data, span):
-        if number not in names:
-            continue
-        name = names[number]
+        name = names.get(number, "")
         if name.endswith("_dimensions"):
-            made[name] += [signed(first)] if wire == VARINT else packed(data, (first, last))
-        elif wire == VARINT:
+            made[name] += _ints(data, wire, (first, last))
+        elif name and wire == VARINT:
             made[name] = signed(first)
     return made
-
-
-def _read_dot(made: Instruction, data: Buffer, span: Span) -> None:
-    made.attributes["dot_dimension_numbers"] = _numbers(data, span, DOT_NUMBERS)
-
-
-def _read_convolution(made: Instruction, data: Buffer, span: Span) -> None:
-    made.attributes["convolution_dimension_numbers"] = _numbers(data, span, CONVOLUTION_NUMBERS)
-
-
-def _read_window(made: Instruction, data: Buffer, span: Span) -> None:
-    axes = [
-        _numbers(data, (first, last), WINDOW)
-        for number, wire, first, last in fields(data, span)
-        if number == 1 and wire == BYTES
-    ]
-    made.attributes["window"] = {"dimensions": axes}
-
-
-def _extend(attribute: str) -> Callable[[Instruction, Buffer, Span], None]:
-    def read(made: Instruction, data: Buffer, span: Span) -> None:
-        getattr(made, attribute).extend(packed(data, span))
-
-    return read
-
-
-_READ: Final[dict[int, Callable[[Instruction, Buffer, Span], None]]] = {
-    1: _set_text("name"),
-    2: _set_text("opcode"),
-    3: _read_shape,
-    7: _read_metadata,
-    15: _read_window,
-    16: _read_convolution,
-    28: _set_text("target"),
-    30: _read_dot,
-    36: _extend("operands"),
-    38: _extend("calls"),
-    43: _set_text("backend_config"),
-}
 
 
 def shapes_json(shapes: list[HloShape]) -> str:

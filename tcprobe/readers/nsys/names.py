@@ -15,7 +15,7 @@ from typing import Any, Final, Literal, TypeAlias
 from msgspec import Struct
 
 from tcprobe.gemm.record import join_dtypes
-from tcprobe.jsonfile import LARGEST, parse, whole
+from tcprobe.jsonfile import LARGEST, Count, Text, parse, record, records, whole
 from tcprobe.probe.constants import DOMAIN, LAYER_MARK, PHASES, STEP_MARK
 
 RangeKind: TypeAlias = Literal["step", "phase", "layer", "op"]
@@ -153,33 +153,33 @@ def _tensorflow(text: str) -> RangeName:
     return RangeName(text) if named is None else RangeName(named[2], "op", op_type=named[1])
 
 
+class _Argument(Struct):
+    shape: list[Count] | None = None
+
+
+class _Op(Struct):
+    name: Text
+    op: Text
+    args: list[Any] = []
+
+
 def _detailed(text: str) -> RangeName:
+    """Tell an op with its shapes; after ten inputs, the list is cut off by a null, which ends it here too."""
     head, attributes, rest = text.partition(_ATTRIBUTES)
     try:
-        held = parse(head + "}" if attributes else text)
+        op = record(_Op, parse(head + "}" if attributes else text))
     except ValueError:
-        return RangeName(text)
-    held = held if isinstance(held, dict) else {}
-    name, op_type = held.get("name"), held.get("op")
-    if not isinstance(name, str) or not name or not isinstance(op_type, str) or not op_type:
+        op = None
+    if op is None:
         return RangeName(text)
     dtype = _DTYPE.search("{" + rest)
-    return RangeName(name, "op", None, op_type, _dtype(dtype[1]) if dtype else None, _shapes(held.get("args")))
+    shapes = [one.shape for one in records(_Argument, op.args)]
+    return RangeName(op.name, "op", None, op.op, _dtype(dtype[1]) if dtype else None, _json(shapes))
 
 
 def _dtype(spelt: str) -> str | None:
     """Return the dtype: NVIDIA's TensorFlow spells bfloat16 as bfloat32, and older versions as protobuf does."""
     return None if spelt in _UNTOLD else _SPELT.get(spelt, spelt)
-
-
-def _shapes(arguments: Any) -> str | None:
-    """Return the shapes of the inputs; after ten, the list is cut off by a null, which ends it here too."""
-    given = [one.get("shape") for one in arguments if isinstance(one, dict)] if isinstance(arguments, list) else []
-    return _json([one if isinstance(one, list) and all(map(_is_size, one)) else None for one in given])
-
-
-def _is_size(value: Any) -> bool:
-    return type(value) is int and value >= 0
 
 
 def _json(shapes: list[list[int] | None]) -> str | None:

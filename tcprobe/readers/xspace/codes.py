@@ -8,8 +8,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from tcprobe.readers.arrays import SPARSE, Bytes, Ints
-from tcprobe.readers.xspace.events import REF, STRING, Stats
+from tcprobe.grouping import positions_in
+from tcprobe.readers.arrays import Bytes, Ints
+from tcprobe.readers.xspace.events import Stats
+from tcprobe.readers.xspace.wire import REF, STRING
 
 LONG_TEXT: Final = 4096  # bytes; longer strings are compared one by one
 
@@ -17,26 +19,16 @@ LONG_TEXT: Final = 4096  # bytes; longer strings are compared one by one
 class Index:
     """Positions of known ids: `rows` answers for a whole array at once."""
 
-    __slots__ = ("keys", "lut", "order")
+    __slots__ = ("_keys", "_order")
 
     def __init__(self, keys: Iterable[int]) -> None:
         found = np.fromiter(keys, dtype=np.int64)
-        self.order = np.argsort(found, kind="stable")
-        self.keys = found[self.order]
-        self.lut: NDArray[np.int32] | None = None
-        if len(found) and self.keys[0] >= 0 and self.keys[-1] < max(SPARSE, 4 * len(found)):
-            self.lut = np.full(int(self.keys[-1]) + 2, -1, np.int32)
-            self.lut[found] = np.arange(len(found), dtype=np.int32)
+        order = np.argsort(found, kind="stable")
+        self._keys, self._order = found[order], np.append(order, -1).astype(np.int32)
 
     def rows(self, ids: Ints) -> NDArray[np.int32]:
         """Return the position of each id among the keys, -1 where it is none of them."""
-        if not len(self.keys):
-            return np.full(len(ids), -1, np.int32)
-        if self.lut is not None:
-            top = len(self.lut) - 1
-            return self.lut[np.where((ids < 0) | (ids > top), top, ids)]
-        place = np.minimum(np.searchsorted(self.keys, ids), len(self.keys) - 1)
-        return np.where(self.keys[place] == ids, self.order[place], -1).astype(np.int32)
+        return self._order[positions_in(ids, self._keys)]
 
 
 class Texts:

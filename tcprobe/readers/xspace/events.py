@@ -11,14 +11,14 @@ from typing import Final, TypeAlias
 
 import numpy as np
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 from numpy.typing import NDArray
 
 from tcprobe.readers.arrays import Bytes, Ints
-from tcprobe.readers.protobuf import BYTES, FIXED64, VARINT, Buffer, DamagedError, Span, fields, signed
+from tcprobe.readers.protobuf import BYTES, VARINT, Buffer, DamagedError, Span, fields, signed
 from tcprobe.readers.xspace.lines import small_message
+from tcprobe.readers.xspace.wire import DOUBLE, read_stat
 
-DOUBLE, UINT, INT, STRING, BLOB, REF = 2, 3, 4, 5, 6, 7  # field numbers of XStat.value
 MOST_PS: Final = 30 * 86_400 * 10**12  # a time past 30 days is damage, and sums of such times would overflow
 MOST_STATS: Final = 64  # of an event, read in lock-step; the few events with more are decoded alone
 MOST_STAT_ID: Final = 1 << 22
@@ -52,16 +52,15 @@ class Stats(Struct, frozen=True):
     def of(self, column: int) -> Stats:
         """Return the stats of one wanted name, as views."""
         first, last = np.searchsorted(self.column, np.array((column, column + 1), np.int8)).tolist()
-        part = slice(first, last)
-        return Stats(self.row[part], self.column[part], self.kind[part], self.value[part], self.size[part])
+        return self.take(slice(first, last))
 
     def by_column(self) -> Stats:
         """Return the stats in order of columns, those of a column in file order."""
         return self.take(np.argsort(self.column, kind="stable"))
 
-    def take(self, index: Ints) -> Stats:
+    def take(self, index: Ints | slice) -> Stats:
         """Return the stats at `index`."""
-        return Stats(self.row[index], self.column[index], self.kind[index], self.value[index], self.size[index])
+        return Stats(*(part[index] for part in astuple(self)))
 
     def number(self) -> Ints:
         """Return values as integers, doubles cut to whole ones."""
@@ -242,15 +241,9 @@ def _repair(file: Bytes, events: Events, odd: Ints, bounds: tuple[Ints, Ints], w
         events.metadata_id[index], events.offset_ps[index], events.duration_ps[index] = head
         rows += [(index, *stat) for stat in stats]
     kept = events.stats.take(np.flatnonzero(~np.isin(events.stats.row, odd)))
-    row, column, kind, value, size = np.array(rows, np.int64).reshape(-1, 5).T
-    merged = Stats(
-        np.concatenate((kept.row, row)),
-        np.concatenate((kept.column, column.astype(np.int8))),
-        np.concatenate((kept.kind, kind.astype(np.uint8))),
-        np.concatenate((kept.value, value)),
-        np.concatenate((kept.size, size)),
-    )
-    return Events(events.metadata_id, events.offset_ps, events.duration_ps, merged)
+    more = np.array(rows, np.int64).reshape(-1, 5).T
+    merged = (np.append(old, new.astype(old.dtype)) for old, new in zip(astuple(kept), more, strict=True))
+    return replace(events, stats=Stats(*merged))
 
 
 def _plain_event(
@@ -265,23 +258,8 @@ def _plain_event(
         elif wire == VARINT and number == 5:
             head[2] = 0  # num_occurrences shares a oneof with the offset
         elif wire == BYTES and number == 4:
-            column, stat = _plain_stat(data, (first, last), wanted)
+            stat = read_stat(data, (first, last))
+            column = int(wanted.lut[stat.id]) if 0 <= stat.id < len(wanted.lut) else -1
             if column >= 0:
-                stats.append((column, *stat))
+                stats.append((column, *stat[1:]))
     return (head[1], head[2], head[3]), stats
-
-
-def _plain_stat(data: Buffer, span: Span, wanted: Wanted) -> tuple[int, tuple[int, int, int]]:
-    """Return the column of a stat, -1 where it is not wanted, and (kind, value, size)."""
-    stat_id, found = 0, (0, 0, 0)
-    for number, wire, first, last in fields(data, span):
-        if number == 1 and wire == VARINT:
-            stat_id = signed(first)
-        elif number in (UINT, INT, REF) and wire == VARINT:
-            found = (number, signed(first), 0)
-        elif number in (STRING, BLOB) and wire == BYTES:
-            found = (number, first, last - first)
-        elif number == DOUBLE and wire == FIXED64:
-            found = (number, int.from_bytes(data[first:last], "little", signed=True), 0)
-    known = 0 <= stat_id < len(wanted.lut)
-    return int(wanted.lut[stat_id]) if known else -1, found

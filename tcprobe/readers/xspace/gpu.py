@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from tcprobe.readers.arrays import Bytes, Ints, combine
 from tcprobe.readers.base import NAMELESS
-from tcprobe.readers.protobuf import BYTES, FIXED64, VARINT, Buffer, Span, fields, signed, text
+from tcprobe.readers.protobuf import Span
 from tcprobe.readers.xspace.codes import Index, Texts
-from tcprobe.readers.xspace.events import DOUBLE, Events, Wanted, decode
+from tcprobe.readers.xspace.events import Events, Wanted, decode
 from tcprobe.readers.xspace.lines import event_bounds
-from tcprobe.readers.xspace.wire import Line, Plane, line_head, string_map
+from tcprobe.readers.xspace.wire import DOUBLE, Line, Plane, line_head, plane_stats, string_map
 
 GPU_PLANE: Final = re.compile(r"/device:GPU:(\d{1,6})")
 # xplane_schema.h: lines that XProf derives have ids 0xdeadbeef and up, stored as int32
@@ -54,15 +54,15 @@ OP_TEXTS: Final = (OP, HLO_OP, NAME, PREFIX, SHAPE, MODULE)
 
 
 class OpKey(Struct, frozen=True):
-    """What a GPU event says of the op that launched it, in the order of `OP_TEXTS`; None where it says nothing."""
+    """What a GPU event says of the op that launched it, the texts in the order of `OP_TEXTS`; None where it says nothing."""
 
+    program: int | None
     annotation: str | None
     hlo_op: str | None
     name: str | None
     prefix: str | None
     shape: str | None
     module: str | None
-    program: int | None
 
 
 class DeviceEvents(Struct, frozen=True):
@@ -151,8 +151,8 @@ class _PlaneReader:
         rows = len(events)
         columns: dict[str | int, NDArray[Any]] = {
             "stream": np.full(rows, line.id),
-            "start": line.timestamp_ns + events.offset_ps // 1000,
-            "duration": events.duration_ps // 1000,
+            "start_ns": line.timestamp_ns + events.offset_ps // 1000,
+            "duration_ns": events.duration_ps // 1000,
             "name": self.index.rows(events.metadata_id),
         }
         for key in (*OP_TEXTS, KERNEL, MEMORY):
@@ -168,9 +168,7 @@ class _PlaneReader:
         name = columns.take("name")
         name[name < 0] = len(self.names) - 1
         return DeviceEvents(
-            stream=columns.take("stream"),
-            start_ns=columns.take("start"),
-            duration_ns=columns.take("duration"),
+            **{field: columns.take(field) for field in ("stream", "start_ns", "duration_ns")},
             correlation=columns.take(CORRELATION),
             group=columns.take(GROUP),
             name=name,
@@ -183,22 +181,12 @@ class _PlaneReader:
 
     def _ops(self, columns: _Columns) -> tuple[Ints, list[OpKey]]:
         """Return (index of the op of each event, distinct ops)."""
-        found = {key: columns.take(key) for key in (*OP_TEXTS, PROGRAM)}
-        code, first = combine(list(found.values()))
-        rows = [{key: int(column[row]) for key, column in found.items()} for row in first.tolist()]
-        return code, [self._op(row) for row in rows]
-
-    def _op(self, row: dict[int, int]) -> OpKey:
-        text = self.texts.text
-        return OpKey(
-            annotation=text(row[OP]),
-            hlo_op=text(row[HLO_OP]),
-            name=text(row[NAME]),
-            prefix=text(row[PREFIX]),
-            shape=text(row[SHAPE]),
-            module=text(row[MODULE]),
-            program=None if row[PROGRAM] == NONE else row[PROGRAM],
-        )
+        found = [columns.take(key) for key in (*OP_TEXTS, PROGRAM)]
+        code, first = combine(found)
+        rows = zip(*(column[first].tolist() for column in found), strict=True)
+        return code, [
+            OpKey(None if program == NONE else program, *map(self.texts.text, texts)) for *texts, program in rows
+        ]
 
     def _details(self, texts: Ints, occupancy: Ints) -> tuple[Ints, list[tuple[str, float | None]]]:
         code, first = combine([texts, occupancy])
@@ -210,14 +198,12 @@ def _number(events: Events, key: int) -> Ints:
     """Return a stat of each event as an integer, a percentage in hundredths; `NONE` where it lacks the stat."""
     out = np.full(len(events), NONE, np.int64)
     stats = events.stats.of(key)
-    value = _hundredths(stats.value, stats.kind == DOUBLE) if key == OCCUPANCY else stats.number()
-    out[stats.row] = value
+    if key != OCCUPANCY:
+        out[stats.row] = stats.number()
+        return out
+    floats = np.where(stats.kind == DOUBLE, stats.value.view(np.float64), stats.value.astype(np.float64))
+    out[stats.row] = (np.nan_to_num(floats).clip(-1, 1e6) * 100).round().astype(np.int64)
     return out
-
-
-def _hundredths(value: Ints, double: NDArray[np.bool_]) -> Ints:
-    floats = np.where(double, value.view(np.float64), value.astype(np.float64))
-    return (np.nan_to_num(floats).clip(-1, 1e6) * 100).round().astype(np.int64)
 
 
 def read_gpu(file: Bytes, plane: Plane) -> Gpu:
@@ -248,28 +234,3 @@ def read_gpu(file: Bytes, plane: Plane) -> Gpu:
 def _is_recorded(line: Line) -> bool:
     derived = line.id in DERIVED_IDS or line.id + (1 << 32) in DERIVED_IDS
     return not derived and line.name not in DERIVED_NAMES and not line.name.startswith(OTHER_LINES)
-
-
-def plane_stats(data: Buffer, spans: list[Span], names: dict[int, str]) -> dict[str, str | int | float]:
-    """Return the stats of a plane by name."""
-    found: dict[str, str | int | float] = {}
-    for span in spans:
-        key, value = 0, None
-        for number, wire, first, last in fields(data, span):
-            if number == 1 and wire == VARINT:
-                key = signed(first)
-            else:
-                value = _stat_value(data, number, wire, (first, last), names)
-        if key in names and value is not None:
-            found[names[key]] = value
-    return found
-
-
-def _stat_value(data: Buffer, number: int, wire: int, at: Span, names: dict[int, str]) -> str | int | float | None:
-    if wire == VARINT:
-        return names.get(at[0]) if number == 7 else signed(at[0])
-    if wire == BYTES and number == 5:
-        return text(data, at)
-    if wire == FIXED64 and number == 2:
-        return float(np.frombuffer(data[at[0] : at[1]], "<f8")[0])
-    return None

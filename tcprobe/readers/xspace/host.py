@@ -265,7 +265,7 @@ class HostEvents(Struct):
     names: list[str] = field(default_factory=list)  # of the events, by code
     # threads that call the framework; where some are known, only their Python counts
     callers: set[int] = field(default_factory=set)
-    _parts: list[tuple[Ints, Ints, Ints, Ints, Ints]] = field(default_factory=list)
+    _parts: list[tuple[Ints, ...]] = field(default_factory=list)
 
     def add(
         self, thread: int, code: NDArray[np.integer[Any]], work: NDArray[np.int8], start: Ints, duration: Ints
@@ -275,22 +275,12 @@ class HostEvents(Struct):
         if len(row):
             row = row[self.while_idle.meet(start[row], start[row] + duration[row])]
         if len(row):
-            part = (
-                np.full(len(row), thread, np.int64),
-                code[row].astype(np.int64),
-                work[row].astype(np.int64),
-                start[row],
-                duration[row],
-            )
-            self._parts.append(part)
+            named, does = code[row].astype(np.int64), work[row].astype(np.int64)
+            self._parts.append((np.full(len(row), thread), named, does, start[row], duration[row]))
 
-    def columns(self) -> tuple[Ints, Ints, Ints, Ints, Ints]:
+    def columns(self) -> tuple[Ints, ...]:
         """Return (thread, code of the name, place of the work in `KINDS`, start, duration) of all events."""
-        if not self._parts:
-            nothing = np.zeros(0, np.int64)
-            return nothing, nothing, nothing, nothing, nothing
-        thread, code, work, start, duration = (np.concatenate(part) for part in zip(*self._parts, strict=True))
-        if not self.callers:
-            return thread, code, work, start, duration
-        kept = (work != KINDS.index("python")) | np.isin(thread, [*self.callers])
+        parts = self._parts or [(np.zeros(0, np.int64),) * 5]
+        thread, code, work, start, duration = (np.concatenate(part) for part in zip(*parts, strict=True))
+        kept = (work != KINDS.index("python")) | np.isin(thread, [*self.callers]) | (not self.callers)
         return thread[kept], code[kept], work[kept], start[kept], duration[kept]

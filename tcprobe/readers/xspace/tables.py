@@ -12,10 +12,12 @@ from msgspec import Struct, field
 from msgspec.structs import astuple, replace
 from numpy.typing import NDArray
 
+from tcprobe.grouping import positions_in
 from tcprobe.probe.constants import STEP_MARK
 from tcprobe.readers.arrays import Ints, dense
 from tcprobe.readers.host_work import KINDS
 from tcprobe.readers.protobuf import Span
+from tcprobe.readers.rows import gpu_row
 from tcprobe.readers.xspace.gpu import NONE, DeviceEvents, Gpu
 from tcprobe.readers.xspace.host import Host, Mark, Times, add_times
 from tcprobe.readers.xspace.text import kernel_config, memory_kind, memory_size, parse_shapes
@@ -188,23 +190,23 @@ def _devices(parts: Sequence[HostFile]) -> Table:
 def _device(first: int, gpu: Gpu) -> dict[str, Value]:
     """Return what the file itself says of a GPU; a capability's minor number is left out where it is 0."""
     stats = gpu.stats
-    name, major = stats.get("gpu_device_name"), stats.get("compute_cap_major")
-    capability = None if major is None else f"{major}.{stats.get('compute_cap_minor', 0)}"
-    vendor = stats.get("device_vendor")
+    name, vendor, major = (stats.get(key) for key in ("gpu_device_name", "device_vendor", "compute_cap_major"))
     foreign = vendor is not None and str(vendor).lower() != "nvidia"
     return {
-        "device": first + gpu.ordinal,
-        "name": None if name is None else str(name),
-        "name_basis": None if name is None else "reported",
+        **gpu_row(first + gpu.ordinal, None if name is None else str(name), ran=len(gpu.kernels) > 0),
         "vendor": None if vendor is None else str(vendor),
-        "compute_capability": capability,
+        "compute_capability": None if major is None else f"{major}.{stats.get('compute_cap_minor', 0)}",
         "tensor_cores": "no" if foreign else "unknown",
-        "sm_count": _count(stats.get("core_count")),
-        "clock_khz": _count(stats.get("clock_rate")),
-        "memory_bytes": _count(stats.get("memory_size")),
-        "bandwidth_bytes_per_s": _count(stats.get("memory_bandwidth")),
-        "state": "active" if len(gpu.kernels) else "idle",
+        **{column: _count(stats.get(key)) for column, key in _FIGURES.items()},
     }
+
+
+_FIGURES: Final = {
+    "sm_count": "core_count",
+    "clock_khz": "clock_rate",
+    "memory_bytes": "memory_size",
+    "bandwidth_bytes_per_s": "memory_bandwidth",
+}
 
 
 def _count(value: str | int | float | None) -> int | None:
@@ -325,10 +327,7 @@ def launch_times(launches: tuple[Ints, Ints], events: DeviceEvents) -> Ints:
         events: of one GPU.
     """
     ids, times = launches
-    if not len(ids) or not len(events):
-        return np.full(len(events), NONE, np.int64)
-    place = np.minimum(np.searchsorted(ids, events.correlation), len(ids) - 1)
-    return np.where(ids[place] == events.correlation, times[place], NONE)
+    return np.append(times, NONE)[positions_in(events.correlation, ids)]
 
 
 def iterations(steps: Steps, events: DeviceEvents, launch_ns: Ints) -> FloatArray:

@@ -5,12 +5,14 @@ Messages and field numbers follow tsl/profiler/protobuf/xplane.proto (openxla/xl
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
+import numpy as np
 from msgspec import Struct, field
 
-from tcprobe.readers.protobuf import BYTES, VARINT, Buffer, DamagedError, Span, entries, fields, signed, text
+from tcprobe.readers.protobuf import BYTES, FIXED64, VARINT, Buffer, DamagedError, Span, entries, fields, signed, text
 
+DOUBLE, UINT, INT, STRING, BLOB, REF = 2, 3, 4, 5, 6, 7  # field numbers of XStat.value
 MOST_NS: Final = 1 << 61  # the year 2043 since the epoch; sums with it stay within int64
 
 
@@ -121,3 +123,43 @@ def _name(data: Buffer, span: Span) -> str:
         if number == 2 and wire == BYTES:
             name = text(data, (first, last))
     return name
+
+
+class Stat(NamedTuple):
+    """One XStat."""
+
+    id: int = 0  # of its name
+    kind: int = 0  # field number of the value; 0 where it has none
+    value: int = 0  # integer, reference, the bits of a double, or where the bytes of a text or blob begin
+    size: int = 0  # bytes of a text or blob; 0 otherwise
+
+
+def read_stat(data: Buffer, span: Span) -> Stat:
+    """Return a stat as protobuf reads it."""
+    stat = Stat()
+    for number, wire, first, last in fields(data, span):
+        if number == 1 and wire == VARINT:
+            stat = stat._replace(id=signed(first))
+        elif number in (UINT, INT, REF) and wire == VARINT:
+            stat = Stat(stat.id, number, signed(first))
+        elif number in (STRING, BLOB) and wire == BYTES:
+            stat = Stat(stat.id, number, first, last - first)
+        elif number == DOUBLE and wire == FIXED64:
+            stat = Stat(stat.id, number, int.from_bytes(data[first:last], "little", signed=True))
+    return stat
+
+
+def plane_stats(data: Buffer, spans: list[Span], names: dict[int, str]) -> dict[str, str | int | float]:
+    """Return the stats of a plane by name, those without a value left out."""
+    found: dict[str, str | int | float] = {}
+    for stat in (read_stat(data, span) for span in spans):
+        value: str | int | float | None = stat.value if stat.kind in (UINT, INT) else None
+        if stat.kind == REF:
+            value = names.get(stat.value)
+        elif stat.kind == STRING:
+            value = text(data, (stat.value, stat.value + stat.size))
+        elif stat.kind == DOUBLE:
+            value = float(np.int64(stat.value).view(np.float64))
+        if stat.id in names and value is not None:
+            found[names[stat.id]] = value
+    return found

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, field
 
-from tcprobe.readers.protobuf import BYTES, Buffer, Span, entries, fields, signed, text
+from tcprobe.readers.protobuf import BYTES, Buffer, Span, entries, fields, text
 from tcprobe.readers.xspace.gpu import OpKey
 from tcprobe.readers.xspace.text import parse_shapes, program_id, split_op
-from tcprobe.readers.xspace.wire import Plane, string_map
+from tcprobe.readers.xspace.wire import BLOB, Plane, read_stat, string_map
 from tcprobe.schema.columns import Value
 
 if TYPE_CHECKING:
@@ -58,13 +58,9 @@ def _module_span(data: Buffer, span: Span, stats: dict[int, str]) -> tuple[str, 
 
 def _blob(data: Buffer, span: Span, stats: dict[int, str]) -> Span | None:
     """Return where the bytes of an ``Hlo Proto`` stat lie."""
-    key, blob = 0, None
-    for number, wire, first, last in fields(data, span):
-        if number == 1 and wire != BYTES:
-            key = signed(first)
-        elif number == 6 and wire == BYTES:
-            blob = (first, last)
-    return blob if stats.get(key, "").lower() == HLO_STAT.lower() else None
+    stat = read_stat(data, span)
+    is_proto = stat.kind == BLOB and stats.get(stat.id, "").lower() == HLO_STAT.lower()
+    return (stat.value, stat.value + stat.size) if is_proto else None
 
 
 def graph_rows(modules: dict[int, Module]) -> Iterator[dict[str, Value]]:

@@ -17,12 +17,12 @@ from tcprobe.readers.hlo.gemms import unread_calls
 from tcprobe.readers.host_work import stretches
 from tcprobe.readers.one_run import not_one_run, session_of, several_runs
 from tcprobe.readers.protobuf import BYTES, VARINT, Buffer, DamagedError, fields, varint
-from tcprobe.readers.xspace.gpu import GPU_PLANE, Gpu, plane_stats, read_gpu
+from tcprobe.readers.xspace.gpu import GPU_PLANE, Gpu, read_gpu
 from tcprobe.readers.xspace.host import HOST_PLANES, Host, HostEvents, read_host
 from tcprobe.readers.xspace.tables import HostFile, tables
-from tcprobe.readers.xspace.wire import Space, scan_space, string_map
+from tcprobe.readers.xspace.wire import Space, plane_stats, scan_space, string_map
 from tcprobe.readers.xspace.xla import read_modules
-from tcprobe.schema.profile import Metadata, Note, Profile
+from tcprobe.schema.profile import Metadata, Note, NoteLevel, Profile
 
 FORMAT: Final = "xplane"
 WHAT: Final = "*.xplane.pb of TensorFlow or JAX"
@@ -42,11 +42,7 @@ def finds(path: Path) -> list[Path]:
     """
     if not path.is_dir():
         return [path] if _looks_right(path) else []
-    return [p for p in below(path, _may_be_one).files if _looks_right(p)]
-
-
-def _may_be_one(name: str) -> bool:
-    return name.endswith(".pb")
+    return [p for p in below(path, lambda name: name.endswith(".pb")).files if _looks_right(p)]
 
 
 def _looks_right(path: Path) -> bool:
@@ -84,14 +80,11 @@ def read(files: list[Path]) -> Profile:
     check_place(files)
     parts: list[HostFile] = []
     for path in files:
-        parts.append(_read_file(path, _next_ordinal(parts)))
+        after = max((part.first_device + gpu.ordinal + 1 for part in parts for gpu in part.gpus), default=0)
+        parts.append(_read_file(path, after))
     check_hosts(parts)
     with _whole(files[0] if len(files) == 1 else files[0].parent):
         return _profile(files, parts)
-
-
-def _next_ordinal(parts: list[HostFile]) -> int:
-    return max((part.first_device + gpu.ordinal + 1 for part in parts for gpu in part.gpus), default=0)
 
 
 def _read_file(path: Path, first_device: int) -> HostFile:
@@ -272,19 +265,12 @@ _SAID: Final = (
 
 def said_notes(space: Space) -> Iterator[Note]:
     """Yield a note for each error and warning that the profiler left in the file."""
-    for text in dict.fromkeys(space.errors):
-        yield _said(text, "profiler-error", True)
-    for text in dict.fromkeys(space.warnings):
-        yield _said(text, "profiler-warning", False)
-
-
-def _said(text: str, code: str, error: bool) -> Note:
-    line = " ".join(text.split())[:300]
-    message = f"the profiler says: {line}"
-    for needles, known, remedy in _SAID:
-        if any(needle.lower() in text.lower() for needle in needles):
-            return Note(known, message, remedy, "error" if error else "warning")
-    return Note(code, message, None, "error" if error else "warning")
+    levels: tuple[tuple[NoteLevel, list[str]], ...] = (("error", space.errors), ("warning", space.warnings))
+    for level, texts in levels:
+        for text in dict.fromkeys(texts):
+            fits = (known for known in _SAID if any(needle.lower() in text.lower() for needle in known[0]))
+            _, code, remedy = next(fits, ((), f"profiler-{level}", None))
+            yield Note(code, f"the profiler says: {' '.join(text.split())[:300]}", remedy, level)
 
 
 def gpu_notes(gpus: Sequence[Gpu]) -> Iterator[Note]:
