@@ -45,16 +45,10 @@ def dense(values: NDArray[Any]) -> tuple[Ints, Ints]:
 
 def combine(columns: Sequence[NDArray[Any]]) -> tuple[Ints, Ints]:
     """Return (codes, first) for the distinct rows of equally long columns; `first` is a row of each code."""
-    numbers = (column.astype(np.int64, copy=False) for column in columns)
-    codes = grouping.distinct_rows(*numbers)[1].astype(np.int64)
-    return codes, first_rows(codes)
-
-
-def first_rows(codes: Ints) -> Ints:
-    """Return the first row of each code; codes are dense."""
-    first = np.zeros(int(codes.max()) + 1 if len(codes) else 0, np.int64)
+    codes = grouping.distinct_rows(*(column.astype(np.int64, copy=False) for column in columns))[1].astype(np.int64)
+    first = np.zeros(int(codes.max(initial=-1)) + 1, np.int64)
     first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
-    return first
+    return codes, first
 
 
 def distinct_rows(*columns: NDArray[Any]) -> tuple[Ints, Ints]:

@@ -27,15 +27,11 @@ _FIRST_KNOWN: Final = (
 
 
 class _Taken(Struct):
-    """What was taken of one source."""
+    """What was taken of one source, as `ProfileSource` has it."""
 
     tables: list[str] = field(default_factory=list)
     columns: dict[str, tuple[str, ...]] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)
-
-    def source(self, metadata: Metadata) -> ProfileSource:
-        """Return it as the metadata say it."""
-        return ProfileSource(metadata.format, metadata.paths, tuple(self.tables), self.columns, self.left_out)
 
 
 def merge(profiles: Sequence[Profile]) -> Profile:
@@ -79,7 +75,10 @@ def _merge(profiles: Sequence[Profile]) -> Profile:
     absent: dict[str, str] = {}
     for profile in profiles:
         absent = {**{n: why for n, why in profile.absent.items() if n not in tables}, **absent}
-    sources = tuple(t.source(p.metadata) for t, p in zip(taken, profiles, strict=True))
+    sources = tuple(
+        ProfileSource(p.metadata.format, p.metadata.paths, tuple(t.tables), t.columns, t.left_out)
+        for t, p in zip(taken, profiles, strict=True)
+    )
     return Profile(replace(_metadata(profiles, capture), sources=sources), tables, absent, profiles[0].traits)
 
 

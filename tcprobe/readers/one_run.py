@@ -86,25 +86,20 @@ def name_one(places: Sequence[Path]) -> str:
     return f"name one of them, as in: tcprobe report {shlex.quote(str(places[0]))}"
 
 
-def few(names: Sequence[str]) -> str:
+def few(names: Sequence[str], most: int = LISTED) -> str:
     """Return the first names, and how many more there are."""
-    more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
-    return ", ".join(names[:LISTED]) + more
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def left_out(folder: Path) -> Iterator[str]:
     """Yield, for each reason, what was left out of a search below `folder`; nothing where `folder` is a file."""
     by_reason: dict[str, list[str]] = {}
     if folder.is_dir():
-        for name, why in left_below(folder, _may_be_one).items():
+        for name, why in left_below(folder, lambda name: name.lower().endswith(ENDINGS)).items():
             by_reason.setdefault(why, []).append(os.path.relpath(name, folder))
     for why, names in by_reason.items():
-        more = f" and {len(names) - MOST_SAID} more" if len(names) > MOST_SAID else ""
-        yield f"not read: {', '.join(_short(name) for name in names[:MOST_SAID])}{more}: {why}"
-
-
-def _may_be_one(name: str) -> bool:
-    return name.lower().endswith(ENDINGS)
+        yield f"not read: {few(list(map(_short, names)), MOST_SAID)}: {why}"
 
 
 def _short(name: str) -> str:

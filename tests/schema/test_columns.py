@@ -112,3 +112,13 @@ def test_nan_is_a_value_only_where_the_contract_says_so() -> None:
     for refused in ([np.nan, 1.0], np.array([np.nan])):
         with pytest.raises(ValueError, match="holds NA"):
             Table(column(), {"value": refused})
+
+
+def test_each_distinct_string_is_asked_once() -> None:
+    names, asked = Names.of(["a", None, "b", "a"]), list[str]()
+    assert names.map(lambda name: asked.append(name) or (name.upper() if name == "a" else None)).tolist() == [
+        *("A", None, None, "A"),
+    ]
+    assert asked == ["a", "b"]
+    assert names.each(len, -1).tolist() == [1, -1, 1, 1]
+    assert Names.missing(2).tolist() == [None, None]

@@ -156,18 +156,13 @@ def scan(path: Path) -> list[ReportFile]:
     """
     if not path.is_dir():
         return [found] if (found := look(path)) else []
-    return [found for candidate in below(path, _may_be_one).files if (found := look(candidate))]
-
-
-def _may_be_one(name: str) -> bool:
-    return name.lower().endswith((".csv", ".json"))
+    files = below(path, lambda name: name.lower().endswith((".csv", ".json"))).files
+    return [found for candidate in files if (found := look(candidate))]
 
 
 def look(path: Path) -> ReportFile | None:
     """Return what report a file is by its first bytes; None where it is none or cannot be read."""
-    start = head(path, PEEK_BYTES)
-    if start is None:
-        return None
+    start = head(path, PEEK_BYTES) or b""
     text = start.decode(encoding_of(start), errors="replace").lstrip("\ufeff")
     if "\0" in text:
         return None

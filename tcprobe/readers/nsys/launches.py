@@ -9,9 +9,10 @@ import numpy as np
 from msgspec import Struct
 
 from tcprobe.readers.arrays import combine, dense
-from tcprobe.readers.base import MOST_DEVICES, NAMELESS
+from tcprobe.readers.base import MOST_DEVICES
 from tcprobe.readers.nsys.columns import Columns, Ints, read_columns, read_strings
 from tcprobe.readers.nsys.opening import Database
+from tcprobe.readers.rows import gpu_row, named_kernels, rows_as_text
 from tcprobe.schema import tables as contract
 from tcprobe.schema.columns import FloatArray, Names, Table, Value
 
@@ -90,8 +91,7 @@ def times(rows: Columns, device: Ints, origin: int) -> dict[str, Any]:
 def kernel_names(database: Database, rows: Columns) -> Names:
     """Return the name of each kernel: demangled, else short or mangled."""
     codes, used = dense(rows["name"])
-    names = read_strings(database, used).tolist()
-    return Names.of([NAMELESS if name is None else name for name in names]).take(codes)
+    return named_kernels(read_strings(database, used)).take(codes)
 
 
 def configurations(rows: Columns) -> tuple[Ints, dict[str, Any]]:
@@ -102,9 +102,8 @@ def configurations(rows: Columns) -> tuple[Ints, dict[str, Any]]:
     return codes, {**figures, "block": _sizes(distinct, _BLOCK), "grid": _sizes(distinct, _GRID)}
 
 
-def _sizes(rows: Columns, names: Sequence[str]) -> list[str | None]:
-    sizes = zip(*(rows[name].tolist() for name in names), strict=True)
-    return [",".join(map(str, size)) if all(0 < s < _LARGEST for s in size) else None for size in sizes]
+def _sizes(rows: Columns, names: Sequence[str]) -> Names:
+    return rows_as_text([np.where(rows[name] > 0, rows[name], -1) for name in names], ",")
 
 
 def memory_kinds(copies: Columns, sets: Columns) -> Names:
@@ -151,9 +150,7 @@ def launching_calls(calls: Columns, parts: Sequence[Columns]) -> list[Ints]:
 
 def called_ns(calls: Columns, call: Ints, origin: int) -> FloatArray:
     """Return when each call of `launching_calls` began, from `origin`; NaN where there is none."""
-    if not calls.rows:
-        return np.full(len(call), np.nan)
-    return np.where(call < 0, np.nan, (calls["start"][call] - origin).astype(np.float64))
+    return np.append(calls["start"] - origin, np.nan)[call]
 
 
 class Gpus(Struct, frozen=True):
@@ -180,8 +177,8 @@ class Gpus(Struct, frozen=True):
         rows = []
         for number in sorted(used or self.described):
             row = self.described.get(number, {})
-            state = {"state": "active" if number in used else "idle", "tensor_cores": "unknown", "vendor": "Nvidia"}
-            rows.append({"device": number, **state, "name_basis": "reported" if row.get("name") else None, **row})
+            name = row.get("name")
+            rows.append({**gpu_row(number, str(name) if name else None, ran=number in used), **row})
         return Table.from_rows(contract.DEVICES, rows)
 
 

@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from tcprobe.grouping import positions_in
 from tcprobe.probe.constants import DOMAIN as PROBE
 from tcprobe.probe.constants import WINDOW_RANGE
 from tcprobe.readers.arrays import dense
@@ -139,10 +140,7 @@ def holding(ranges: Ranges, called: Ints, threads: Ints) -> NDArray[np.bool_]:
 
 def numbered(threads: Ints, of: Ints) -> FloatArray:
     """Return the number of each thread; NaN where it is not known."""
-    if not len(threads):
-        return np.full(len(of), np.nan)
-    place = np.minimum(np.searchsorted(threads, of), len(threads) - 1)
-    return np.where(threads[place] == of, place, np.nan)
+    return np.append(np.arange(len(threads)), np.nan)[positions_in(of, threads)]
 
 
 def read_names(database: Database, ranges: Ranges, held: NDArray[np.bool_]) -> NamedRanges:

@@ -54,7 +54,7 @@ OP_TEXTS: Final = (OP, HLO_OP, NAME, PREFIX, SHAPE, MODULE)
 
 
 class OpKey(Struct, frozen=True):
-    """What a GPU event says of the op that launched it, the texts in the order of `OP_TEXTS`; None where it says nothing."""
+    """What a GPU event says of the op that launched it, texts as in `OP_TEXTS`; None where it says nothing."""
 
     program: int | None
     annotation: str | None

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from tcprobe.probe.constants import STEP_MARK
 from tcprobe.readers.arrays import Bytes, Ints, combine, dense
 from tcprobe.readers.host_work import KINDS, LEAST_NS, Stretches, stretches, work_code
+from tcprobe.readers.rows import summed
 from tcprobe.readers.xspace.codes import Index, Texts
 from tcprobe.readers.xspace.events import DECODE, LEAVE_OUT, NO_STATS, Events, Stats, Wanted, decode
 from tcprobe.readers.xspace.gpu import NONE
@@ -230,21 +231,14 @@ class _HostReader:
 
 
 def _sums(code: Ints, duration: Ints, count: int) -> list[Times]:
-    calls = np.bincount(code, minlength=count)
-    total, longest = np.zeros(count, np.int64), np.zeros(count, np.int64)
-    shortest = np.full(count, 1 << 62, np.int64)
-    np.add.at(total, code, duration)
-    np.minimum.at(shortest, code, duration)
-    np.maximum.at(longest, code, duration)
-    return [Times(*row) for row in np.stack((calls, total, shortest, longest), axis=1).tolist()]
+    sums = np.stack(list(summed(code, count, duration).values()), axis=1).astype(np.int64)
+    return [Times(*row) for row in sums.tolist()]
 
 
 def add_times(found: dict[_OpKey, Times], key: _OpKey, times: Times) -> None:
     """Add the times of an op to those that are known of it, if any."""
-    if key in found:
+    if found.setdefault(key, times) is not times:
         found[key].add(times)
-    else:
-        found[key] = times
 
 
 # of the threads that call the framework; what Python does in others, it does ahead or beside
