@@ -22,7 +22,7 @@ from tcprobe.analysis.iterations import (
     iteration_table,
     whole_capture,
 )
-from tcprobe.analysis.kernels.counters import counter_notes
+from tcprobe.analysis.kernels.counters import counter_notes, with_memory
 from tcprobe.analysis.kernels.launches import Launched
 from tcprobe.analysis.kernels.table import classify_launches, reclassify
 from tcprobe.analysis.ops.attribution import with_layers, with_proof
@@ -233,6 +233,7 @@ def _kernels(a: _Analysis) -> None:
         a.kernels, notes = reclassify(summed, a.profile, a.options.kernels)
     if len(launches) or summed is not None:
         notes += tuple(counter_notes(a.kernels, a.profile))
+        a.kernels = with_memory(a.kernels, a.profile)
     a.add("kernels", a.kernels if len(a.kernels) else None, NO_LAUNCHES)
     a.note(*notes)
 

@@ -45,6 +45,17 @@ NO_STEPS: Final[Mapping[NoStep, str]] = {
 }
 """Why ranges do not count as steps where nobody says that they are."""
 
+NoWhatIf = Literal[
+    "no_gpu",  # no GPU ran
+    "no_tensor_cores",  # the GPU has none, or is another vendor's
+    "gpu_unknown",  # which GPU ran is not known, or several models ran
+    "tuned",  # the window holds autotuning
+    "incomplete",  # the profiler lost events
+    "no_products",  # no kernel multiplies off the Tensor Cores, and no shape is known
+    "no_gain",  # no change gains 1 % of a step
+]
+"""Why no changed step is predicted."""
+
 UsesTc = Literal["yes", "no", "unknown"]
 """Whether a kernel runs on Tensor Cores."""
 
@@ -162,6 +173,7 @@ ChangeKind = Literal[
     "allow_tf32",  # allow TF32
     "change_size",  # change a size of a layer, and what must change with it
     "slice_filters",  # compute 8 filters of a convolution and keep the first ones
+    "tensor_cores",  # run products on Tensor Cores that compute in a dtype they take: another kernel of the library
     "together",  # all changes that go together, each product counted once
 ]
 CHANGES: Final[tuple[ChangeKind, ...]] = get_args(ChangeKind)

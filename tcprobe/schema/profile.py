@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from tcprobe.schema.advice import Advice
 from tcprobe.schema.changes.whatif import WhatIf
 from tcprobe.schema.columns import FloatArray, Row, Table
-from tcprobe.schema.kinds import WindowBasis
+from tcprobe.schema.kinds import NoWhatIf, WindowBasis
 from tcprobe.schema.tables import TABLES
 from tcprobe.schema.waits import StartUp, Tuning, Waiting
 
@@ -115,6 +115,7 @@ class Profile(Struct, frozen=True):
     start_up: StartUp | None = None  # what was cut off at the beginning; None if nothing was
     # changes and the steps predicted with them, largest gain first, all together last
     what_ifs: tuple[WhatIf, ...] = ()
+    no_what_if: NoWhatIf | None = None  # why there are none of these
     advice: tuple[Advice, ...] = ()  # what to do, most important first; the table of that name has a row for each
 
     def table(self, name: str) -> Table | None:

@@ -37,6 +37,7 @@ EXECUTES_BASES: Final = ("graph collection", "liveness", "traced", "eager", "opt
 BASES: Final = ("counter", "name", "shape", "reported", "predicted", "measured", "graph", "inferred", "user")
 RANGE_KINDS: Final = ("step", "phase", "layer", "op")
 RANGE_BUCKETS: Final = ("range", "no enclosing range", "no launch record")
+WHAT_IF_BASES: Final = ("measured x predicted", "measured x calibrated", "tile rates")
 SAVINGS: Final = ("predicted", "calibrated", "measured x predicted", "measured x calibrated")
 STEP_KINDS: Final = ("warm-up", "measured", "profiled", "after")
 UNIT_BASES: Final = ("marks", "updates")
@@ -323,6 +324,7 @@ KERNELS: Final = T(
         C("block", "str", "threads per block of the costliest configuration"),
         C("grid", "str", "blocks per grid of the costliest configuration"),
         C("occupancy_pct", "float", "theoretical occupancy of the costliest configuration, 0-100"),
+        C("memory_pct", "float", "throughput of the GPU's memory over its peak, by hardware counters, 0-100"),
         C(
             "waves",
             "float",
@@ -732,11 +734,12 @@ WHAT_IFS: Final = T(
         C("dimension", "str", "dimension that would change"),
         C("size", "int", "its size as it is"),
         C("next_size", "int", "its size then"),
-        C("ops", "int", "ops whose time would change", nullable=False),
+        C("ops", "int", "ops whose time would change; where bound, rows of kernels", nullable=False),
         C("spent_ns", "float", "time of these in a step, at most the step", nullable=False),
         C("gain_low_ns", "float", "least that a step gets shorter, 0 or more", nullable=False),
-        C("gain_ns", "float", "likely", nullable=False),
+        C("gain_ns", "float", "likely; NA where bound"),
         C("gain_high_ns", "float", "most, at most spent_ns", nullable=False),
+        C("bound", "bool", "whether the most alone is told: of kernels without shapes, by tile rates", nullable=False),
         C("may_cost", "bool", "whether the change may also make the step longer", nullable=False),
         C("step_ns", "float", "length of a step as it is; NA where none is known"),
         C("new_step_low_ns", "float", "shortest that it may become"),
@@ -747,7 +750,7 @@ WHAT_IFS: Final = T(
         C("new_throughput", "float", "likely"),
         C("new_throughput_high", "float", "most"),
         C("throughput_unit", "str", "unit as logged (img/s)"),
-        C("basis", "str", "what the ratio of times rests on", False, ("measured x predicted", "measured x calibrated")),
+        C("basis", "str", "what the ratio of times rests on", False, WHAT_IF_BASES),
         C("evidence", "str", "the weakest that its predictions rest on", values=("timed", "between", "judged")),
         C("predicted_for", "str", "id of the GPU that it is predicted for"),
         C("constants_gpu", "str", "id of the GPU whose constants these predictions rest on"),

@@ -143,6 +143,13 @@ def _covers(idle: Sequence[_Reading], capability: Capability) -> bool:
     return any(not r.types for r in tensor) or types >= narrow | double | grouped
 
 
+_MEMORY: Final = (
+    "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed",
+    "dram__throughput.avg.pct_of_peak_sustained_elapsed",
+)
+"""Throughput of the device's memory; Nsight Compute names it in either way."""
+
+
 class Counters:
     """The counters of a profile, by kernel and configuration."""
 
@@ -186,6 +193,15 @@ class Counters:
         answers = {one.uses_tc if one else None for one in found}
         return found[0] if len(answers) == 1 else None
 
+    def memory_pct(self, kernel: str, device: Value) -> float | None:
+        """Return the share of the memory's peak throughput that a kernel reached, in percent; None if not measured.
+
+        Of several configurations the least.
+        """
+        each = [_readings(rows, device) for rows in self._rows.get(kernel, {}).values()]
+        shares = [reading[metric][0] for reading in each for metric in _MEMORY if metric in reading]
+        return min(shares, default=None)
+
     def pipe_pct(self, kernel: str, device: Value) -> float | None:
         """Return the share of its peak that a kernel's tensor pipe was active, in percent; None where not measured.
 
@@ -207,6 +223,14 @@ def _readings(rows: Sequence[tuple[Value, str, float, str]], device: Value) -> d
 
 
 _BOTH: Final = {"yes", "no"}
+
+
+def with_memory(kernels: Table, profile: Profile) -> Table:
+    """Return the kernels with the throughput of memory that was measured."""
+    if not (counters := Counters.of(profile)):
+        return kernels
+    pairs = zip(kernels.values("kernel"), kernels.values("device"), strict=True)
+    return kernels.with_columns(memory_pct=[counters.memory_pct(str(name), device) for name, device in pairs])
 
 
 def counter_notes(kernels: Table, profile: Profile) -> Iterator[Note]:

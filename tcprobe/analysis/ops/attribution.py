@@ -273,8 +273,11 @@ def graph_record(graph: Table, row: int) -> OpRecord:
     )
 
 
-def profile_record(details: Table, row: int, pass_: str | None = None) -> OpRecord:
-    """Return one row of `op_details` as such a record; the pass is that of its row in `ops`."""
+def profile_record(details: Table, row: int, pass_: str | None = None, dtype: str | None = None) -> OpRecord:
+    """Return one row of `op_details` as such a record.
+
+    Pass and dtype are those of its row in `ops`: where the source gives no dtype, that of the op's kernels.
+    """
     names = {c: details.names(c)[row] for c in ("op_type", "input_shapes", "output_shape", "dtype")}
     shapes, output = parse_json_shapes(names["input_shapes"]), parse_shape(names["output_shape"])
-    return OpRecord(names["op_type"] or "", shapes, output, {}, names["dtype"], pass_)
+    return OpRecord(names["op_type"] or "", shapes, output, {}, names["dtype"] or dtype, pass_)

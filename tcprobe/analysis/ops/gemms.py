@@ -153,7 +153,8 @@ def _from_profile(profile: Profile, ops: Ops | None, context: Context) -> Gemms:
     calls, rows, numbers = calls_per_step(profile, gpus) if alike else {}, list[Row](), list[int]()
     for members in alike.values():
         first, source = members[0], known[keys[members[0]]]
-        made = _rows(profile_record(details, first, _text(source["pass"])), {**source, "executes": "yes"}, context)
+        record = profile_record(details, first, _text(source["pass"]), _text(source["dtype"]))
+        made = _rows(record, {**source, "executes": "yes"}, context)
         spent = _spent(ops, members, source, shapes[keys[first]]) if len(made) == 1 else None
         told: Row = {"calls_per_step": _sum(calls, members), "at_least": False, "basis": "shape", "kernel_ns": spent}
         rows += [{**row, **told} for row in made]

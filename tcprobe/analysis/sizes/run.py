@@ -160,7 +160,7 @@ def _of_shapes(profile: Profile, gemms: Gemms, ops: Ops | None) -> list[RunProdu
     products: list[RunProduct] = []
     for number, time in times.items():
         row = {**known[names[number], types[number]], "layer_class": None}
-        product = _product(row, profile_record(details, number, _text(row["pass"])))
+        product = _product(row, profile_record(details, number, _text(row["pass"]), _text(row["dtype"])))
         products.append(replace(_timed(product, row, time, ops.detail_gpus.get(number, 1)), number=number))
     return products
 

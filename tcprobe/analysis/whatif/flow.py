@@ -12,6 +12,7 @@ from tcprobe.analysis.context import Context
 from tcprobe.analysis.ops.table import Ops
 from tcprobe.analysis.sizes.run import JudgedStep
 from tcprobe.analysis.summary.rates import LOST, not_of_steps
+from tcprobe.analysis.whatif.kernels import kernel_what_ifs
 from tcprobe.analysis.whatif.predict import DTYPES, Precision, Predicted, Predictor, StepParts, by_product, parts_of
 from tcprobe.rules.model.bad import Bad, shared_out
 from tcprobe.rules.model.settled import settled_sizes
@@ -22,19 +23,23 @@ from tcprobe.rules.run.savings import SMALLEST_PCT
 from tcprobe.schema.changes.whatif import Throughput, WhatIf
 from tcprobe.schema.columns import Row, Table
 from tcprobe.schema.finding import Range
-from tcprobe.schema.kinds import CHANGES, ChangeKind
+from tcprobe.schema.kinds import CHANGES, ChangeKind, NoWhatIf
 from tcprobe.schema.profile import Profile
 from tcprobe.schema.tables import WHAT_IFS
 
 _ORDER: Final = list(CHANGES)
 _Key: TypeAlias = tuple[str, str, int]
 """Layer, dimension and size."""
-NO_GPU: Final = "no GPU: nothing was measured that another step could be predicted from"
-NO_TIME: Final = "no op with known shapes has kernel time"
-UNKNOWN_GPU: Final = "which GPU ran is not known, or several models ran: nothing is predicted"
-NO_CORES: Final = "the GPU has no Tensor Cores"
-TUNED: Final = "the window holds autotuning: its time is not that of a usual step"
-INCOMPLETE: Final = "the profiler lost events: times of ops are too short"
+NOT: Final[Mapping[NoWhatIf, str]] = {
+    "no_gpu": "no GPU: nothing was measured that another step could be predicted from",
+    "no_tensor_cores": "the GPU has no Tensor Cores",
+    "gpu_unknown": "which GPU ran is not known, or several models ran: nothing is predicted",
+    "tuned": "the window holds autotuning: its time is not that of a usual step",
+    "incomplete": "the profiler lost events: times of ops are too short",
+    "no_products": "no op with known shapes has kernel time, and no product runs off the Tensor Cores by the names of "
+    "its kernels",
+    "no_gain": "no change that can be predicted gains 1 % of a step",
+}
 FOLLOW: Final = ("change_before", "float32")
 """Advice for sizes that follow from what feeds the layer."""
 
@@ -53,27 +58,35 @@ def with_what_ifs(profile: Profile, judged: JudgedStep | None, ops: Ops | None, 
         context: the GPU that ran.
     """
     why = _impossible(profile, context)
-    if why is None and (judged is None or ops is None or not any(timed.spent for timed in judged.run.every)):
-        why = NO_TIME
-    if why is not None or judged is None or ops is None:
-        return profile.with_absent(what_ifs=why or NO_TIME)
-    parts = parts_of(profile, judged.run, ops)
-    what_ifs = tuple(_Changes(profile, judged, parts).what_ifs())
+    if why is not None or context.judged is None:
+        return _without(profile, why or "gpu_unknown")
+    shaped = judged is not None and any(timed.spent for timed in judged.run.every)
+    what_ifs: tuple[WhatIf, ...] = ()
+    if shaped and judged is not None and ops is not None:
+        what_ifs = tuple(_Changes(profile, judged, parts_of(profile, judged.run, ops)).what_ifs())
+    if not what_ifs:  # of kernels whose shapes nobody knows there is a bound
+        what_ifs = tuple(kernel_what_ifs(profile, context.judged, SMALLEST_PCT))
+    if not what_ifs:
+        return _without(profile, "no_gain" if shaped else "no_products")
     table = Table.from_rows(WHAT_IFS, [one.columns() for one in what_ifs])
     return replace(profile, what_ifs=what_ifs).with_tables(table)
 
 
-def _impossible(profile: Profile, context: Context) -> str | None:
+def _without(profile: Profile, why: NoWhatIf) -> Profile:
+    return replace(profile, no_what_if=why).with_absent(what_ifs=NOT[why])
+
+
+def _impossible(profile: Profile, context: Context) -> NoWhatIf | None:
     """Return why nothing can be predicted of a run; None where it can."""
     if not context.measured:
-        return NO_GPU
+        return "no_gpu"
     if not context.nvidia or context.tensor_cores == "no":
-        return NO_CORES
+        return "no_tensor_cores"
     if context.judged is None:
-        return UNKNOWN_GPU
+        return "gpu_unknown"
     if profile.tuning is not None:
-        return TUNED
-    return INCOMPLETE if not_of_steps(profile) == LOST else None
+        return "tuned"
+    return "incomplete" if not_of_steps(profile) == LOST else None
 
 
 class SizeChange(NamedTuple):

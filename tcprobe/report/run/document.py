@@ -79,6 +79,7 @@ class RunDocument(Struct, frozen=True):
                 "tuning": profile.tuning and as_dict(profile.tuning),
                 "start_up": profile.start_up and as_dict(profile.start_up),
                 "absent": dict(sorted(profile.absent.items())),
+                "no_what_if": profile.no_what_if,
                 "notes": metadata["notes"],
                 **self.added.data,
             }
@@ -145,6 +146,8 @@ class RunDocument(Struct, frozen=True):
         idle = ("kernels", "devices") if profile.metadata.gpu_used is False else ()
         absent = [n for n in missed if by or (n in profile.absent and n not in idle)]
         if not by:
+            told = profile.no_what_if is not None and profile.metadata.gpu_used is not False
+            absent += ["what_ifs"] if told and len(profile.require("kernels")) else []
             found += [
                 headline.figures(profile, first=False),
                 _logged(profile, self.spec),

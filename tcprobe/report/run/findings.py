@@ -201,6 +201,11 @@ OTHERS: Final[dict[ChangeKind, tuple[str, str]]] = {
 }
 
 
+BOUNDED: Final = (
+    "a bound, not a prediction: the shapes of these products are not known. The most is saved where each ran as fast "
+    "as its tile allows; what memory or its launch limits gains nothing, what ran slower may gain more. One row "
+    "excludes the others"
+)
 FIGURES: Final = 3
 """Digits of a step, as of the step now beside it: with two, 5.2 ms of 5.25 ms would look like a gain."""
 
@@ -220,16 +225,28 @@ def what_if_table(profile: Profile, top: int | None) -> Section | None:
         cell_of("change", change_of, least=36),
         time_of("step now", lambda one: one.step_ns, 1),
         cell_of("then", _then, right=True),
-        time_of("likely", lambda one: one.new_step_ns and one.new_step_ns.mid),
-        cell_of(saves, lambda one: Cell(f.range_text(one.gain_ns), one.gain_ns.mid, "ns"), right=True),
+        time_of("likely", lambda one: None if one.bound else one.new_step_ns and one.new_step_ns.mid),
+        cell_of(saves, _saves, right=True),
         cell_of("throughput", _speed, 2, right=True),
-        number_of("ops", lambda one: one.ops, 3),
+        number_of("ops", lambda one: None if one.bound else one.ops, 3),
+        number_of("kernels", lambda one: one.ops if one.bound else None, 3),
         number_of("not predicted", lambda one: one.unpredicted or None, 4),
         source_of(1, lambda one: one.source),
     )
+    title = "What if (at most)" if shown[0].bound else "What if (predicted)"
     return section(
-        "What if (predicted)", fields, shown, (*more(len(found) - len(shown)), *_legend(shown)), drop_idle=True
+        title,
+        fields,
+        shown,
+        (*more(len(found) - len(shown)), *_legend(shown)),
+        drop_idle=True,
     )
+
+
+def _saves(one: WhatIf) -> Cell:
+    if one.bound:
+        return Cell(f"nothing to {f.duration(one.gain_ns.high)}", one.gain_ns.high, "ns")
+    return Cell(f.range_text(one.gain_ns), one.gain_ns.mid, "ns")
 
 
 def _then(one: WhatIf) -> Cell:
@@ -259,6 +276,8 @@ def change_of(one: WhatIf) -> str:
             return f"8 filters in {one.layer}, keep {one.size}"
         case "together":
             return f"all together ({_held(one)})"
+        case "tensor_cores":
+            return "Tensor Core kernels in 16 bits"
         case _:
             return PRECISIONS[one.change]
 
@@ -273,6 +292,11 @@ def _held(one: WhatIf) -> str:
 def _legend(shown: tuple[WhatIf, ...]) -> tuple[str, ...]:
     """Say what the predictions are, and whose constants they rest on."""
     whose = merged(one.constants for one in shown if one.constants is not None)
+    if shown[0].bound:
+        return (
+            BOUNDED,
+            *(f"rates of {gpu_of(one.gpu)} with {constants_of(one)}" for one in whose),
+        )
     return (
         f"a prediction, not a measurement: the measured time of these ops x the ratio of their {_ratio(shown)}; other "
         "kernels, and the time that the GPU waits, as they are",

@@ -47,6 +47,7 @@ LABELS = {
     "gemm_layers": "layers with GEMM-like ops",
 }
 MOSTLY_IDLE_PCT = 50.0
+BOUND_PCT = 60.0  # of a peak; Nsight Compute's own rules take so much for a bound (SOLBottleneck: 60 %)
 MUCH_COMMUNICATION_PCT = 10.0
 MOST_KINDS = 3  # that the answer names
 MEDIANS = ("step_time_ns", "epoch_end_ns", "throughput")  # not printed as an end of the range, however they round
@@ -206,7 +207,14 @@ def _no_products(profile: Profile) -> list[str]:
         spent[kind] += float(ns or 0)
     costliest = sorted(spent, key=lambda kind: (-spent[kind], str(kind)))[:MOST_KINDS]
     done = "; ".join(kind_label(kind) for kind in costliest)
-    return [f"No kernel that was recorded multiplies matrices ({done}): Tensor Cores have nothing to gain in them."]
+    lines = [f"No kernel that was recorded multiplies matrices ({done}): Tensor Cores have nothing to gain in them."]
+    reached = kernels.numbers("memory_pct")
+    if (reached >= BOUND_PCT).all():  # of each kernel it was measured
+        lines.append(
+            f"Memory bounds them ({f.percents(float(reached.min()), float(reached.max()))} of its peak throughput): "
+            "fused with their neighbours they would move less."
+        )
+    return lines
 
 
 def _communication(profile: Profile) -> list[str]:

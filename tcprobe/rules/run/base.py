@@ -195,7 +195,8 @@ class Run:
 
     def __init__(self, profile: Profile, facts: Facts) -> None:
         self.profile, self.facts = profile, facts
-        self.waiting, self.tuning, self.what_ifs = profile.waiting, profile.tuning, profile.what_ifs
+        self.waiting, self.tuning = profile.waiting, profile.tuning
+        self.what_ifs = tuple(one for one in profile.what_ifs if not one.bound)  # a bound is no prediction
         # What the weights of `off` are shares of, 0 if that is unknown; whether they are kernel time, else FLOPs; and
         # whether they are only what is known of a step
         self.total, self.measured, self.bounded = 0.0, False, False

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tcprobe.schema.columns import Row
     from tcprobe.schema.provenance import Provenance
 
-WhatIfBasis = Literal["measured x predicted", "measured x calibrated"]
+WhatIfBasis = Literal["measured x predicted", "measured x calibrated", "tile rates"]
 
 
 class Throughput(Struct, frozen=True):
@@ -49,6 +49,8 @@ class WhatIf(Struct, frozen=True):
     constants: Provenance | None = None  # whose constants it rests on
     # of all changes together each one, as what would change and the layer; a layer of None: all that compute so
     holds: tuple[tuple[ChangeKind, str | None], ...] = ()
+    # whether only the most is told, by rates of tiles: nobody knows the shapes, and a likely gain stands for nothing
+    bound: bool = False
 
     @property
     def new_step_ns(self) -> Range | None:
@@ -62,7 +64,7 @@ class WhatIf(Struct, frozen=True):
         """Return it as a row of `what_ifs`."""
         then, speed, gain = self.new_step_ns, self.throughput, self.gain_ns
         whose: dict[str, Any] = {} if self.constants is None else dict(self.constants.columns())
-        return {
+        row: Row = {
             **{name: getattr(self, name) for name in _FIELDS},
             **dict(zip(("gain_low_ns", "gain_ns", "gain_high_ns"), (gain.low, gain.mid, gain.high), strict=True)),
             **dict(zip(("new_step_low_ns", "new_step_ns", "new_step_high_ns"), _ends(then), strict=True)),
@@ -73,11 +75,12 @@ class WhatIf(Struct, frozen=True):
             "predicted_for": None if self.constants is None else self.constants.gpu,
             **whose,
         }
+        return {**row, "gain_ns": None, "new_step_ns": None} if self.bound else row
 
 
 _FIELDS = (
     *("change", "layer", "dimension", "size", "next_size", "ops", "spent_ns", "may_cost", "step_ns", "basis"),
-    *("evidence", "unpredicted", "source"),
+    *("evidence", "unpredicted", "source", "bound"),
 )
 _SPEEDS = ("new_throughput_low", "new_throughput", "new_throughput_high")
 

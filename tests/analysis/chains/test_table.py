@@ -12,17 +12,15 @@ from hypothesis import strategies as st
 from tcprobe.analysis.flow import analyse
 from tcprobe.readers.open import open_profile
 from tcprobe.schema.columns import Table
-from tcprobe.schema.profile import Profile
 from tcprobe.schema.tables import LAUNCHES, MEMORY_OPS, OP_DETAILS
 from tests.analysis.builders import TC, devices, marks, profile, rows, table
-from tests.support import ROOT, examples
+from tests.support import examples, shared
 
 ADD = "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, Array<char*, 3> >(int)"
 NORM = "void at::native::(anonymous namespace)::vectorized_layer_norm_kernel<float, float>(int, float)"
 COPY = "void at::native::unrolled_elementwise_kernel<at::native::direct_copy_kernel_cuda(at::TensorIteratorBase&)>(int)"
 XLA = "loop_add_fusion"
 LAYOUT = "void nchwToNhwcKernel<__half, __half, float, true, false, (cudnnKernelDataType_t)0>(int)"
-SAMPLES = ROOT.parent / "shared" / "samples"
 
 
 def launched(*given: tuple[Any, ...]) -> Table:
@@ -183,15 +181,8 @@ def test_no_kernel_counts_twice_and_no_chain_saves_more_than_it_takes(given: lis
         assert row["at_most_ns"] is None or 0 <= row["at_most_ns"] <= row["sum_ns"]
 
 
-def analysed(name: str) -> Profile:
-    path = SAMPLES / name
-    if not path.exists():
-        pytest.skip(f"{path} is not there")
-    return analyse(open_profile(path))
-
-
 def test_a_language_model_under_pytorch() -> None:
-    run = analysed("nsys/h100x2_bf16_before_nsys2026.sqlite")
+    run = analyse(open_profile(shared("samples/nsys/h100x2_bf16_before_nsys2026.sqlite")))
     found = rows(run, "chains")
     # of 3,539 such kernels, 180 ms on both GPUs, 2,587 follow one another
     assert sum(row["launches"] for row in found) == 2587

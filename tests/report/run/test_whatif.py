@@ -79,6 +79,7 @@ NAMED: list[tuple[dict[str, Any], str]] = [
     ({"change": "mixed_float16"}, "mixed_float16"),
     ({"change": "mixed_bfloat16"}, "mixed_bfloat16"),
     ({"change": "allow_tf32"}, "allow TF32"),
+    ({"change": "tensor_cores"}, "Tensor Core kernels in 16 bits"),
     ({"change": "change_size", "layer": "conv", "dimension": "filters", "size": 63, "next_size": 64},
      "filters of conv 63 -> 64"),
     ({"change": "slice_filters", "layer": "conv", "dimension": "filters", "size": 1, "next_size": 8},
