@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final, TypeAlias
 
-from msgspec import Struct, field
+from msgspec import Meta, Struct, ValidationError, convert, field
 
 from tcprobe.errors import UsageError, WrongFormat
 from tcprobe.foreign import is_folder, is_there, read, real_path
 from tcprobe.hardware import find_gpu
-from tcprobe.schema.kinds import KERNEL_KINDS, NamedKernel
+from tcprobe.schema.kinds import KernelKind, NamedKernel, UsesTc
 from tcprobe.schema.model import InputShape
-from tcprobe.schema.op import known_size
+from tcprobe.schema.op import LARGEST_SIZE, known_size
 
 MOST_BYTES: Final = 2_000_000  # of a pyproject.toml: hundreds of times the longest that people write
 _MOST_DOTS: Final = 5_000  # in a line: reading a dotted key takes the square of its length
 _LONGEST_TOLD: Final = 200  # characters of a value or an error
+_Text: TypeAlias = Annotated[str, Meta(min_length=1)]
 MODES: Final = ("auto", "traced", "source")
 DTYPES: Final = ("float32", "tf32", "float16", "bfloat16", "float8")
 LIBRARIES: Final = ("cublas10", "cublas11", "cublas12")
@@ -93,9 +95,8 @@ def _settings(file: Path, table: Any) -> Settings:
         try:
             given[_FIELDS.get(key, key.replace("-", "_"))] = read(value)
         except (ValueError, OverflowError) as error:
-            raise UsageError(
-                f"{file}: tool.tcprobe.{key} = {_told(value)}: expected {expected}", str(error) or None
-            ) from error
+            why = None if isinstance(error, ValidationError) else str(error) or None
+            raise UsageError(f"{file}: tool.tcprobe.{key} = {_told(value)}: expected {expected}", why) from error
     if "baseline" in given:
         given["baseline"] = file.parent / given["baseline"]
     return Settings(**given)
@@ -142,9 +143,7 @@ def codes(value: str | list[str]) -> tuple[str, ...]:
     Raises:
         ValueError: it is no such thing.
     """
-    parts = value.split(",") if isinstance(value, str) else value
-    if not isinstance(parts, list) or not all(isinstance(part, str) for part in parts):
-        raise ValueError
+    parts = value.split(",") if isinstance(value, str) else convert(value, list[str])
     return tuple(dict.fromkeys(part.strip().upper() for part in parts if part.strip()))
 
 
@@ -154,10 +153,7 @@ def input_shapes(value: str | list[str]) -> tuple[InputShape, ...]:
     Raises:
         ValueError: it is no such thing.
     """
-    parts = [value] if isinstance(value, str) else value
-    if not isinstance(parts, list) or not all(isinstance(part, str) for part in parts):
-        raise ValueError
-    return tuple(_input_shape(part) for part in parts)
+    return tuple(map(_input_shape, [value] if isinstance(value, str) else convert(value, list[str])))
 
 
 def _input_shape(text: str) -> InputShape:
@@ -168,32 +164,16 @@ def _input_shape(text: str) -> InputShape:
     return InputShape(name.strip() or None, found)
 
 
-def _text(value: Any) -> str:
-    if not isinstance(value, str) or not value:
-        raise ValueError
-    return value
-
-
 def _gpu(value: Any) -> str:
-    name = _text(value)
     try:
-        find_gpu(name)
+        find_gpu(convert(value, str))
     except UsageError as error:
         raise ValueError(error.hint) from error
-    return name
+    return str(value)
 
 
-def _flag(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise ValueError
-    return value
-
-
-def _count(value: Any) -> int:
-    size = known_size(value)
-    if size is None:
-        raise ValueError
-    return size
+def _as(kind: Any) -> Callable[[Any], Any]:
+    return partial(convert, type=kind)
 
 
 def _one_of(*words: str) -> Callable[[Any], str]:
@@ -207,40 +187,28 @@ def _one_of(*words: str) -> Callable[[Any], str]:
 
 
 def _by_file(value: Any) -> dict[str, tuple[str, ...]]:
-    if not isinstance(value, dict):
-        raise ValueError
-    return {pattern: codes(listed) for pattern, listed in value.items()}
+    return {pattern: codes(listed) for pattern, listed in convert(value, dict[str, str | list[str]]).items()}
+
+
+class _Kernel(Struct, forbid_unknown_fields=True):
+    """A `NamedKernel` as it is written."""
+
+    pattern: _Text
+    why: _Text
+    uses_tc: UsesTc = field(name="class", default="unknown")
+    kind: KernelKind = "unknown"
 
 
 def _kernels(value: Any) -> tuple[NamedKernel, ...]:
-    if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
-        raise ValueError
-    return tuple(map(_kernel, value))
-
-
-def _kernel(given: dict[str, Any]) -> NamedKernel:
-    if extra := [key for key in given if key not in ("pattern", "class", "kind", "why")]:
-        raise ValueError(f"there is no key {_told(extra[0])}")
-    pattern, why = given.get("pattern"), given.get("why")
-    if not isinstance(pattern, str) or not pattern or not isinstance(why, str) or not why:
-        raise ValueError("each needs a pattern and why, in words")
-    uses_tc: Any = _one_of("yes", "no", "unknown")(given.get("class", "unknown"))
-    kind: Any = _one_of(*KERNEL_KINDS)(given.get("kind", "unknown"))
-    return NamedKernel(pattern, uses_tc, kind, why)
-
-
-def _patterns(value: Any) -> tuple[str, ...]:
-    if not isinstance(value, list) or not all(isinstance(pattern, str) and pattern for pattern in value):
-        raise ValueError
-    return tuple(value)
+    return tuple(NamedKernel(k.pattern, k.uses_tc, k.kind, k.why) for k in convert(value, list[_Kernel]))
 
 
 _READERS: Final[Mapping[str, tuple[Callable[[Any], Any], str]]] = {
     "target-gpu": (_gpu, "the name of a GPU"),
     "dtype": (_one_of(*DTYPES), f"one of {', '.join(DTYPES)}"),
     "library": (_one_of(*LIBRARIES), f"one of {', '.join(LIBRARIES)}"),
-    "xla": (_flag, "true or false"),
-    "batch-size": (_count, "a whole number from 1"),
+    "xla": (_as(bool), "true or false"),
+    "batch-size": (_as(Annotated[int, Meta(ge=1, le=LARGEST_SIZE)]), "a whole number from 1"),
     "input-shape": (input_shapes, 'sizes of one sample with commas, or a list of these: "224,224,3"'),
     "mode": (_one_of(*MODES), f"one of {', '.join(MODES)}"),
     "select": (codes, "a list of codes"),
@@ -248,9 +216,9 @@ _READERS: Final[Mapping[str, tuple[Callable[[Any], Any], str]]] = {
     "fail-on": (_one_of(*FAIL_ON), f"one of {', '.join(FAIL_ON)}"),
     "fail-over": (percentage, "a number of percent from 0 to 100"),
     "per-file-ignores": (_by_file, "a table of patterns and lists of codes"),
-    "exclude": (_patterns, 'a list of patterns: ["tests/styles", "*.gen.py"]'),
+    "exclude": (_as(tuple[_Text, ...]), 'a list of patterns: ["tests/styles", "*.gen.py"]'),
     "kernels": (_kernels, "tables with pattern, class (yes, no), kind and why"),
-    "baseline": (_text, "the name of a file"),
+    "baseline": (_as(_Text), "the name of a file"),
 }
 _FIELDS: Final = {"input-shape": "input_shapes"}
 """Keys whose field has another name."""

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from msgspec.structs import replace
 
-from tcprobe.rules.model.step import Step
+from tcprobe.rules.model.step import Step, added
 from tcprobe.schema.finding import ERROR_PCT, WARNING_PCT, Finding, Range, Severity
 from tcprobe.schema.kinds import Evidence
 from tcprobe.schema.place import Place
@@ -43,18 +43,15 @@ def grade_all(findings: Iterable[Finding], step: Step) -> list[Finding]:
         if finding.place is not None and finding.saving_pct is not None:
             together.setdefault(_edit(finding), []).append(finding.saving_pct)
     return [
-        after if before.severity or _edit(after) not in together else _joined(step, after, together[_edit(after)])
+        after
+        if before.severity or _edit(after) not in together
+        else replace(after, severity=_of(step, added(together[_edit(after)]), after.evidence))
         for before, after in zip(found, decided, strict=True)
     ]
 
 
 def _edit(finding: Finding) -> _Edit:
     return finding.code, finding.place, finding.dimension, finding.size, finding.suggested
-
-
-def _joined(step: Step, finding: Finding, parts: list[Range]) -> Finding:
-    total = Range(sum(p.low for p in parts), sum(p.mid for p in parts), sum(p.high for p in parts))
-    return replace(finding, severity=_of(step, total, finding.evidence))
 
 
 def _of(step: Step, pct: Range | None, evidence: Evidence | None) -> Severity:

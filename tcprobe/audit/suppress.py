@@ -10,7 +10,7 @@ import ast
 import io
 import re
 import tokenize
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from msgspec import Struct, field
@@ -39,26 +39,20 @@ class Comment(Struct, frozen=True):
 
     place: Place  # of the comment itself
     text: str  # the comment itself, without what else stands in the same comment
-    # codes or prefixes that it names, in upper case; None where it names none, so that it silences all
-    codes: tuple[str, ...] | None
+    # codes or prefixes that it names, in upper case; an empty one where it names none, so that it silences all
+    codes: tuple[str, ...]
     own: bool  # whether it speaks to tcprobe alone
-
-    def silences(self, code: str) -> bool:
-        """Say whether it names this code, a prefix of it, or none at all."""
-        return self.codes is None or code.startswith(self.codes)
 
 
 class Judged(Struct, frozen=True):
-    """What comments leave of the findings."""
+    """What comments say of the findings."""
 
-    # kept, suppressed: the findings, each in one of the two.
-    kept: tuple[Finding, ...]
     suppressed: tuple[Finding, ...]
     unused: tuple[tuple[Place, str], ...]  # comments that silence nothing, with what of them is for nothing
 
 
 class _File(Struct):
-    """Comments of one file, and what lies on its lines."""
+    """Comments of one file, and the first and last line of each statement and call."""
 
     comments: list[Comment]
     statements: list[tuple[int, int]]
@@ -85,39 +79,31 @@ def _comments(text: str, path: str, line: int, column: int) -> Iterator[Comment]
         start = column + match.start() + 1
         place = Place(path, line, start, line, start + len(match[0]))
         own = "tcprobe" in match[0].lower().partition(":")[0]
-        codes = tuple(code.upper() for code in re.split(r"[\s,]+", named.strip()) if code) if named else None
-        yield Comment(place, match[0], codes, own)
+        codes = [code.upper() for code in re.split(r"[\s,]+", named or "") if code]
+        yield Comment(place, match[0], tuple(codes or [""]), own)
 
 
-def judge(findings: Sequence[Finding], sources: Mapping[str, Source], unseen: Iterable[Unseen] = ()) -> Judged:
-    """Split findings by the comments of their files.
+def judge(findings: Iterable[Finding], sources: Mapping[str, Source], unseen: Iterable[Unseen] = ()) -> Judged:
+    """Say which findings the comments of their files silence.
 
     Args:
         findings: of all rules, before any is left out by an option, so that no comment seems unused on that account.
         sources: parsed files by absolute path; comments of a file that is missing are not seen.
         unseen: what could not be judged; a comment on such a statement may be needed and is never called unused.
     """
-    files = {path: file for path, source in sources.items() if (file := _file(source, path)).comments}
-    kept: list[Finding] = []
-    suppressed: list[Finding] = []
-    for finding in findings:
-        silent = finding.place is not None and _silenced(finding.place, finding.code, files)
-        (suppressed if silent else kept).append(finding)
-    for place in (u.place for u in unseen if u.place is not None and u.place.file in files):
-        _excuse(place, files[place.file])
-    return Judged(tuple(kept), tuple(suppressed), tuple(_unused(files)))
+    commented = {path: comments for path, source in sources.items() if (comments := comments_of(source.text, path))}
+    files = {path: _file(sources[path].tree, comments) for path, comments in commented.items()}
+    silent = [f for f in findings if f.place is not None and _speaks(f.place, files, f.code)]
+    for item in unseen:
+        if item.place is not None:
+            _speaks(item.place, files)
+    return Judged(tuple(silent), tuple(_unused(files)))
 
 
-def _file(source: Source, path: str) -> _File:
-    comments = comments_of(source.text, path)
-    if not comments:
-        return _File([], [], [])
-    nodes = list(ast.walk(source.tree))
-    return _File(
-        comments,
-        [_extent(node) for node in nodes if isinstance(node, ast.stmt)],
-        [(node.lineno, node.end_lineno or node.lineno) for node in nodes if isinstance(node, ast.Call)],
-    )
+def _file(tree: ast.Module, comments: list[Comment]) -> _File:
+    nodes = list(ast.walk(tree))
+    calls = [(node.lineno, node.end_lineno or node.lineno) for node in nodes if isinstance(node, ast.Call)]
+    return _File(comments, [_extent(node) for node in nodes if isinstance(node, ast.stmt)], calls)
 
 
 def _extent(node: ast.stmt) -> tuple[int, int]:
@@ -130,17 +116,14 @@ def _extent(node: ast.stmt) -> tuple[int, int]:
     return first, max(node.lineno, body[0].lineno - 1)
 
 
-def _silenced(place: Place, code: str, files: Mapping[str, _File]) -> bool:
+def _speaks(place: Place, files: Mapping[str, _File], code: str | None = None) -> bool:
+    """Note what comments silence at a place, any code where none is given; return whether one does."""
     file = files.get(place.file)
-    if file is None:
-        return False
-    speaking = [c for c in _speaking(place, file) if c.silences(code)]
-    file.used.update((c, name) for c in speaking for name in _named(c) if code.startswith(name))
+    speaking = [(c, name) for c in _speaking(place, file) for name in c.codes] if file is not None else []
+    speaking = [(c, name) for c, name in speaking if code is None or code.startswith(name)]
+    if file is not None:
+        file.used.update(speaking)
     return bool(speaking)
-
-
-def _named(comment: Comment) -> tuple[str, ...]:
-    return comment.codes if comment.codes is not None else ("",)
 
 
 def _speaking(place: Place, file: _File) -> Iterator[Comment]:
@@ -162,20 +145,14 @@ def _others(line: int, span: tuple[int, int], file: _File) -> bool:
     return any(not (a <= span[0] <= b or span[0] <= a <= span[1]) for a, b in on_line)
 
 
-def _excuse(place: Place, file: _File) -> None:
-    for comment in _speaking(place, file):
-        file.used.update((comment, name) for name in _named(comment))
-
-
 def _unused(files: Mapping[str, _File]) -> Iterator[tuple[Place, str]]:
     """Yield what of comments silences nothing: codes of tcprobe's, and comments to tcprobe alone."""
     for file in files.values():
         for comment in file.comments:
-            idle = [n for n in _named(comment) if (comment, n) not in file.used and _ours(comment, n)]
+            idle = [n for n in comment.codes if (comment, n) not in file.used and _ours(comment, n)]
             if idle:
-                whole = comment.codes is None or idle == list(comment.codes)
-                said = "" if whole else f" ({', '.join(idle)})"
-                yield comment.place, f"{comment.text}{said} silences nothing"
+                what = "" if idle == list(comment.codes) else f" ({', '.join(idle)})"
+                yield comment.place, f"{comment.text}{what} silences nothing"
 
 
 def _ours(comment: Comment, name: str) -> bool:

@@ -56,9 +56,9 @@ class Identity(Struct, frozen=True):
 
     code: str
     file: str
-    layer_class: str | None
-    dimension: str | None
-    size: int | None
+    layer_class: str | None = None
+    dimension: str | None = None
+    size: int | None = None
 
 
 class Finding(Struct, frozen=True):

@@ -10,8 +10,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from msgspec import Struct, field
-
 from tcprobe.errors import InputError
 from tcprobe.foreign import read
 from tcprobe.keras.catalogue import canonical_name, public
@@ -118,28 +116,18 @@ LONGEST_SOURCE: Final = 2_000_000
 """Characters of Python that are read: a syntax tree of the densest text takes 900 times its bytes of memory."""
 
 
-class TreeModule(Struct, frozen=True):
-    """A module of the tree, by the absolute path of its file."""
-
-    path: str
-
-
-Meaning: TypeAlias = str | TreeModule
-"""What a name may stand for: something of another package by its dotted name, or a module of the tree."""
-
-
-class _Imported(Struct, frozen=True):
-    """What an import statement binds: a module, or a name of it."""
-
-    module: str
-    name: str | None = None
+Meaning: TypeAlias = str
+"""What a name may stand for: something of another package by its dotted name, or a module of the tree by the absolute
+path of its file."""
+_Imported: TypeAlias = tuple[str, str | None]
+"""What an import statement binds: a module, or a name of it."""
+_Exports: TypeAlias = tuple[dict[str, list[_Imported | ast.expr]], list[str]]
+"""The names that a module binds by imports and aliases, and the modules of its ``import *``."""
 
 
-class _Exports(Struct):
-    """The names that a module binds by imports and aliases, and the modules of its ``import *``."""
-
-    names: dict[str, list[_Imported | ast.expr]] = field(default_factory=dict)
-    stars: list[str] = field(default_factory=list)
+def is_of_tree(meaning: Meaning) -> bool:
+    """Return whether a name stands for a module of the tree."""
+    return meaning.startswith("/")
 
 
 class Reexports:
@@ -157,8 +145,7 @@ class Reexports:
 
     def of_import(self, node: ast.AST, bound: str) -> frozenset[Meaning]:
         """Return what an import statement of the file may bind a name to."""
-        found = [made for name, made in _bindings(node) if name == bound]
-        return self._union(self._of_imported(one, self._importing) for one in found if isinstance(one, _Imported))
+        return _union(self._of_binding(made, self._importing) for name, made in _bindings(node) if name == bound)
 
     def starred(self, module: str, name: str) -> frozenset[Meaning]:
         """Return what ``from module import *`` in the file may bind a name to."""
@@ -166,22 +153,15 @@ class Reexports:
 
     def attribute(self, of: Iterable[Meaning], name: str) -> frozenset[Meaning]:
         """Return what an attribute of what a name may stand for may be."""
-        return self._union(self._exported(m.path, name) if isinstance(m, TreeModule) else {f"{m}.{name}"} for m in of)
-
-    def _of_imported(self, made: _Imported, importing: str) -> frozenset[Meaning]:
-        module = self._module(made.module, importing)
-        return module if made.name is None else self.attribute(module, made.name)
+        return _union(self._exported(m, name) if is_of_tree(m) else {f"{m}.{name}"} for m in of)
 
     def _module(self, module: str, importing: str) -> frozenset[Meaning]:
         file = file_of(module, importing, self._tree)
-        if file is not None:
-            return frozenset({TreeModule(file)})
-        return frozenset() if module.startswith(".") else frozenset({module})
+        return frozenset({file or module} if file is not None or not module.startswith(".") else ())
 
     def _of_star(self, module: str, name: str, importing: str) -> frozenset[Meaning]:
         found = self._module(module, importing)
-        inside = [m for m in found if isinstance(m, TreeModule) or public(m, name)]
-        return self.attribute(inside, name)
+        return self.attribute((m for m in found if is_of_tree(m) or public(m, name)), name)
 
     def _exported(self, file: str, name: str) -> frozenset[Meaning]:
         """Return what a name of a module of the tree may stand for; nothing where the module defines it itself."""
@@ -195,29 +175,26 @@ class Reexports:
             self._busy.pop()
 
     def _handed_on(self, file: str, name: str) -> frozenset[Meaning]:
-        exports = _exports_of(file, name)
-        if exports is None:
-            return frozenset()
-        if name in exports.names:
-            return self._union(self._of_binding(made, file) for made in exports.names[name])
-        return self._union(self._of_star(module, name, file) for module in exports.stars)
+        names, stars = _exports_of(file, name)
+        if name in names:
+            return _union(self._of_binding(made, file) for made in names[name])
+        return _union(self._of_star(module, name, file) for module in stars)
 
     def _of_binding(self, made: _Imported | ast.expr, file: str) -> frozenset[Meaning]:
-        if isinstance(made, _Imported):
-            return self._of_imported(made, file)
+        if isinstance(made, tuple):
+            module = self._module(made[0], file)
+            return module if made[1] is None else self.attribute(module, made[1])
         if isinstance(made, ast.Attribute):
             return self.attribute(self._of_binding(made.value, file), made.attr)
         return self._exported(file, made.id) if isinstance(made, ast.Name) else frozenset()
 
     def _submodule(self, file: str, name: str) -> frozenset[Meaning]:
-        if Path(file).name != "__init__.py":
-            return frozenset()
-        found = file_of(f".{name}", file, self._tree)
-        return frozenset({TreeModule(found)}) if found is not None else frozenset()
+        found = file_of(f".{name}", file, self._tree) if file.endswith("/__init__.py") else None
+        return frozenset({found} if found is not None else ())
 
-    @staticmethod
-    def _union(found: Iterable[Iterable[Meaning]]) -> frozenset[Meaning]:
-        return frozenset(meaning for one in found for meaning in one)
+
+def _union(found: Iterable[Iterable[Meaning]]) -> frozenset[Meaning]:
+    return frozenset(meaning for one in found for meaning in one)
 
 
 def one_name(meanings: Iterable[Meaning]) -> str | None:
@@ -225,24 +202,23 @@ def one_name(meanings: Iterable[Meaning]) -> str | None:
 
     A library that runs on Keras and on something else as well is read as the Keras library that it is.
     """
-    names = sorted(m for m in meanings if isinstance(m, str))
+    names = sorted(m for m in meanings if not is_of_tree(m))
     ours = [name for name in names if canonical_name(name).partition(".")[0] in _OURS]
     forms = {canonical_name(name) for name in ours or names}
     return (ours or names)[0] if len(forms) == 1 else None
 
 
-def _exports_of(file: str, name: str) -> _Exports | None:
+def _exports_of(file: str, name: str) -> _Exports:
     """Return what a module hands on, where it may hand on this name: not one that it defines or never mentions."""
     try:
         stat = Path(file).stat()
     except OSError:
-        return None
+        return {}, []
     stamp = stat.st_mtime_ns, stat.st_size
     text = _text(file, stamp)
-    if name not in text and "import *" not in text:
-        return None
-    if re.search(rf"^(?:async def|def|class) {re.escape(name)}\b", text, re.MULTILINE):
-        return None
+    mentioned = name in text or "import *" in text
+    if not mentioned or re.search(rf"^(?:async def|def|class) {re.escape(name)}\b", text, re.MULTILINE):
+        return {}, []
     return _exports(file, stamp)
 
 
@@ -258,28 +234,20 @@ def _text(file: str, stamp: tuple[int, int]) -> str:
 
 @lru_cache(maxsize=512)
 def _exports(file: str, stamp: tuple[int, int]) -> _Exports:
+    names: dict[str, list[_Imported | ast.expr]] = {}
+    stars: list[str] = []
     try:
-        tree = ast.parse(_text(file, stamp))
+        todo: list[ast.AST] = [*ast.parse(_text(file, stamp)).body]
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return _Exports()
-    found = _Exports()
-    for node in _statements(tree.body):
+        todo = []
+    for node in todo:
+        if isinstance(node, ast.If | ast.Try | ast.With | ast.ExceptHandler):  # whichever way its conditions go
+            todo += ast.iter_child_nodes(node)
         if isinstance(node, ast.ImportFrom) and node.names[0].name == "*":
-            found.stars.append("." * node.level + (node.module or ""))
+            stars.append("." * node.level + (node.module or ""))
         for name, made in _bindings(node):
-            found.names.setdefault(name, []).append(made)
-    return found
-
-
-def _statements(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
-    """Yield the statements that a module runs, whichever way its conditions go."""
-    for node in body:
-        yield node
-        if isinstance(node, ast.If | ast.Try | ast.With):
-            handlers = node.handlers if isinstance(node, ast.Try) else []
-            rest = [] if isinstance(node, ast.With) else node.orelse
-            final = node.finalbody if isinstance(node, ast.Try) else []
-            yield from _statements([*node.body, *(s for h in handlers for s in h.body), *rest, *final])
+            names.setdefault(name, []).append(made)
+    return names, stars
 
 
 def _bindings(node: ast.AST) -> Iterator[tuple[str, _Imported | ast.expr]]:
@@ -287,9 +255,9 @@ def _bindings(node: ast.AST) -> Iterator[tuple[str, _Imported | ast.expr]]:
     if isinstance(node, ast.Import):
         for alias in node.names:
             top = alias.name.partition(".")[0]
-            yield (alias.asname, _Imported(alias.name)) if alias.asname else (top, _Imported(top))
+            yield (alias.asname, (alias.name, None)) if alias.asname else (top, (top, None))
     elif isinstance(node, ast.ImportFrom):
         for alias in node.names:
-            yield alias.asname or alias.name, _Imported("." * node.level + (node.module or ""), alias.name)
+            yield alias.asname or alias.name, ("." * node.level + (node.module or ""), alias.name)
     elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Name | ast.Attribute):
         yield from ((target.id, node.value) for target in node.targets if isinstance(target, ast.Name))

@@ -7,7 +7,7 @@ import sys
 from typing import Final, TypeGuard
 
 from tcprobe.keras.catalogue import canonical_name, public
-from tcprobe.source.imports import Meaning, Reexports, one_name
+from tcprobe.source.imports import Meaning, Reexports, is_of_tree, one_name
 from tcprobe.source.scopes import Binding, owner
 from tcprobe.source.walk import Walk
 
@@ -102,7 +102,7 @@ class DottedNames:
                 found = frozenset(m for b in self.bindings(node) for m in self._meanings(b, node.id))
             elif isinstance(node, ast.Attribute):
                 found = self._reexports.attribute(self._modules(node.value), node.attr)
-            self._in_tree[node] = frozenset(m for m in found if not isinstance(m, str))
+            self._in_tree[node] = frozenset(filter(is_of_tree, found))
         return self._in_tree[node]
 
     def _meanings(self, binding: Binding, name: str) -> frozenset[Meaning]:

@@ -69,7 +69,7 @@ def method_of(scope: Scope, node: ast.AST) -> Scope | None:
         if node.id in here.bindings:
             function, above = here.node, here.parent
             method = isinstance(function, FunctionNode) and above is not None and above.kind == "class"
-            if not method or len(here.bindings[node.id]) > 1 or is_static(function):
+            if not method or len(here.bindings[node.id]) > 1 or marked(function, "staticmethod"):
                 return None
             positional = [*function.args.posonlyargs, *function.args.args] if isinstance(function, FunctionNode) else []
             return here if [a.arg for a in positional[:1]] == [node.id] else None
@@ -77,10 +77,10 @@ def method_of(scope: Scope, node: ast.AST) -> Scope | None:
     return None
 
 
-def is_static(function: ast.AST) -> bool:
-    """Return whether a function is a static method."""
+def marked(function: ast.AST, name: str) -> bool:
+    """Return whether a function carries a plain decorator: staticmethod, classmethod, property."""
     marks = getattr(function, "decorator_list", ())
-    return any(isinstance(mark, ast.Name) and mark.id == "staticmethod" for mark in marks)
+    return any(isinstance(mark, ast.Name) and mark.id == name for mark in marks)
 
 
 def is_main_guard(test: ast.expr) -> bool:

@@ -132,7 +132,7 @@ class Source(Struct, eq=False, dict=True, weakref=True):
             raise WrongFormat(path, "nested too deeply to be read") from None
         except ValueError as error:
             raise WrongFormat(path, str(error)) from None
-        return cls(path, text, tree, _lines(text), walk, follow, folder=folder)
+        return cls(path, text, tree, lines_of(text), walk, follow, folder=folder)
 
     def name_of(self, node: ast.expr) -> str | None:
         """Return the canonical dotted name behind imports and simple aliases; None where it is not known."""
@@ -240,6 +240,6 @@ class Source(Struct, eq=False, dict=True, weakref=True):
         return offset + 1 if text.isascii() else len(text.encode()[:offset].decode(errors="ignore")) + 1
 
 
-def _lines(text: str) -> list[str]:
+def lines_of(text: str) -> list[str]:
     """Split into lines as Python's own tokenizer does: a form feed or a Unicode separator ends none."""
     return io.StringIO(text, newline="").readlines()

@@ -6,18 +6,14 @@ stay bit for bit; the same edits go into SARIF.
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterable, Mapping
 from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tcprobe.errors import InputError
 from tcprobe.schema.finding import Edit, Finding, Fix
 from tcprobe.schema.place import Place
-
-if TYPE_CHECKING:
-    from tcprobe.source.source import Source
+from tcprobe.source.source import Source, lines_of
 
 
 def apply(fixes: Iterable[Fix | Finding | None], sources: Mapping[str, Source]) -> dict[str, str]:
@@ -41,7 +37,7 @@ def diff(fixes: Iterable[Fix | Finding | None], sources: Mapping[str, Source], r
     for file, after in apply(fixes, sources).items():
         path = Path(file)
         name = (path.relative_to(base) if path.is_relative_to(base) else path).as_posix().lstrip("/")
-        lines = difflib.unified_diff(_lines(sources[file].text), _lines(after), f"a/{name}", f"b/{name}")
+        lines = difflib.unified_diff(lines_of(sources[file].text), lines_of(after), f"a/{name}", f"b/{name}")
         parts.extend(x if x.endswith("\n") else f"{x}\n\\ No newline at end of file\n" for x in lines)
     return "".join(parts)
 
@@ -66,7 +62,7 @@ def edited(text: str, edits: Iterable[Edit], file: str) -> str:
     Raises:
         InputError: a place lies outside the text, or other text stands there.
     """
-    starts = [0, *accumulate(map(len, _lines(text)))]
+    starts = [0, *accumulate(map(len, lines_of(text)))]
     for edit in sorted(edits, key=lambda e: _span(e.place), reverse=True):
         line, column, end_line, end_column = _span(edit.place)
         inside = end_line <= len(starts)
@@ -86,8 +82,3 @@ def _clash(a: Edit, b: Edit) -> bool:
     one, two = _span(a.place), _span(b.place)
     apart = a == b or a.place.file != b.place.file
     return not apart and (one == two or (one[:2] < two[2:] and two[:2] < one[2:]))
-
-
-def _lines(text: str) -> list[str]:
-    """Return the lines of a text, which end as Python's do: not at a form feed."""
-    return io.StringIO(text, newline="").readlines()

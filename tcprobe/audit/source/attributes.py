@@ -35,10 +35,10 @@ from tcprobe.audit.source.values import (
     find_member,
     guessed,
     items_of,
-    marked,
     one_of,
     through,
 )
+from tcprobe.source.scopes import marked
 from tcprobe.source.values import DOUBTED, Known
 
 
@@ -93,7 +93,7 @@ def _of_instance(of: Instance, name: str) -> SourceValue:
 def _member(of: Class, name: str, bound: Class | Instance) -> SourceValue | None:
     """Return a member of a class, a method bound as it is where it is taken from `bound`."""
     member = find_member(of, name)
-    if isinstance(member, Routine) and marked(member, "classmethod"):
+    if isinstance(member, Routine) and marked(member.node, "classmethod"):
         return replace(member, bound=of)
     return replace(member, bound=bound) if isinstance(member, Routine) and bound is not of else member
 

@@ -31,7 +31,6 @@ from tcprobe.audit.source.values import (
     doubted,
     find_member,
     lineage,
-    marked,
     one_of,
     result_of,
     tensors_of,
@@ -40,7 +39,7 @@ from tcprobe.audit.source.values import (
 from tcprobe.keras.catalogue import by_path, canonical_name, layer_class
 from tcprobe.keras.row import LayerKind
 from tcprobe.source.names import PASSED
-from tcprobe.source.scopes import all_parameters
+from tcprobe.source.scopes import all_parameters, marked
 from tcprobe.source.values import DOUBTED
 
 _MOST_DEEP: Final = 24
@@ -72,7 +71,7 @@ def _parameters(routine: Routine, given: Arguments) -> dict[str, SourceValue]:
     """Return a function's parameters by name, as a call binds them."""
     arguments = routine.node.args
     names = [a.arg for a in (*arguments.posonlyargs, *arguments.args)]
-    bound = routine.bound if not marked(routine, "staticmethod") else None
+    bound = routine.bound if not marked(routine.node, "staticmethod") else None
     args = [bound, *given.args] if bound is not None else given.args
     known = {a.arg for a in all_parameters(arguments)}
     values: dict[str, SourceValue] = dict(zip(names, args, strict=False))

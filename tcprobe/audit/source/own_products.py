@@ -3,48 +3,31 @@
 from __future__ import annotations
 
 import ast
-from typing import Any, Final
+from typing import Any
 
+from tcprobe.audit.source.arrays import products, windows
+from tcprobe.audit.source.arrays.call import ArrayCall
+from tcprobe.audit.source.arrays.functions import rule_of
 from tcprobe.audit.source.kinds import Arguments, Instance, Multiplied, SourceValue, Tensor, Unknown
 from tcprobe.audit.source.layers import policy_dtypes
 from tcprobe.audit.source.state import State
-from tcprobe.audit.source.values import items_of
 from tcprobe.keras.products.own import OwnOp
 from tcprobe.source.values import Known
-
-_NAMES: Final[dict[str, OwnOp]] = {
-    "tensorflow.matmul": "matmul",
-    "tensorflow.linalg.matmul": "matmul",
-    "tensorflow.einsum": "einsum",
-    "tensorflow.linalg.einsum": "einsum",
-    "tensorflow.nn.conv1d": "conv",
-    "tensorflow.nn.conv2d": "conv",
-    "tensorflow.nn.conv3d": "conv",
-    "tensorflow.nn.convolution": "conv",
-    "keras.ops.matmul": "matmul",
-    "keras.ops.einsum": "einsum",
-    "keras.ops.conv": "conv",
-}
-_OPERANDS: Final = {
-    "matmul": (("a", "x1"), ("b", "x2")),
-    "conv": (("input", "inputs"), ("filters", "kernel", "filter")),
-}
 
 
 def note_call(p: State, name: str, given: Arguments, node: ast.Call) -> None:
     """Note a call of a canonical name where it multiplies tensors."""
-    op = _NAMES.get(name)
-    if op is None or given.lacking:
+    rule, call = rule_of(name, given) or (None, None)
+    if call is None or given.lacking or call.library not in ("tf", "ops"):
         return
-    if op == "einsum":
-        operands = given.args[1:] if len(given.args) == 3 else []
-        equation = given.first.value if isinstance(given.first, Known) else ...
-        settings: dict[str, Any] = {"equation": equation if isinstance(equation, str) else ...}
-    else:
-        operands = [v for i, names in enumerate(_OPERANDS[op]) if (v := _argument(given, i, names)) is not None]
-        settings = _turned(given) if op == "matmul" else _windows(given, keras=name.startswith("keras."))
-    if len(operands) == 2:
-        _note(p, op, operands, settings, name.rpartition(".")[2], node)
+    last = name.rpartition(".")[2]
+    if rule is products.einsum and len(call.rest) == 2:
+        _note(p, "einsum", call.rest, {"equation": _told(call.values.get("equation"), str)}, last, node)
+    elif rule is products.matmul and "a" in call.values and "b" in call.values:
+        turned = {f"transpose_{side}": _turned(call, side) for side in "ab"}
+        _note(p, "matmul", [call.values["a"], call.values["b"]], turned, last, node)
+    elif rule is windows.convolved and "x" in call.values and "filters" in call.values:
+        _note(p, "conv", [call.values["x"], call.values["filters"]], _windows(call), last, node)
 
 
 def note_operator(p: State, left: SourceValue, right: SourceValue, node: ast.BinOp) -> None:
@@ -79,43 +62,34 @@ def _dtype(p: State, instance: Instance | None) -> str | None:
     return None if "float16" in p.here.text else "float32"
 
 
-def _argument(given: Arguments, index: int, names: tuple[str, ...]) -> SourceValue | None:
-    found = (given.get(index, name) for name in names)
-    return next((value for value in found if value is not None), None)
+def _told(value: SourceValue | None, kind: type) -> Any:
+    """Return a constant; ``...`` where it is not known or of another kind."""
+    return value.value if isinstance(value, Known) and isinstance(value.value, kind) else ...
 
 
-def _turned(given: Arguments) -> dict[str, Any]:
-    """Return whether the operands are transposed; ``...`` where that is not known."""
-    settings: dict[str, Any] = {}
-    for index, side in enumerate("ab"):
-        flags = [given.get(2 + index, f"transpose_{side}"), given.keywords.get(f"adjoint_{side}")]
-        told = [flag.value if isinstance(flag, Known) else ... for flag in flags if flag is not None]
-        settings[f"transpose_{side}"] = ... if ... in told else any(told)
-    return settings
+def _turned(call: ArrayCall, side: str) -> Any:
+    """Return whether an operand is transposed; ``...`` where that is not known."""
+    flags = [call.values.get(f"{way}_{side}") for way in ("transpose", "adjoint")]
+    told = [_told(flag, object) for flag in flags if flag is not None]
+    return ... if ... in told else any(told)
 
 
-def _windows(given: Arguments, keras: bool) -> dict[str, Any]:
+def _windows(call: ArrayCall) -> dict[str, Any]:
     """Return how a convolution's filter slides, in Keras' words; ``...`` where that is not known."""
-    strides, padding = given.get(2, "strides"), given.get(3, "padding")
-    layout, dilations = given.keywords.get("data_format"), given.keywords.get("dilations")
-    if keras:
-        dilations = given.keywords.get("dilation_rate")
-    settings = {"strides": _steps(strides), "dilation_rate": _steps(dilations), "padding": "valid"}
-    if padding is not None or not keras:
-        word = padding.value if isinstance(padding, Known) else None
-        settings["padding"] = word.lower() if isinstance(word, str) and word.lower() in ("same", "valid") else ...
-    last = layout is None or (isinstance(layout, Known) and layout.value in (None, "NHWC", "NDHWC", "channels_last"))
-    return settings if last else {**settings, "data_format": ...}
+    word = (call.word("padding", "valid" if call.library == "ops" else "") or "").lower()
+    layout = call.word("data_format", "") if call.has("data_format") else "channels_last"
+    settings = {
+        "strides": _steps(call, "strides"),
+        "dilation_rate": _steps(call, "dilations"),
+        "padding": word if word in ("same", "valid") else ...,
+    }
+    return settings if layout in ("NHWC", "NDHWC", "channels_last") else {**settings, "data_format": ...}
 
 
-def _steps(value: SourceValue | None) -> Any:
+def _steps(call: ArrayCall, name: str) -> Any:
     """Return the steps along the image: one for all, or one each, those of batch and channels left out."""
-    if value is None or (isinstance(value, Known) and value.value is None):
-        return 1
-    if isinstance(value, Known) and type(value.value) is int:
-        return value.value
-    items = items_of(value)
-    sizes = [item.value if isinstance(item, Known) and type(item.value) is int else ... for item in items or ()]
-    if not sizes or ... in sizes:
+    sizes = (call.numbers(name) or [None]) if call.has(name) else [1]
+    if None in sizes:
         return ...
-    return tuple(sizes[1:-1] if len(sizes) > 3 or (len(sizes) == 3 and sizes[0] == sizes[-1] == 1) else sizes)
+    inner = len(sizes) > 3 or (len(sizes) == 3 and sizes[0] == sizes[-1] == 1)
+    return tuple(sizes[1:-1] if inner else sizes)

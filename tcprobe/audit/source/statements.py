@@ -12,7 +12,8 @@ from tcprobe.audit.source.imported import module_of, taken_from
 from tcprobe.audit.source.kinds import Class, Env, Items, Named, Routine, SourceValue, Tensor, Unknown
 from tcprobe.audit.source.operators import CHANGING, arithmetic
 from tcprobe.audit.source.state import Left, State
-from tcprobe.audit.source.values import any_of, doubted, doubts_of, elements, guessed, marked, shaken, truth
+from tcprobe.audit.source.values import any_of, doubted, doubts_of, elements, guessed, shaken, truth
+from tcprobe.source.scopes import marked
 from tcprobe.source.values import DOUBTED, Doubts, Known
 
 
@@ -84,7 +85,7 @@ def _class(p: State, node: ast.ClassDef) -> None:
     for name, value in inside.vars.items():
         if isinstance(value, Routine) and value.node in node.body:
             value.env, value.holder = around, made
-            if marked(value, "property"):
+            if marked(value.node, "property"):
                 value = Unknown(f"{name} is computed")
         made.members[name] = value
     around.vars[node.name] = made

@@ -20,7 +20,6 @@ from tcprobe.audit.source.kinds import (
     Instance,
     Items,
     Named,
-    Routine,
     SourceValue,
     Tensor,
     Unknown,
@@ -305,12 +304,6 @@ def lineage(of: SourceValue) -> Iterator[SourceValue]:
             seen.add(id(at))
             yield at
             pending.extend(reversed(at.bases) if isinstance(at, Class) else ())
-
-
-def marked(routine: Routine, name: str) -> bool:
-    """Return whether a function carries a plain decorator: staticmethod, classmethod, property."""
-    marks = getattr(routine.node, "decorator_list", ())
-    return any(isinstance(mark, ast.Name) and mark.id == name for mark in marks)
 
 
 def result_of(node: ast.Call, *given: SourceValue) -> SourceValue:

@@ -42,14 +42,9 @@ class Baseline(Struct, frozen=True):
         return os.path.normpath(self.file.parent / entry.file)
 
 
-class _Entry(Struct, forbid_unknown_fields=True):
-    """One entry of the file: an `Identity`, and in how many places it stands."""
+class _Entry(Identity, frozen=True, forbid_unknown_fields=True):
+    """One entry of the file: in how many places a finding stands."""
 
-    code: str
-    file: str
-    layer_class: str | None = None
-    dimension: str | None = None
-    size: int | None = None
     count: Annotated[int, Meta(gt=0)] = 1
 
 
@@ -119,7 +114,7 @@ def _counts(file: Path, whole: Any) -> dict[Identity, int]:
             entry = convert(item, _Entry)
         except ValueError:  # half a character too
             raise WrongFormat(file, f"is damaged: its finding {number} is none", HINT) from None
-        found[Identity(*(getattr(entry, name) for name in Identity.__struct_fields__))] += entry.count
+        found[Identity(entry.code, entry.file, entry.layer_class, entry.dimension, entry.size)] += entry.count
     return dict(found)
 
 

@@ -130,6 +130,7 @@ def _total_saving(findings: Iterable[Finding], step: Step) -> Range | None:
     about sizes are added.
     """
     from tcprobe.rules.model.sizes import LinkedChange
+    from tcprobe.rules.model.step import total_range
 
     saving = [f for f in findings if f.saving_ns is not None]
     if not any(f.saving_ns.mid > 0 for f in saving if f.saving_ns is not None):
@@ -142,10 +143,7 @@ def _total_saving(findings: Iterable[Finding], step: Step) -> Range | None:
         elif f.saving_ns is not None:
             parts.append(f.saving_ns)
     together = step.saving(step.links.settled(tuple(dict.fromkeys(changes)))) if changes else None
-    parts += [together] if together is not None else []
-    if not parts:
-        return None
-    return Range(sum(p.low for p in parts), sum(p.mid for p in parts), sum(p.high for p in parts))
+    return total_range([*parts, *([together] if together is not None else [])])
 
 
 def _with_xla(model: Model) -> bool:
@@ -172,20 +170,11 @@ def silenced(
 
     Comments are judged by everything the rules found, before an option leaves anything out.
     """
-    commented = {path: source for path, source in sources.items() if _may_silence(source.text)}
-    if not commented:
-        return frozenset(), ()
     from tcprobe.audit.suppress import judge
 
-    judged = judge(tuple(dict.fromkeys(f for findings in found for f in findings)), commented, unseen)
+    judged = judge(dict.fromkeys(f for findings in found for f in findings), sources, unseen)
     unused = ((replace(p, in_cell=sources[p.file].in_cell(p.line)), text) for p, text in judged.unused)
     return frozenset(judged.suppressed), tuple(unused)
-
-
-def _may_silence(text: str) -> bool:
-    """Say whether a file may have a suppressing comment; most have none and need not be tokenised."""
-    lower = text.lower()
-    return "noqa" in lower or "tcprobe:" in lower
 
 
 def told_once(audited: Sequence[Audited]) -> list[Audited]:

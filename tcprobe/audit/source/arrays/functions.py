@@ -171,14 +171,16 @@ def array_function(name: str, given: Arguments) -> SourceValue | None:
         name: of the function, canonical.
         given: what it is passed.
     """
+    found = rule_of(name, given)
+    return found[0](found[1]) if found is not None else None
+
+
+def rule_of(name: str, given: Arguments) -> tuple[Rule, ArrayCall] | None:
+    """Return the rule that a function on arrays follows, and its call; None where it is no such function."""
     for library, pattern in _LIBRARIES:
-        found = pattern.fullmatch(name)
-        row = _rules().get((library, found[1])) if found else None
-        if found is not None and row is not None:
-            rule, parameters = row
-            return rule(_bound(library, found[1], parameters, given))
-        if found is not None:
-            return None
+        if found := pattern.fullmatch(name):
+            row = _rules().get((library, found[1]))
+            return (row[0], _bound(library, found[1], row[1], given)) if row is not None else None
     return None
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from msgspec.structs import replace
 
 from tcprobe.audit.source.arrays.call import ArrayCall, made_of
@@ -11,13 +13,21 @@ from tcprobe.schema.op import Shape, Size
 from tcprobe.source.values import Known
 
 
-def matmul(call: ArrayCall) -> SourceValue | None:
+def _of_two(rule: Callable[[ArrayCall, Tensor, Tensor], Tensor | None]) -> Callable[[ArrayCall], Tensor | None]:
+    """Make a rule of one for two tensors: of anything else nothing is known of the result."""
+
+    def followed(call: ArrayCall) -> Tensor | None:
+        a, b = call.values.get("a"), call.values.get("b")
+        return rule(call, a, b) if isinstance(a, Tensor) and isinstance(b, Tensor) else None
+
+    return followed
+
+
+@_of_two
+def matmul(call: ArrayCall, a: Tensor, b: Tensor) -> Tensor | None:
     """Return the product of two tensors, each a matrix or a batch of them."""
-    a, b = call.values.get("a"), call.values.get("b")
     turned = (call.flag("transpose_a"), call.flag("transpose_b"))
-    if not isinstance(a, Tensor) or not isinstance(b, Tensor) or None in turned:
-        return None
-    return multiplied(_turned(a, turned[0]), _turned(b, turned[1]))
+    return None if None in turned else multiplied(_turned(a, turned[0]), _turned(b, turned[1]))
 
 
 def _turned(tensor: Tensor, turn: bool | None) -> Tensor:
@@ -49,21 +59,20 @@ def _samples(tensors: list[Tensor], outer: int) -> Size:
     return found.pop() if len(found) == 1 else None
 
 
-def dot(call: ArrayCall) -> SourceValue | None:
+@_of_two
+def dot(_: ArrayCall, a: Tensor, b: Tensor) -> Tensor | None:
     """Return the product of the last dimension of one with the last but one of the other."""
-    a, b = call.values.get("a"), call.values.get("b")
-    if not isinstance(a, Tensor) or not isinstance(b, Tensor) or not a.shape or not b.shape:
+    if not a.shape or not b.shape:
         return None
     right = b.shape[:-1] if len(b.shape) == 1 else (*b.shape[:-2], b.shape[-1])
     return made_of([a, b], (*a.shape[:-1], *right), a.samples if len(a.shape) > 1 else None)
 
 
-def tensordot(call: ArrayCall) -> SourceValue | None:
+@_of_two
+def tensordot(call: ArrayCall, a: Tensor, b: Tensor) -> Tensor | None:
     """Return the product along so many dimensions: the last of one, the first of the other."""
-    a, b, count = call.values.get("a"), call.values.get("b"), call.number("axes")
-    if not isinstance(a, Tensor) or not isinstance(b, Tensor) or a.shape is None or b.shape is None:
-        return None
-    if count is None or not 0 <= count <= min(len(a.shape), len(b.shape)):
+    count = call.number("axes")
+    if a.shape is None or b.shape is None or count is None or not 0 <= count <= min(len(a.shape), len(b.shape)):
         return None
     left = a.shape[: len(a.shape) - count]
     return made_of([a, b], (*left, *b.shape[count:]), a.samples if left else None)
