@@ -50,12 +50,12 @@ def enter(p: State, routine: Routine, given: Arguments) -> SourceValue:
     """Follow a function; return what it returns."""
     p.entered.add(routine.node)
     own = p.is_own(routine.env)
-    if not own:
+    again = sum(frame.node is routine.node for frame in p.frames) > 1 or len(p.frames) > _MOST_DEEP
+    if again or not own:
         p.seen.unsure.update(p.calling[-1:])
-        if p.abroad > p.most_abroad:
-            return Unknown("is computed in another file")
-    if sum(frame.node is routine.node for frame in p.frames) > 1 or len(p.frames) > _MOST_DEEP:
-        p.seen.unsure.update(p.calling[-1:])
+    if not own and p.abroad > p.most_abroad:
+        return Unknown("is computed in another file")
+    if again:
         return Unknown("calls itself")
     p.step()
     env, returned = Env(routine.env, _parameters(routine, given)), list[SourceValue]()

@@ -87,8 +87,7 @@ class Program(State, eq=False):
         if made is None and any(base is of for i in self.instances for base in lineage(i.of)):
             return  # another class that extends it was constructed
         if made is None:
-            call = ast.copy_location(ast.Call(ast.Name(of.node.name, ast.Load()), [], []), of.node)
-            made = construct(self, of, Arguments([], {}), call)
+            made = construct(self, of, Arguments([], {}), _call_at(of.node))
         self._call_once(made)
         for member in list(of.members.values()):
             if isinstance(member, Routine) and member.node not in self.entered:
@@ -105,7 +104,7 @@ class Program(State, eq=False):
         self._call_models()
         inner = {part for stack in self.stacks for part in stack.parts if isinstance(part, Stack)}
         for stack in sorted(self.stacks, key=lambda s: s in inner):
-            finish(self, stack, ast.Call(ast.Name("", ast.Load()), [], []))
+            finish(self, stack, _call_at(self.source.tree))
 
     def _call_models(self) -> None:
         for instance in list(self.instances):
@@ -115,9 +114,10 @@ class Program(State, eq=False):
     def _call_once(self, instance: Instance) -> None:
         if instance.keras in ("model", "layer") and not instance.uses:
             fresh = True if instance.keras == "model" else None
-            call = ast.copy_location(ast.Call(ast.Name("", ast.Load()), [], []), instance.of.node)
             shape = self.given.filled(None, instance.names, by_name=instance.keras == "layer")
-            apply_instance(self, instance, Arguments([Tensor(shape, None, (), True, fresh)], {}), call)
+            apply_instance(
+                self, instance, Arguments([Tensor(shape, None, (), True, fresh)], {}), _call_at(instance.of.node)
+            )
 
     def _look_at_rest(self) -> None:
         """Look at what does not run, as far as is known: functions that nothing entered, branches that were not taken.
@@ -151,6 +151,11 @@ class Program(State, eq=False):
                 return
             bound = Instance(piece.holder, {}) if piece.holder is not None else piece.bound
             enter(self, replace(piece, bound=bound), Arguments([], {}))
+
+
+def _call_at(node: ast.AST) -> ast.Call:
+    """Return a call that the file does not write, standing where a class does."""
+    return ast.copy_location(ast.Call(ast.Name(getattr(node, "name", ""), ast.Load()), [], []), node)
 
 
 def _used_inside(module: ast.Module) -> set[str]:

@@ -124,6 +124,12 @@ def _doubt(p: State, names: Iterable[str], doubts: Doubts) -> None:
         p.env.vars[name] = guessed(p.env.vars[name], doubts)
 
 
+def _doubt_stored(p: State, body: list[ast.stmt], doubts: Doubts) -> None:
+    """Note that the variables that statements assign may be something else, where there is a doubt."""
+    if doubts:
+        _doubt(p, _stored(body) & p.env.vars.keys(), doubts)
+
+
 def _for(p: State, node: ast.For | ast.AsyncFor) -> Left:
     of = p.value(node.iter)
     found = elements(of)
@@ -131,14 +137,12 @@ def _for(p: State, node: ast.For | ast.AsyncFor) -> Left:
         _once(p, node.target, of, node.body)
         return p.run(node.orelse)
     doubts = doubts_of(of)  # it may run more or fewer times
-    if doubts:
-        _doubt(p, _stored(node.body) & p.env.vars.keys(), doubts)
+    _doubt_stored(p, node.body, doubts)
     with p.doubting(doubts):
         left = _each(p, node, found)
-    if doubts:
-        _doubt(p, _stored(node.body) & p.env.vars.keys(), doubts)
+    _doubt_stored(p, node.body, doubts)
     if left is None and any(isinstance(inner, ast.Break) for inner in ast.walk(node)):
-        _doubt(p, _stored([node]) & p.env.vars.keys(), DOUBTED)
+        _doubt_stored(p, [node], DOUBTED)
     if left == "break":
         p.skip(node.orelse)
         return None
@@ -205,7 +209,7 @@ def _try(p: State, node: ast.Try | ast.TryStar) -> Left:
         _import_in(p, handler.body)
         p.skip(handler.body)
         if not _leaves(handler.body):
-            _doubt(p, _stored(handler.body) & p.env.vars.keys(), DOUBTED)
+            _doubt_stored(p, handler.body, DOUBTED)
     return left or p.run(node.orelse) or p.run(node.finalbody)
 
 
