@@ -3,7 +3,7 @@
 Nothing in the trace tells how often the branch is taken: a step is one call, and that it updates the weights only
 every fourth time is said.
 """
-#: said updated every 4 calls
+#: said updated \d times in the \d+ calls
 
 import tensorflow as tf
 

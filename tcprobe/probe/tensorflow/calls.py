@@ -10,7 +10,7 @@ import time
 import weakref
 from functools import partial
 from threading import get_ident
-from typing import Any, Dict, FrozenSet, NamedTuple, Optional, Set
+from typing import Any, Dict, FrozenSet, Optional, Set
 
 from ..core.framework import Core
 from ..core.gaps import Guard
@@ -26,17 +26,11 @@ from .tapes import EagerTapes
 OUT_OF_DATA = ("OutOfRangeError", "StopIteration")
 
 
-class Calling(NamedTuple):
-    """A call whose trace is not known yet: of which function, and whether it has been counted all the same."""
-
-    function: "Function"
-    counted: bool
-
-
 class Function:
     """A tf.function, or several of the same code, one after the other.
 
     Attributes:
+        reference: weak reference to the one that lives, or lived last.
         callee: what its traces are recorded under; also the first part of training that it is, or none.
         part: what every call counts as; None where it trains nothing, or one trace this and another that.
         parts: what each trace counts as, by the variables that it trains; None where it is no part of training.
@@ -45,9 +39,10 @@ class Function:
         traced: functions that had been traced when this one was looked at last.
     """
 
-    __slots__ = ("callee", "part", "parts", "several", "traced", "traces")
+    __slots__ = ("callee", "part", "parts", "reference", "several", "traced", "traces")
 
     def __init__(self, callee: Callee) -> None:
+        self.reference: Any = None
         self.callee = callee
         self.part = callee if callee.training else None
         self.parts: Dict[Optional[FrozenSet[int]], Callee] = {}
@@ -75,18 +70,16 @@ class CallWatch:
         self._only = core.config.step_function
         self._recorder = recorder
         self._functions: Dict[int, Function] = {}  # by id of the tf.function
-        self._references: Dict[int, Any] = {}
         self._noted: Dict[int, Callee] = {}  # those whose calls are only noted
         self._under_tape: Set[int] = set()  # keys of those that ran inside an eager tape, whose step they are part of
         self._dead: Dict[str, Function] = {}
         self._eagerly = False  # the current call runs as plain Python, and trains
-        self._awaited: Optional[Calling] = None
+        self._awaited: Optional[Function] = None  # a function whose trace that runs is not known yet
         self._patches = Patches()
         self._profiled = False
         self.hooks = Calls(core.gaps, partial(getattr, core.training, "inside"))  # no frame of Python's: see `_calling`
         self.hooks.calling, self.hooks.on_gradient = self._calling, self.trains
         self.tapes = EagerTapes(core, recorder, self.hooks, core.training.count_late)
-        recorder.on_training = lambda _: self.trained.gradient_function_ran()
 
     def on_tensorflow(self, tf: Any) -> None:
         """Hook calls and tapes."""
@@ -121,9 +114,9 @@ class CallWatch:
         self._profiled = opens
         if opens:
             self._recorder.store.runs.clear()
-            for number, known in list(self._functions.items()):
+            for known in list(self._functions.values()):
                 if len(known.traces) > 1:
-                    self._see_traces(self._references[number]())
+                    self._see_traces(known.reference())
             self._gaps.run("updates", self.steps.window_opens)
         else:
             self._gaps.run("updates", self.steps.window_closes)
@@ -164,19 +157,18 @@ class CallWatch:
         """Call a function that is known to train, always the same."""
         part: Any = known.part
         self._recorder.begin(known.callee.key, args, kwds)
+        self._note_part(known.callee, part)
         if self.hooks.tape is not None:
             self._under_tape.add(part.key)
-            self._note_part(known.callee, part)
             try:
                 return original(function, *args, **kwds)
             finally:
                 self._recorder.end()
-        self._note_part(known.callee, part)
         began = time.perf_counter_ns()
         self._training.begin(part, self.steps.now(part) if part.steps > 1 else None)
         self._defer(id(function), known)
         if self._profiled and len(known.traces) > 1:
-            self._awaited = Calling(known, counted=True)
+            self._awaited = known
         try:
             return original(function, *args, **kwds)
         except BaseException as error:
@@ -204,8 +196,8 @@ class CallWatch:
         began = time.perf_counter_ns()
         training.inside, training.current, self._eagerly = True, callee, False
         training.begin_range(callee)
-        calling = Calling(known, counted=False) if known.several and self.hooks.tape is None else None
-        self._awaited = calling
+        awaits = known.several and self.hooks.tape is None
+        self._awaited = known if awaits else None
         self._recorder.begin(callee.key, args, kwds, (function, callee.name) if first else None)
         try:
             result = original(function, *args, **kwds)
@@ -215,7 +207,7 @@ class CallWatch:
                 self._failed(error)
             raise
         finally:
-            counted, self._awaited = calling is not None and self._awaited is None, None
+            counted, self._awaited = awaits and self._awaited is None, None
             if counted:
                 training.end()
             training.end()
@@ -262,13 +254,12 @@ class CallWatch:
         name, number = function_name(function), id(function)
         known = self._dead.pop(name, None) or Function(self._training.add(name, eager=False))
         known.part = None if self._only is None else known.part
-        self._references[number] = weakref.ref(function, lambda _: self._died(number))
+        known.reference = weakref.ref(function, lambda _: self._died(number))
         self._functions[number] = known
         return known
 
     def _died(self, number: int) -> None:
         """Forget a function; one made anew from the same code goes on under its key."""
-        self._references.pop(number, None)
         self._noted.pop(number, None)
         known = self._functions.pop(number, None)
         if known is not None:
@@ -344,16 +335,13 @@ class CallWatch:
         return _call_flat
 
     def _runs(self, concrete: Any) -> None:
-        """Count a call by the trace that runs."""
-        calling, part = self._awaited, None
-        if calling is not None:
-            part = calling.function.traces.get(concrete.graph)
-        if calling is None or part is None:
+        """Count a call by the trace that runs, unless all of its traces are one part: then that has been done."""
+        known = self._awaited
+        part = None if known is None else known.traces.get(concrete.graph)
+        if known is None or part is None:
             return
         self._awaited = None
         if self._profiled:
             self._recorder.ran(concrete)
-        if calling.counted:
-            return
-        if part.training:
+        if known.part is None and part.training:
             self._training.begin(part, self.steps.now(part) if part.steps > 1 else None)

@@ -7,12 +7,11 @@ from typing import Any, Dict, Optional
 
 from ..core.framework import Core, Devices, Hook
 from . import memory, places, precision
-from .annotations import TensorFlowAnnotations
 from .calls import CallWatch
 from .graph.recorder import GraphRecorder
 from .keras_hooks import KerasHooks
-from .layer_ranges import LayerRanges
 from .profiler import TensorFlowProfiler
+from .ranges import LayerRanges, TensorFlowAnnotations
 
 # Builds for CUDA name their ops to NVTX instead of to the profiler while a tool listens, and CUPTI serves one client.
 TOOL_LISTENS = "TensorFlow's profiler was not started: another profiler listens to NVTX, and takes the names of ops"

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import weakref
-from typing import Any, Callable, Dict, NamedTuple, Optional, Set, Tuple
+from typing import Any, Dict, NamedTuple, Optional, Set, Tuple
 
 from ..core.framework import Core
 from ..core.training import Callee
@@ -22,41 +21,11 @@ class Applying(NamedTuple):
     applies: Dict[int, int]
 
 
-class Fitted(NamedTuple):
-    """A model whose train function Keras has made, and the steps of one execution."""
-
-    steps: int
-    model: str
-
-
 class Count(NamedTuple):
     """What had been counted at a moment: iterations of an optimizer, and the updates that its parts should make."""
 
     iterations: int
     expected: int
-
-
-class Every(NamedTuple):
-    """After how many calls variables are updated, if it is always after as many; `most` is None where nothing tells."""
-
-    least: int
-    most: Optional[int]
-
-    @classmethod
-    def of(cls, calls: int, updates: int) -> "Every":
-        """Return what follows from `updates`, one at the least, in so many calls in a row."""
-        return cls(calls // (updates + 1) + 1, None if updates == 1 else math.ceil(calls / (updates - 1)) - 1)
-
-    def narrowed(self, other: "Every") -> "Every":
-        """Return what both say; this one where they contradict each other, since it is not always after as many."""
-        most = other.most if self.most is None else self.most if other.most is None else min(self.most, other.most)
-        least = max(self.least, other.least)
-        return Every(least, most) if most is None or least <= most else self
-
-    def __str__(self) -> str:
-        if self.most is None:
-            return "%d or more" % self.least
-        return str(self.least) if self.least == self.most else "%d to %d" % (self.least, self.most)
 
 
 class StepsPerCall:
@@ -73,14 +42,13 @@ class StepsPerCall:
         self._fits = fits
         self._gaps = core.gaps
         self._training = core.training
-        self._announced: Optional[Fitted] = None
+        self._announced: Optional[Tuple[int, str]] = None  # steps per execution, and the model's name
         self._fitted: Set[int] = set()  # keys of the parts that fit calls
-        self._optimizers: Dict[int, Any] = {}
+        self._optimizers: "weakref.WeakValueDictionary[int, Any]" = weakref.WeakValueDictionary()  # by id
         self._met: Dict[int, int] = {}  # their iterations when they were first seen, which may be within a first call
         self._parts: Dict[int, Applying] = {}
-        self._opened: Dict[int, Count] = {}
-        self._seldom: Dict[int, Tuple[Count, Every]] = {}  # at the beginning of the window, and what that told
         self._begun: Dict[int, Count] = {}  # before the first call that applies the optimizer
+        self._opened: Dict[int, Count] = {}  # where the profiled window begins
 
     # --- learning ----------------------------------------------------------------------------------------
 
@@ -91,26 +59,18 @@ class StepsPerCall:
         """
         self.fit = True
         if made is not None:
-            self._announced = Fitted(steps, made)
+            self._announced = steps, made
 
     def know(self, optimizer: Any) -> None:
         """Note an optimizer that is applied in a function."""
         if id(optimizer) not in self._optimizers:
-            self._optimizers[id(optimizer)] = weakref.ref(optimizer, self._forget(id(optimizer)))
+            self._optimizers[id(optimizer)] = optimizer
             self._met[id(optimizer)] = self._iterations(optimizer) or 0
-
-    def _forget(self, number: int) -> Callable[[Any], object]:
-        return lambda _: self._optimizers.pop(number, None)
 
     def iterations(self) -> Dict[int, int]:
         """Return the iterations of all optimizers that are known, by id. Never asked within a step."""
-        found = {}
-        for number, reference in list(self._optimizers.items()):
-            optimizer = reference()
-            count = None if optimizer is None else self._iterations(optimizer)
-            if count is not None:
-                found[number] = count
-        return found
+        counts = {number: self._iterations(optimizer) for number, optimizer in list(self._optimizers.items())}
+        return {number: count for number, count in counts.items() if count is not None}
 
     def learn(self, part: Callee, facts: Facts, before: Optional[Dict[int, int]]) -> None:
         """Learn the steps that a call of `part` makes, from the trace that has just run.
@@ -126,7 +86,7 @@ class StepsPerCall:
         before = None if before is None else {**self._met, **before}
         self._parts[part.key] = Applying(part, facts.applies)
         if announced is not None:
-            part.steps, part.model = max(1, announced.steps), announced.model
+            part.steps, part.model = max(1, announced[0]), announced[1]
             self._fitted.add(part.key)
         elif before is not None:
             after = self.iterations()
@@ -168,19 +128,16 @@ class StepsPerCall:
         """Say so where not every call of the window has updated the variables."""
         opened, self._opened = self._opened, {}
         for number, count in self._counts().items() if opened else ():
-            if number in opened:
-                self._compare(number, opened[number], count)
+            calls, updates = _between(opened.get(number, count), count)
+            if calls > 1 and updates * SELDOM <= calls:
+                text = "its variables were updated %d times in the %d calls that were profiled" % (updates, calls)
+                self._gaps.note("seldom-updated", "1 step = 1 call of a training function; " + text, level="note")
 
     def conclude(self) -> None:
         """Say so where calls of several steps have made other numbers of updates than was counted."""
         for number, count in self._counts().items():
-            begun = self._begun.get(number)
-            self._narrow(number, begun, count)
-            several = any(p.part.steps > 1 and number in p.applies for p in self._parts.values())
-            if begun is None or not several:
-                continue
-            made, expected = count.iterations - begun.iterations, count.expected - begun.expected
-            if made != expected:
+            expected, made = _between(self._begun.get(number, count), count)
+            if made != expected and any(p.part.steps > 1 and number in p.applies for p in self._parts.values()):
                 self._gaps.note(
                     "steps-of-calls",
                     "one call makes several steps, not always the same: %d steps were counted, %d updates were made"
@@ -188,42 +145,20 @@ class StepsPerCall:
                     "give fit a dataset of known size, or steps_per_epoch; or mark the step: with tcprobe.step(): ...",
                 )
 
+    def _counts(self) -> Dict[int, Count]:
+        """Return what has been counted up to now, without the call that is about to run."""
+        part, steps = self._training.running() or (None, 0)
+        pending = self._parts[part.key].applies if part is not None and part.key in self._parts else {}
+        made = self.iterations().items()
+        return {o: Count(count, self._expected(o) - steps * pending.get(o, 0)) for o, count in made}
+
     def _expected(self, optimizer: int) -> int:
         return sum(part.made * applies.get(optimizer, 0) for part, applies in list(self._parts.values()))
 
-    def _counts(self) -> Dict[int, Count]:
-        """Return what has been counted up to now, without the call that is about to run."""
-        running = self._training.running()
-        pending = {} if running is None else self._applied(*running)
-        return {o: Count(count, self._expected(o) - pending.get(o, 0)) for o, count in self.iterations().items()}
 
-    def _applied(self, part: Callee, steps: int) -> Dict[int, int]:
-        """Return how often so many steps of a part apply each optimizer."""
-        known = self._parts.get(part.key)
-        return {} if known is None else {optimizer: steps * count for optimizer, count in known.applies.items()}
-
-    def _compare(self, number: int, opened: Count, closed: Count) -> None:
-        made, expected = closed.iterations - opened.iterations, closed.expected - opened.expected
-        if expected < 2 or made * SELDOM > expected:
-            return
-        if made:
-            self._seldom[number] = opened, Every.of(expected, made)
-            self._say_seldom("its variables are updated every %s calls" % (self._seldom[number][1],))
-        else:
-            self._say_seldom("its variables were not updated within the %d calls that were profiled" % expected)
-
-    def _narrow(self, number: int, begun: Optional[Count], ended: Count) -> None:
-        """Say more exactly how often variables are updated, by all calls from the window on and from the first on."""
-        if number not in self._seldom:
-            return
-        opened, every = self._seldom[number]
-        for first in (opened, begun or opened):
-            made = ended.iterations - first.iterations
-            every = every.narrowed(Every.of(ended.expected - first.expected, made)) if made else every
-        self._say_seldom("its variables are updated every %s calls" % (every,))
-
-    def _say_seldom(self, what: str) -> None:
-        self._gaps.note("seldom-updated", "1 step = 1 call of a training function; " + what, level="note")
+def _between(one: Count, other: Count) -> Tuple[int, int]:
+    """Return how many updates were expected between two moments, and how many were made."""
+    return other.expected - one.expected, other.iterations - one.iterations
 
 
 def steps_left(batches: Any) -> Optional[int]:

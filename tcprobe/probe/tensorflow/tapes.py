@@ -83,13 +83,11 @@ class EagerTapes:
         begun = self._begun
         if not self._parts.closed and self._training.owner in (None, get_ident()):
             self._parts.differentiated(sources)
-            if self._parts.sampler is not None:
-                self._parts.sampler.watch(tape.watched_variables())
         if begun is not None and tape in begun.tapes and self._only is None:
             self._begun = None
             begun.callee.training = True
             self._count_late(begun.callee, begun.began)
-        return self._begin("backward")
+        return self._phase("backward")
 
     def applies(self, variables: List[Any]) -> Ending:
         """Count an optimizer that is applied eagerly, a part of the step of its own; return what ends it."""
@@ -98,7 +96,7 @@ class EagerTapes:
             callee = self._part(variables)
         if callee.training and get_ident() == self._training.owner:
             self._training.count(callee)
-        return self._begin("optimizer")
+        return self._phase("optimizer")
 
     def is_idle(self) -> bool:
         """Say whether neither a tape is active nor Keras validates."""
@@ -114,16 +112,11 @@ class EagerTapes:
             return self._validated
         if self._hooks.tape is None and not self._training.stepper.is_inside_step():
             self._ranges.end_step()
-        self._ranges.begin_phase("validation")
-        return self._validated_phase
+        return self._marked("validation", self._validated)
 
     def _validated(self) -> None:
         self.validating = False
         self._parts.pause(False)
-
-    def _validated_phase(self) -> None:
-        self._validated()
-        self._end_phase()
 
     def _part(self, variables: List[Any]) -> Callee:
         """Return what updates of variables count as."""
@@ -141,17 +134,15 @@ class EagerTapes:
     def _forget(self, _: Any) -> None:
         self._applied_to.clear()  # the id of a variable that is gone may be another's
 
-    def _begin(self, phase: str) -> Ending:
+    def _phase(self, name: str) -> Ending:
         """Begin a part of a step, in which functions are called that are no steps; return what ends it."""
         self._training.inside = True
-        if not self._ranges.active:
-            return self._end
-        self._ranges.begin_phase(phase)
-        return self._end_with_phase
+        return self._marked(name, self._end) if self._ranges.active else self._end
 
     def _end(self) -> None:
         self._training.inside = not self._training.enabled
 
-    def _end_with_phase(self) -> None:
-        self._end()
-        self._end_phase()
+    def _marked(self, name: str, end: Ending) -> Ending:
+        """Begin a range; return what ends it, after `end`."""
+        self._ranges.begin_phase(name)
+        return lambda: (end(), self._end_phase())

@@ -14,7 +14,7 @@ from tcprobe.probe.tensorflow.eager.parts import EagerParts
 from tcprobe.probe.tensorflow.hooks.calls import Calls
 from tcprobe.probe.tensorflow.hooks.layers import LayerHooks
 from tcprobe.probe.tensorflow.hooks.patch import around
-from tcprobe.probe.tensorflow.layer_ranges import LayerRanges
+from tcprobe.probe.tensorflow.ranges import LayerRanges
 from tcprobe.probe.tensorflow.tapes import EagerTapes
 from tests.probe.tensorflow.eager.test_parts import Sampler
 
@@ -67,9 +67,6 @@ class Rig:
 
             def __exit__(self, *_: object) -> None:
                 self._recording = False
-
-            def watched_variables(self) -> tuple[Any, ...]:
-                return ()
 
             def gradient(self, target: Any, sources: Any) -> Any:
                 self._recording = self._recording and self._persistent

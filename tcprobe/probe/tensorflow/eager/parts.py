@@ -11,8 +11,7 @@ from threading import get_ident
 from typing import Any, Callable, Dict, Hashable, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ..graph.records import Record
-from .flow import FlowOp
-from .sampler import MOST_PRODUCTS, EagerSampler
+from .sampler import MOST_PRODUCTS, EagerSampler, FlowOp
 
 MOST_PARTS = 192  # recorded in one go: three of the longest periods that the core looks for
 MOST_STRETCHES = 16

@@ -2,22 +2,115 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
 
 from ...core.gaps import Guard
 from ...core.lines import running_line
 from ..graph.execute import Match
-from ..graph.notes import Gradient
+from ..graph.notes import Gradient, OpNote, taker
 from ..graph.passes import CARRIERS, VARIABLES, GraphPasses
-from ..graph.records import op_record, tell_pass
+from ..graph.records import op_record
 from ..graph.types import GEMM_TYPES
 from ..hooks.layers import LayerHooks
-from .flow import Flow, FlowOp, FlowTensor
 
 MOST_PRODUCTS = 20000
-SUMS = CARRIERS | {"AddN"}  # ops between a gradient and the products that it is the sum of
-FARTHEST_PRODUCT = 16
+MOST_OPS = 100000  # of one step; what is made after them is taken for data
 Size = Tuple[int, ...]
+
+
+class FlowOp:
+    """One op that ran, with those attributes of a tf.Operation that searches ask for.
+
+    Attributes:
+        type: of the op; ``Placeholder`` stands for a tensor that nothing recorded made, ``Const`` for a number.
+        name: of its own in the step.
+        inputs, outputs: its tensors.
+        graph: the flow.
+        note: what was known as it ran, of products only.
+        record: of a product, in graph.json.
+    """
+
+    __slots__ = ("_attributes", "graph", "inputs", "name", "note", "outputs", "record", "type")
+
+    def __init__(self, graph: "Flow", op_type: str, name: str, inputs: List[Any], attributes: Sequence[Any]) -> None:
+        self.graph = graph
+        self.type = op_type
+        self.name = name
+        self.inputs = inputs
+        self.outputs: List[Any] = []
+        self.note: Optional[OpNote] = None
+        self.record: Dict[str, Any] = {}
+        self._attributes = attributes
+
+    @property
+    def op_def(self) -> Any:
+        """TensorFlow's definition of the op's type, None for one that it does not know."""
+        from tensorflow.python.framework import op_def_registry
+
+        return op_def_registry.get(self.type)
+
+    def get_attr(self, name: str) -> Any:
+        """Return an attribute's value, None where it was not given."""
+        given = {_text(key): value for key, value in zip(self._attributes[::2], self._attributes[1::2])}
+        return given.get(name)
+
+
+class FlowTensor:
+    """One tensor that an op made, without its values; `takers` are the products that take it."""
+
+    __slots__ = ("dtype", "graph", "name", "op", "shape", "takers", "value_index")
+
+    def __init__(self, op: FlowOp, value_index: int, tensor: Any) -> None:
+        self.op = op
+        self.graph = op.graph
+        self.name = "%s:%d" % (op.name, value_index)
+        self.value_index = value_index
+        self.shape = tensor.shape
+        self.dtype = tensor.dtype
+        self.takers: List[FlowOp] = []
+
+    def consumers(self) -> List[FlowOp]:
+        """Return the products that take it."""
+        return self.takers
+
+
+class Flow:
+    """The ops of one eager step."""
+
+    def __init__(self) -> None:
+        self._made: Dict[int, FlowTensor] = {}
+        self._count = 0
+
+    def ran(self, op_type: str, inputs: Sequence[Any], attributes: Sequence[Any], outputs: Sequence[Any]) -> FlowOp:
+        """Take in one op."""
+        op = self._op(op_type, [self.tensor(t) for t in inputs], attributes, outputs)
+        if self._count < MOST_OPS:
+            self._made.update((tensor._id, made) for tensor, made in zip(outputs, op.outputs))
+        return op
+
+    def tensor(self, tensor: Any) -> FlowTensor:
+        """Return what is known of an eager tensor."""
+        known = self._made.get(tensor._id)
+        if known is None:
+            # A number is a factor of the script's, as no sample is.
+            op = self._op("Placeholder" if tensor.shape.rank else "Const", [], (), [tensor])
+            known = self._made[tensor._id] = op.outputs[0]
+        return known
+
+    def tensors(self, value: Any) -> List[Any]:
+        """Return the same of everything in a list that is an eager tensor, None for all else."""
+        listed = list(value) if isinstance(value, (list, tuple)) else [value]
+        return [self.tensor(t) if hasattr(t, "_id") and hasattr(t, "dtype") else None for t in listed]
+
+    def _op(self, op_type: str, inputs: List[Any], attributes: Sequence[Any], outputs: Sequence[Any]) -> FlowOp:
+        self._count += 1
+        op = FlowOp(self, op_type, "%s_%d" % (op_type, self._count), inputs, attributes)
+        op.outputs = [FlowTensor(op, index, tensor) for index, tensor in enumerate(outputs)]
+        return op
+
+
+def _text(value: Any) -> str:
+    return value.decode() if isinstance(value, bytes) else str(value)
 
 
 class EagerSampler:
@@ -43,7 +136,6 @@ class EagerSampler:
         self.flow = Flow()
         self.products: List[FlowOp] = []
         self.paused = False
-        self._takers: Dict[FlowTensor, List[FlowOp]] = {}
         self._weights: Dict[FlowOp, Set[Size]] = {}  # sizes, of the layer around a product
         self._watched: Set[Size] = set()  # sizes of the variables that tapes saw read
         self._on = False
@@ -69,7 +161,7 @@ class EagerSampler:
             op_callbacks.remove_op_callback(self._callback)
             self._tell_passes()
             self._done(self)
-        self._takers, self._weights = {}, {}
+        self._weights = {}
 
     def watch(self, variables: Sequence[Any]) -> None:
         """Note variables that a tape saw read."""
@@ -77,34 +169,8 @@ class EagerSampler:
 
     def enter(self, op_type: str, op: Any) -> Gradient:
         """Return the gradient context of a forward op, which a tape describes by the inputs that its gradient needs."""
-        wanted = self.flow.tensors(list(op.inputs))
-        takers = [taker for t in wanted if t is not None for taker in reversed(self._takers.get(t, []))]
-        alike = [taker for taker in takers if taker.type == op_type and len(taker.inputs) == len(wanted)]
-        # A tape makes anew what was no tensor when it was given, as the sizes of a transposed convolution.
-        best = max(alike, key=lambda taker: sum(a is b for a, b in zip(wanted, taker.inputs)), default=None)
-        if best is None or best.note is None:
-            return Gradient(None, None)
-        return Gradient(lambda: best, best.note.layer)
-
-    def taken(self, sources: Sequence[Any], results: Sequence[Any]) -> None:
-        """Take in the gradients of variables, which tell what products read them: some versions do that unseen."""
-        for source, result in zip(sources, results):
-            if getattr(source, "dtype", None) == "resource" and hasattr(result, "_id"):
-                self._mark_reads(self.flow.tensor(result))
-
-    def _mark_reads(self, gradient: FlowTensor) -> None:
-        """Mark the operands whose gradients add up to a variable's, where nothing recorded made them."""
-        level, seen = [gradient.op], {gradient.op}
-        for _ in range(FARTHEST_PRODUCT):
-            for op in level:
-                note = op.note
-                forward = note.forward_op() if note is not None else None
-                if note is not None and forward is not None and note.wrt is not None:
-                    operand = _carried(forward.inputs[note.wrt])
-                    if operand.op.type == "Placeholder" and operand.shape == gradient.shape:
-                        operand.op.type = "ReadVariableOp"
-            level = list(dict.fromkeys(t.op for op in level if op.type in SUMS for t in op.inputs if t.op not in seen))
-            seen.update(level)
+        forward = taker(op_type, self.flow.tensors(list(op.inputs)))
+        return Gradient(None, None) if forward is None else Gradient(lambda: forward, forward.note.layer)
 
     def _callback(
         self,
@@ -135,7 +201,7 @@ class EagerSampler:
         if forward is None and around is not None:
             self._weights[op] = _sizes(around.weights)
         for tensor in dict.fromkeys(op.inputs):
-            self._takers.setdefault(tensor, []).append(op)
+            tensor.takers.append(op)
 
     def _tell_passes(self) -> None:
         for forward in dict.fromkeys(op.note.forward_op() for op in self.products if op.note is not None):
@@ -143,11 +209,11 @@ class EagerSampler:
                 _mark_weight(forward, self._weights.get(forward, self._watched))
         passes = GraphPasses({}, lambda op: op.note)
         for op in self.products:
-            tell_pass(op.record, passes.of(op.note))
+            passes.tell(op.record, op.note)
 
 
 def _mark_weight(op: FlowOp, sizes: Set[Size]) -> None:
-    """Mark the operand that has the size of a variable, where no gradient told what the product reads."""
+    """Mark the operand that has the size of a variable: what a product reads itself, no callback tells."""
     made = [_carried(operand) for operand in reversed(op.inputs)]  # the weights mostly stand behind the data
     if any(tensor.op.type in VARIABLES for tensor in made):
         return

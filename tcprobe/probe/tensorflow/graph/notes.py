@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, Optional, Set, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Set
 
 from ..hooks.layers import CalledLayer
 
@@ -40,13 +40,11 @@ class GraphNotes:
 
     Attributes:
         ops: notes on its products, by name.
-        by_inputs: their names by what tells an op from most others: its type and the names of its inputs.
         scopes: of every op that a layer's call made.
     """
 
     def __init__(self) -> None:
         self.ops: Dict[str, OpNote] = {}
-        self.by_inputs: Dict[Tuple[str, Tuple[str, ...]], str] = {}
         self.scopes = LayerScopes()
 
 
@@ -108,3 +106,17 @@ def _maker(result: Any, made: Dict[str, OpNote]) -> str:
         seen.update(op.name for op in ops)
         level = [t for op in ops for t in op.inputs]
     return ""
+
+
+def taker(op_type: str, inputs: Sequence[Any]) -> Any:
+    """Return the op of a type with these inputs, which are all that a tape keeps of it; None where there is none.
+
+    A tape drops inputs that the gradient does not need, and makes anew what was no tensor, as the sizes of a transposed
+    convolution: the op is meant that shares most, of several the latest.
+    """
+    names = [t.name if getattr(t, "graph", None) is not None else None for t in inputs]
+    of_each = ([op for op in t.consumers() if op.type == op_type] for t, name in zip(inputs, names) if name)
+    takers = next(filter(None, of_each), [])  # the first will do: weights may have thousands
+    return max(
+        takers, key=lambda op: (sum(n == t.name for n, t in zip(names, op.inputs)), len(op.name), op.name), default=None
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from .called import LOOPS, Frames, beyond, operation, outside
 from .notes import OpNote
@@ -25,18 +25,6 @@ MADE_BY = {form: made for made, form in FORM_OF.items()}
 DEEPEST_GRADIENT = 8  # gradients of gradients
 
 
-class Pass(NamedTuple):
-    """The pass of an op.
-
-    Attributes:
-        name: forward, dgrad, wgrad or other.
-        form: which multiplication of a layer an op of another pass computes, None where that cannot be told.
-    """
-
-    name: str
-    form: Optional[str] = None
-
-
 class GraphPasses:
     """Tells the pass of ops, knowing every graph that a step reaches.
 
@@ -49,12 +37,16 @@ class GraphPasses:
         self._note = note
         self._ways = ways
 
-    def of(self, note: Optional[OpNote]) -> Pass:
-        """Return the pass of an op; one without a note was imported, and is other."""
+    def tell(self, record: Dict[str, Any], note: Optional[OpNote]) -> None:
+        """Write the pass of a product into its record: forward, dgrad or wgrad, else other, with its form if known.
+
+        One without a note was imported, and is other.
+        """
         form = self._form(note)
-        if form is None or (form == "forward" and note is not None and note.forward is not None):
-            return Pass("other", form)
-        return Pass(form)
+        if form is not None and (form != "forward" or note is None or note.forward is None):
+            record["pass"] = form
+        elif form is not None:
+            record["attributes"]["form"] = form
 
     def _form(self, note: Optional[OpNote], depth: int = DEEPEST_GRADIENT) -> Optional[str]:
         """Return which multiplication of a layer an op computes: that of its forward, dgrad or wgrad pass.

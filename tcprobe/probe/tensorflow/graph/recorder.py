@@ -164,10 +164,8 @@ class GraphRecorder:
         return EagerSampler(self.layers, self.tracer, self._gaps, done)
 
     def training(self, key: Hashable) -> None:
-        """Note that the function `key` trains."""
-        function = self.store.functions.get(key)
-        if function is not None and not function.training:
-            function.training = self.store.changed = True
+        """Note that the function or part `key` trains."""
+        self.store.trains(key)
 
     def is_part(self, concrete: Any, key: Hashable, trains: bool) -> None:
         """Note what a trace counts as, by the runtime's key, and whether that trains."""
@@ -181,10 +179,8 @@ class GraphRecorder:
 
     def calls_per_step(self, calls: Mapping[Any, Optional[float]]) -> None:
         """Note how often each function is called in one step, where the writer of the file knows the steps."""
-        for key, count in calls.items():
-            if key in self.store.functions:
-                self.store.functions[key].calls_per_step = count
-                self.store.changed = True
+        self.store.calls_per_step.update(calls)
+        self.store.changed = True
 
     def write(self) -> None:
         """Write graph.json if there is anything new."""

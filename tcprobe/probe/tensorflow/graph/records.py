@@ -8,7 +8,6 @@ from typing import Any, Dict, Optional
 from ...core.journal import write_atomically
 from .execute import Match
 from .notes import OpNote
-from .passes import Pass
 from .shapes import shape_list
 from .walk import Times
 
@@ -26,39 +25,45 @@ ONCE = Times()
 def op_record(
     op: Any, name: str, note: Optional[OpNote], executed: Match, line: Optional[str], times: Times = ONCE
 ) -> Record:
-    """Return the record of a product of a graph or of an eager step; see `tell_pass` for its pass."""
+    """Return the record of a product of a graph or of an eager step; its pass is told later."""
     layer = note.layer if note else None
+    return dict(
+        blank_record(name, op.type, executed, times),
+        layer=layer.path if layer else None,
+        layer_class=layer.layer_class if layer else None,
+        input_shapes=[shape_list(t) for t in op.inputs],
+        input_dtypes=[t.dtype.base_dtype.name for t in op.inputs],
+        output_shapes=[shape_list(t) for t in op.outputs],
+        output_dtypes=[t.dtype.base_dtype.name for t in op.outputs],
+        attributes=attributes(op),
+        source=layer.source if layer else None,
+        called_from=line,
+    )
+
+
+def blank_record(name: str, op_type: str, executed: Match, times: Times) -> Record:
+    """Return the record of an op of which nothing else is known."""
     return {
         "op": name,
-        "op_type": op.type,
+        "op_type": op_type,
         "executed_op": executed.name,
         "executed_type": executed.op_type,
         "executes": executed.executes,
         "pass": "other",
-        "layer": layer.path if layer else None,
-        "layer_class": layer.layer_class if layer else None,
-        "input_shapes": [shape_list(t) for t in op.inputs],
-        "input_dtypes": [t.dtype.base_dtype.name for t in op.inputs],
-        "output_shapes": [shape_list(t) for t in op.outputs],
-        "output_dtypes": [t.dtype.base_dtype.name for t in op.outputs],
-        "attributes": attributes(op),
-        **repeats_of(times),
-        "source": layer.source if layer else None,
-        "called_from": line,
+        "layer": None,
+        "layer_class": None,
+        "input_shapes": [],
+        "input_dtypes": [],
+        "output_shapes": [],
+        "output_dtypes": [],
+        "attributes": {},
+        "repeats": times.number,
+        "at_least": times.at_least,
+        "in_steps_loop": times.steps_loop is not None,
+        "source": None,
+        "called_from": None,
         "alias_of": list(executed.aliases),
     }
-
-
-def repeats_of(times: Times) -> Record:
-    """Return the keys of an op that say how often it runs in one call of its function."""
-    return {"repeats": times.number, "at_least": times.at_least, "in_steps_loop": times.steps_loop is not None}
-
-
-def tell_pass(record: Record, pass_: Pass) -> None:
-    """Write the pass of a product into its record."""
-    record["pass"] = pass_.name
-    if pass_.form is not None:
-        record["attributes"]["form"] = pass_.form
 
 
 def attributes(op: Any) -> Record:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence
 
 from ...core.gaps import Guard
 from ..places import traced_line
-from .execute import Executed, Match, match, optimised, swapped_in, unoptimised
+from .execute import Match, match, optimised, swapped_in, unoptimised
 from .notes import OpNote
-from .passes import GraphPasses, Pass
-from .records import Record, op_record, repeats_of, tell_pass
+from .passes import GraphPasses
+from .records import Record, blank_record, op_record
 from .shapes import CallSizes, GraphShape, OpShapes, has_unknown, infer, infer_loop, merged_shape, shape_list
 from .trace import Tracer
-from .types import is_gemm
 from .walk import Times, Visit, alternatives, ways
 
 OPERANDS = 2  # inputs of a product that its fused form keeps, in their places
@@ -34,66 +33,35 @@ def traced_records(
     """
     graph = None if graphs is None else optimised(graphs)
     matches, extra = (list(map(unoptimised, visits)), []) if graph is None else match(visits, graph)
-    inferred: Dict[str, OpShapes] = {}
-    if graphs is not None and _shapes_missing(visits):
-        with Guard(gaps, "shapes of partial batches"):
-            inferred = infer(tf, graphs.post_optimization_graph, sizes, is_gemm)
-    in_loops = _in_dataset_loops(tf, visits, sizes, gaps)
     others = alternatives(tracer.within(root), visits)
     passes = GraphPasses(ways(visits), tracer.note)
+    inferred: Dict[Any, OpShapes] = {}
+    with Guard(gaps, "shapes of partial batches"):
+        _infer(tf, visits, graphs, sizes, inferred)
     records = []
-    for visit, found in [*zip(visits, matches), *((v, swapped_in(v, graph)) for v in others)]:
-        note = tracer.note(visit.op)
-        shapes = in_loops.get((id(visit.op.graph), visit.op.name)) or inferred.get(found.name or "")
-        records.append(_traced_record(visit, note, passes.of(note), found, shapes))
-    return records + [_executed_record(op, inferred.get(op.name)) for op in extra]
+    for visit, executed in [*zip(visits, matches), *((v, swapped_in(v, graph)) for v in others)]:
+        op, note = visit.op, tracer.note(visit.op)
+        line = (traced_line(note.forward_op()) if note else None) or traced_line(op)
+        record = op_record(op, visit.names[0], note, executed, line, visit.site.times)
+        _fill_shapes(record, op, note, inferred.get((id(op.graph), op.name)) or inferred.get(executed.name))
+        passes.tell(record, note)
+        records.append(record)
+    for known in extra:
+        times = Times(1.0 if known.in_no_loop else None)
+        record = blank_record(known.path, known.op_type, Match("yes", known.name, known.op_type), times)
+        shapes = inferred.get(known.name, OpShapes([], []))
+        records.append(dict(record, input_shapes=shapes.inputs, output_shapes=shapes.outputs))
+    return records
 
 
-def _shapes_missing(visits: Sequence[Visit]) -> bool:
-    return any(has_unknown([shape_list(t) for t in (*v.op.inputs, *v.op.outputs)]) for v in visits)
-
-
-def _in_dataset_loops(tf: Any, visits: Sequence[Visit], sizes: CallSizes, gaps: Any) -> Dict[Tuple[int, str], OpShapes]:
-    """Return the shapes of products that run for each element of a dataset and are unknown in the trace."""
-    graphs = {id(v.op.graph): v.op.graph for v in visits if not v.site.inlined and _shapes_missing([v])}
-    found: Dict[Tuple[int, str], OpShapes] = {}
-    for number, graph in graphs.items() if sizes.batch else ():
-        with Guard(gaps, "shapes of partial batches"):
-            inside = infer_loop(tf, graph, sizes, is_gemm)
-            found.update(((number, name), shapes) for name, shapes in inside.items())
-    return found
-
-
-def _traced_record(
-    visit: Visit, note: Optional[OpNote], pass_: Pass, executed: Match, shapes: Optional[OpShapes]
-) -> Record:
-    """Return the record of one traced product; `shapes` fills in sizes that its graph does not know."""
-    line = (traced_line(note.forward_op()) if note else None) or traced_line(visit.op)
-    record = op_record(visit.op, visit.names[0], note, executed, line, visit.site.times)
-    _fill_shapes(record, visit.op, note, shapes)
-    tell_pass(record, pass_)
-    return record
-
-
-def _executed_record(op: Executed, shapes: Optional[OpShapes]) -> Record:
-    """Return the record of an op of the optimised graph that nothing traced explains."""
-    known = shapes or OpShapes([], [])
-    return {
-        "op": op.path,
-        "op_type": op.op_type,
-        "executed_op": op.name,
-        "executed_type": op.op_type,
-        "executes": "yes",
-        "pass": "other",
-        "input_shapes": known.inputs,
-        "input_dtypes": [],
-        "output_shapes": known.outputs,
-        "output_dtypes": [],
-        "attributes": {},
-        "alias_of": [],
-        **dict.fromkeys(("layer", "layer_class", "source", "called_from")),
-        **repeats_of(Times(1.0 if op.in_no_loop else None)),
-    }
+def _infer(tf: Any, visits: Sequence[Visit], graphs: Any, sizes: CallSizes, inferred: Dict[Any, OpShapes]) -> None:
+    """Add shapes that the trace leaves open: by what an op executes as, or by its graph and name inside a dataset."""
+    left = [v for v in visits if has_unknown([shape_list(t) for t in (*v.op.inputs, *v.op.outputs)])]
+    if left and graphs is not None:
+        inferred.update(infer(tf, graphs.post_optimization_graph, sizes))
+    inside = {id(v.op.graph): v.op.graph for v in left if not v.site.inlined}
+    for number, graph in inside.items() if sizes.batch else ():
+        inferred.update(((number, name), shapes) for name, shapes in infer_loop(tf, graph, sizes).items())
 
 
 def _fill_shapes(record: Record, op: Any, note: Optional[OpNote], inferred: Optional[OpShapes]) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any, Callable, Container, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Any, Container, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ..hooks.fits import Datasets, Fit
 from .called import called_functions
+from .types import is_gemm
 
 GraphShape = Optional[List[Optional[int]]]
 ARGUMENT_OPS = frozenset(("_Arg", "_DeviceArg"))
@@ -182,8 +183,8 @@ def _is_dataset(value: Any) -> bool:
 # --- inference -------------------------------------------------------------------------------------------
 
 
-def infer(tf: Any, graph_def: Any, sizes: CallSizes, wanted: Callable[[str], bool]) -> Dict[str, OpShapes]:
-    """Import an optimised graph with the sizes filled in, and return the shapes of ops whose type is `wanted`.
+def infer(tf: Any, graph_def: Any, sizes: CallSizes) -> Dict[str, OpShapes]:
+    """Import an optimised graph with the sizes filled in, and return the shapes of its products.
 
     Raises:
         ValueError: TensorFlow cannot import the graph with these sizes.
@@ -199,17 +200,16 @@ def infer(tf: Any, graph_def: Any, sizes: CallSizes, wanted: Callable[[str], boo
             _become(node, "Identity", "T")
         elif node.op in ITERATORS:
             _fill_element(node.attr["output_shapes"].list.shape, sizes)
-    return _imported(tf, copy, wanted)
+    return _imported(tf, copy)
 
 
-def infer_loop(tf: Any, graph: Any, sizes: CallSizes, wanted: Callable[[str], bool]) -> Dict[str, OpShapes]:
+def infer_loop(tf: Any, graph: Any, sizes: CallSizes) -> Dict[str, OpShapes]:
     """Return the shapes of products in a function that a dataset runs for each of its elements (`for x in dataset`).
 
     Args:
         tf: TensorFlow.
         graph: the traced graph of that function.
         sizes: of the call around it.
-        wanted: tells the types of products.
 
     Raises:
         ValueError: TensorFlow cannot import the graph with these sizes.
@@ -218,10 +218,10 @@ def infer_loop(tf: Any, graph: Any, sizes: CallSizes, wanted: Callable[[str], bo
     for node in definition.node:
         if node.op == "Placeholder" and node.name in elements:
             _fill_element([node.attr["shape"].shape], CallSizes(sizes.batch, ()))
-    return _imported(tf, definition, wanted)
+    return _imported(tf, definition)
 
 
-def _imported(tf: Any, graph_def: Any, wanted: Callable[[str], bool]) -> Dict[str, OpShapes]:
+def _imported(tf: Any, graph_def: Any) -> Dict[str, OpShapes]:
     for node in graph_def.node:
         node.ClearField("device")
         for name in ANNOTATIONS:
@@ -233,7 +233,7 @@ def _imported(tf: Any, graph_def: Any, wanted: Callable[[str], bool]) -> Dict[st
     return {
         op.name: OpShapes([shape_list(t) for t in op.inputs], [shape_list(t) for t in op.outputs])
         for op in scratch.get_operations()
-        if wanted(op.type)
+        if is_gemm(op.type)
     }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections import Counter
-from typing import Any, Callable, Dict, Hashable, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, Hashable, List, NamedTuple, Optional, Set, Tuple
 
 from ..eager.parts import Body
 from .notes import LayerScopes
@@ -27,25 +27,20 @@ class Kept(NamedTuple):
 
 
 class Function:
-    """A tf.function that was called from outside any other, a part of training that some of its traces are, or of an
-    eager step.
+    """A tf.function that was called from outside any other.
 
     Attributes:
-        reference: weak reference to the tf.function; to nothing for a part.
+        reference: weak reference to it.
         name: ``module.qualname`` of the Python function.
         sizes: what it was first called with.
         traces: times that it was traced with products in it.
-        calls_per_step: its calls in one step, where what writes the file knows the steps; else None.
-        training: whether it trains.
     """
 
     def __init__(self, function: Any, name: str) -> None:
-        self.reference: Callable[[], Any] = weakref.ref(function) if function is not None else lambda: None
+        self.reference: Callable[[], Any] = weakref.ref(function)
         self.name = name
         self.sizes: Optional[CallSizes] = None
         self.traces = 0
-        self.calls_per_step: Optional[float] = None
-        self.training = False
 
 
 class Store:
@@ -53,18 +48,22 @@ class Store:
 
     Attributes:
         functions: every tf.function that was called from outside any other, by the runtime's key.
+        training: keys of functions, and of parts that some of their traces are, that train.
+        calls_per_step: calls in one step by key, where what writes the file knows the steps.
         changed: True since the last `document`.
         runs: times that traces ran within the profiled window, by name; of functions with several.
     """
 
     def __init__(self, gaps: Any) -> None:
         self.functions: Dict[Hashable, Function] = {}
+        self.training: Set[Hashable] = set()
+        self.calls_per_step: Dict[Hashable, Optional[float]] = {}
         self.changed = False
         self.runs: "Counter[str]" = Counter()
         self._parts: Dict[str, Hashable] = {}  # by the name of the trace
         self._gaps = gaps
         self._kept: List[Kept] = []
-        self._bodies: Dict[Hashable, List[Body]] = {}
+        self._eager: Dict[Hashable, Tuple[str, List[Body]]] = {}  # parts of eager steps: name, and what calls run
         self._scopes = LayerScopes()
 
     def keep(self, key: Hashable, record: Record) -> None:
@@ -95,9 +94,12 @@ class Store:
     def is_part(self, name: str, key: Hashable) -> None:
         """Note that the trace `name` counts as `key`, which may be another's than its function's."""
         self._parts[name] = key
-        if key not in self.functions:
-            self.functions[key] = Function(None, "")
         self.changed = True
+
+    def trains(self, key: Hashable) -> None:
+        """Note that the function or part `key` trains."""
+        self.changed = self.changed or key not in self.training
+        self.training.add(key)
 
     def _kind(self, kept: Kept) -> Kind:
         """Return what a trace is one of several of: the part that it counts as, and its name without numbers."""
@@ -119,28 +121,34 @@ class Store:
 
     def keep_part(self, key: Hashable, name: str, bodies: List[Body]) -> None:
         """Keep what the calls of an eager part run, instead of what is known of it so far."""
-        self.functions.setdefault(key, Function(None, name)).training = True
-        self._bodies[key] = bodies
+        self._eager[key] = name, bodies
         self.changed = True
 
     def document(self, version: Optional[str]) -> Record:
         """Return graph.json; `version` is TensorFlow's."""
-        functions = self._eager_parts()
+        callers: Dict[Hashable, Dict[Hashable, float]] = {}
+        functions: List[Record] = []
         variants: List[Record] = []
-        mains, called = self._mains(), self._called()
+        names: "Counter[str]" = Counter()
+        for key, (name, bodies) in self._eager.items():
+            for body in bodies:
+                functions.append(self._eager_part(key, name, body, names))
+                for function, calls in body.calls.items():
+                    known = callers.setdefault(function, {})
+                    known[key] = known.get(key, 0.0) + body.share * calls
+        mains = self._mains()
         for kept in self._kept:
             kind = self._kind(kept)
-            function, main = self.functions[kind[0]], mains[kind]
-            callers: Dict[Hashable, float] = called.get(kept.function, {})
+            key, main, calling = kind[0], mains[kind], callers.get(kept.function, {})
             stands = main == kept.record["name"]
             (functions if stands else variants).append(
                 dict(
                     kept.record,
-                    key=kind[0],
-                    training=function.training or bool(callers),
+                    key=key,
+                    training=key in self.training or bool(calling),
                     traces=self.functions[kept.function].traces,
-                    calls_per_step=function.calls_per_step,
-                    callers=[{"key": caller, "calls": calls} for caller, calls in callers.items()],
+                    calls_per_step=self.calls_per_step.get(key),
+                    callers=[{"key": caller, "calls": calls} for caller, calls in calling.items()],
                     variant_of=None if stands else main,
                 )
             )
@@ -153,35 +161,19 @@ class Store:
             "scopes": self._scopes.sure(),
         }
 
-    def _eager_parts(self) -> List[Record]:
-        """Return the functions that stand for the parts of eager steps, one for each body."""
-        names: "Counter[str]" = Counter()
-        found = []
-        for key, bodies in self._bodies.items():
-            for body in bodies:
-                record = {
-                    "name": None,
-                    "python_name": self.functions[key].name,
-                    "key": key,
-                    "training": True,
-                    "executed_basis": "eager",
-                    "traces": 0,
-                    "calls_per_step": self.functions[key].calls_per_step,
-                    "share": body.share,
-                    "ops": [dict(op, op=_numbered(op["op"], names)) for op in body.ops],
-                }
-                found.append(record)
-        return found
-
-    def _called(self) -> Dict[Hashable, Dict[Hashable, float]]:
-        """Return for each tf.function how often a call of each eager part calls it."""
-        found: Dict[Hashable, Dict[Hashable, float]] = {}
-        for key, bodies in self._bodies.items():
-            for body in bodies:
-                for function, calls in body.calls.items():
-                    callers = found.setdefault(function, {})
-                    callers[key] = callers.get(key, 0.0) + body.share * calls
-        return found
+    def _eager_part(self, key: Hashable, name: str, body: Body, names: "Counter[str]") -> Record:
+        """Return what stands for a part of eager steps; `names` are those taken by ops before."""
+        return {
+            "name": None,
+            "python_name": name,
+            "key": key,
+            "training": True,
+            "executed_basis": "eager",
+            "traces": 0,
+            "calls_per_step": self.calls_per_step.get(key),
+            "share": body.share,
+            "ops": [dict(op, op=_numbered(op["op"], names)) for op in body.ops],
+        }
 
 
 def _numbered(name: str, taken: "Counter[str]") -> str:

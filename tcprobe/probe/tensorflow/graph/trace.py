@@ -4,14 +4,26 @@ from __future__ import annotations
 
 import threading
 import weakref
-from typing import Any, Callable, Dict, List, Optional, Set
+from typing import Any, Callable, List, Optional
 
 from ...core.gaps import Guard
 from ..eager.sampler import EagerSampler
 from ..hooks.layers import CalledLayer, LayerHooks
 from ..hooks.patch import Patches
-from .notes import Gradient, GraphNotes, LayerScopes, OpNote
+from .notes import Gradient, GraphNotes, LayerScopes, OpNote, taker
 from .types import GEMM_TYPES
+
+
+class Differentiation(threading.local):
+    """What is being differentiated in this thread.
+
+    Attributes:
+        gradient: the gradient function that runs, None outside any.
+        layers: how many layers were being called around the gradient that is being taken, None where none is.
+    """
+
+    gradient: Optional[Gradient] = None
+    layers: Optional[int] = None
 
 
 class Tracer:
@@ -33,14 +45,12 @@ class Tracer:
         self._gaps = gaps
         self._patches = Patches()
         self._notes: "weakref.WeakKeyDictionary[Any, GraphNotes]" = weakref.WeakKeyDictionary()
-        self._local = threading.local()  # `gradient`: that runs; `taking`: layers around the gradient being taken
+        self._local = Differentiation()
         self._eager: Callable[[], bool] = lambda: True
-        self._default_graph: Callable[[], Any] = lambda: None
 
     def install(self, tf: Any) -> None:
         """Hook `tf`; what it lacks becomes a gap."""
         self._eager = tf.executing_eagerly
-        self._default_graph = tf.compat.v1.get_default_graph
         self._gaps.run("graphs of functions", self._hook_graphs)
         self._gaps.run("gradient registry", self._wrap_gradients)
         self._gaps.run("taking of gradients", self._hook_taking)
@@ -68,12 +78,12 @@ class Tracer:
 
     def noted(self, name: str) -> OpNote:
         """Return what is known of the op `name`, which has just been made."""
-        note, gradient = OpNote(self._layers.current()), self._gradient()
+        note, gradient = OpNote(self._layers.current()), self._local.gradient
         if gradient is not None:
             note.in_gradient, note.forward, note.layer = True, gradient.forward, gradient.layer or note.layer
             gradient.made[name] = note
         else:
-            note.in_gradient = self._taking() is not None
+            note.in_gradient = self._local.layers is not None
             note.recomputed = note.in_gradient and not self._differentiates()
         return note
 
@@ -119,21 +129,12 @@ class Tracer:
             notes.scopes.add(scope, layer.path)
         if product:
             notes.ops[name] = self.noted(name)
-            notes.by_inputs[op.type, tuple(t.name for t in op.inputs)] = name
 
     # --- gradients ---------------------------------------------------------------------------------------
 
-    def _gradient(self) -> Optional[Gradient]:
-        """Return the gradient function running in this thread, None outside any."""
-        return getattr(self._local, "gradient", None)
-
-    def _taking(self) -> Optional[int]:
-        """Return how many layers were being called around the gradient that is being taken, None where none is."""
-        return getattr(self._local, "taking", None)
-
     def _differentiates(self) -> bool:
         """Return whether a gradient is being taken, by no layer that is called again for it."""
-        around = self._taking()
+        around = self._local.layers
         return around is not None and self._layers.depth() <= around
 
     def _hook_taking(self) -> None:
@@ -147,16 +148,15 @@ class Tracer:
         local, layers, tracer = self._local, self._layers, self
 
         def take(*args: Any, **kwds: Any) -> Any:
-            before = tracer._taking()
-            local.taking = layers.depth()
+            before, local.layers = local.layers, layers.depth()
             try:
                 results = original(*args, **kwds)
             finally:
-                local.taking = before
+                local.layers = before
             sampler = tracer._sampling()
             if sampler is not None:
                 with Guard(tracer._gaps, "taking of gradients"):
-                    sampler.taken(args[2], results)
+                    sampler.watch(args[0].watched_variables())
             return results
 
         return take
@@ -181,8 +181,7 @@ class Tracer:
                     gradient = tracer._enter(op_type, op)
             if gradient is None:
                 return original(op, *grads)
-            before = tracer._gradient()
-            tracer._local.gradient = gradient
+            before, tracer._local.gradient = tracer._local.gradient, gradient
             try:
                 results = original(op, *grads)
             finally:
@@ -199,39 +198,13 @@ class Tracer:
         if sampler is not None:
             return sampler.enter(op_type, op)
         self.on_gradient()
-        forward = op if getattr(op, "graph", None) is not None else self._forward_of(op_type, op.inputs)
+        forward = op if getattr(op, "graph", None) is not None else taker(op_type, op.inputs)
         note = None if forward is None else self.note(forward)
-        reference = None if forward is None else _weakly(forward)
-        return Gradient(reference, note.layer if note else None)
+        return Gradient(None if forward is None else _weakly(forward), note.layer if note else None)
 
     def _sampling(self) -> Optional[EagerSampler]:
         """Return what records the eager step that runs, None where none does or a graph is being made."""
         return self.sampler if self.sampler is not None and self._eager() else None
-
-    def _forward_of(self, op_type: str, inputs: Any) -> Any:
-        """Return the op with these inputs, which are all that a tape keeps of it; None where no one op has them.
-
-        A tape drops the inputs that its gradient does not need: the op is meant that shares most.
-        """
-        for graph in {id(t.graph): t.graph for t in inputs if getattr(t, "graph", None) is not None}.values():
-            notes = self._notes.get(graph)
-            names = tuple(t.name for t in inputs if getattr(t, "graph", None) is graph)
-            if notes is not None:
-                name = notes.by_inputs.get((op_type, names)) or self._most_alike(notes, op_type, set(names))
-                if name is not None:
-                    return graph.get_operation_by_name(name)
-        return None
-
-    def _most_alike(self, notes: GraphNotes, op_type: str, wanted: Set[str]) -> Optional[str]:
-        alike: Dict[int, List[str]] = {}
-        for (kind, inputs), name in notes.by_inputs.items():
-            if kind == op_type:
-                alike.setdefault(len(wanted.intersection(inputs)), []).append(name)
-        best = alike[max(alike)] if any(alike) else []
-        if len(best) == 1:
-            return best[0]
-        scope = self._default_graph().get_name_scope().replace("gradient_tape/", "", 1).rstrip("/")
-        return next((name for name in best if scope and name.startswith(scope + "/")), None)
 
 
 def _weakly(op: Any) -> Callable[[], Any]:

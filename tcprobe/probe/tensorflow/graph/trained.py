@@ -36,14 +36,12 @@ class Marks:
     Attributes:
         given: numbers of the handles that optimizers were given.
         gradient: a gradient was taken.
-        registry: a gradient function ran, which may be that of a tape around the function.
         applies: times that each optimizer was applied, by its id and the graph that it was applied in.
     """
 
     def __init__(self) -> None:
         self.given: Set[int] = set()
         self.gradient = False
-        self.registry = False
         self.applies: Dict[int, "weakref.WeakKeyDictionary[Any, int]"] = {}
 
 
@@ -77,10 +75,6 @@ class Trained:
         """Note that a gradient is taken in the graph that is being built."""
         self._current().gradient = True
 
-    def gradient_function_ran(self) -> None:
-        """Note that a gradient function ran in the graph that is being built."""
-        self._current().registry = True
-
     def facts(self, graph: Any) -> Facts:
         """Return what a FuncGraph does, with the functions traced earlier that it calls."""
         found = [marks for marks in map(self._marks.get, called_graphs(graph)) if marks is not None]
@@ -92,7 +86,7 @@ class Trained:
             for optimizer, counts in marks.applies.items():
                 applies[optimizer] = max(applies.get(optimizer, 0), *counts.values(), 0)
         gradient = any(marks.gradient for marks in found)
-        if not given and (gradient or any(marks.registry for marks in found)):
+        if not given and gradient:
             given = trainable_handles(graph)
         trains = frozenset(given & written_handles(graph))
         return Facts(trains if trains or gradient else None, applies)

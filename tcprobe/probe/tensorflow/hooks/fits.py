@@ -86,29 +86,6 @@ class Fits:
         return __init__
 
 
-class First:
-    """The first element that a generator yields.
-
-    Attributes:
-        shapes: of its components; None before it was yielded.
-    """
-
-    def __init__(self, tf: Any, gaps: Gaps) -> None:
-        self.shapes: Optional[List[List[int]]] = None
-        self._tf = tf
-        self._gaps = gaps
-        self._seen = False
-
-    def note(self, element: Any) -> Any:
-        """Return an element as it is; called with each."""
-        if not self._seen:
-            self._seen = True
-            with Guard(self._gaps, "first element of a generator"):
-                parts = self._tf.nest.flatten(element)
-                self.shapes = [[int(d) for d in part.shape] for part in parts if hasattr(part, "shape")]
-        return element
-
-
 class Datasets:
     """Hooks tf.data: remembers every dataset by its tensor, and what the script's generators yield first."""
 
@@ -116,7 +93,7 @@ class Datasets:
         self._gaps = gaps
         self._patches = Patches()
         self._by_tensor: "weakref.WeakValueDictionary[int, Any]" = weakref.WeakValueDictionary()
-        self._first: "weakref.WeakKeyDictionary[Any, First]" = weakref.WeakKeyDictionary()
+        self._first: "weakref.WeakKeyDictionary[Any, List[Any]]" = weakref.WeakKeyDictionary()
 
     def install(self, tf: Any) -> None:
         """Hook `tf`; a second call does nothing."""
@@ -139,7 +116,7 @@ class Datasets:
     def first(self, dataset: Any) -> Optional[List[List[int]]]:
         """Return the shapes of the first element that the generator behind this very dataset yielded."""
         found = self._first.get(dataset)
-        return None if found is None else found.shapes
+        return found[0] if found else None
 
     def _making(self, original: Callable[..., Any]) -> Callable[..., Any]:
         by_tensor, gaps = self._by_tensor, self._gaps
@@ -159,11 +136,16 @@ class Datasets:
         def from_generator(generator: Any, *args: Any, **kwds: Any) -> Any:
             if not callable(generator):
                 return make(generator, *args, **kwds)
-            first = First(tf, gaps)
+            first: List[Any] = []
+
+            def noted(element: Any) -> Any:
+                if not first:
+                    first.append(gaps.run("first element of a generator", lambda: _shapes(tf, element)))
+                return element
 
             @functools.wraps(generator)
             def generate(*given: Any) -> Any:
-                return map(first.note, generator(*given))  # no frame of ours around what the generator does
+                return map(noted, generator(*given))  # no frame of ours around what the generator does
 
             dataset = make(generate, *args, **kwds)
             with Guard(gaps, "generators"):
@@ -175,6 +157,10 @@ class Datasets:
 
 def _fit(_: Any, original: Callable[..., Any], model: Any, args: Any, kwds: Any) -> Any:
     return original(model, *args, **kwds)
+
+
+def _shapes(tf: Any, element: Any) -> List[List[int]]:
+    return [[int(d) for d in part.shape] for part in tf.nest.flatten(element) if hasattr(part, "shape")]
 
 
 def batches_class(trainer: Any) -> Any:

@@ -13,6 +13,9 @@ from ...core.gaps import Guard
 from ...core.lines import Span, constructed_line
 from .patch import Ending, Patches
 
+Place = Tuple[Optional[str], Optional[Span]]  # line of a construction, and the call that constructs
+NOWHERE: Place = (None, None)
+
 
 class CalledLayer(NamedTuple):
     """One layer on the stack of layers being called.
@@ -52,8 +55,7 @@ class LayerHooks:
         self._gaps = gaps
         self._patches = Patches()
         self._call: Optional[CodeType] = None  # of the hook on calls
-        self._lines: "weakref.WeakKeyDictionary[Any, Optional[str]]" = weakref.WeakKeyDictionary()
-        self._spans: "weakref.WeakKeyDictionary[Any, Span]" = weakref.WeakKeyDictionary()
+        self._places: "weakref.WeakKeyDictionary[Any, Place]" = weakref.WeakKeyDictionary()
         self._local = threading.local()
 
     def install(self, keras: Any) -> None:
@@ -70,17 +72,17 @@ class LayerHooks:
 
     def line(self, layer: Any) -> Optional[str]:
         """Return ``file:line`` where a layer was constructed, None where that was not seen."""
-        try:
-            return self._lines.get(layer)
-        except TypeError:  # a layer with __eq__ and no __hash__
-            return None
+        return self._place(layer)[0]
 
     def span(self, layer: Any) -> Optional[Span]:
         """Return from where to where the call stands that constructs a layer, None where that was not seen."""
+        return self._place(layer)[1]
+
+    def _place(self, layer: Any) -> Place:
         try:
-            return self._spans.get(layer)
-        except TypeError:  # as above
-            return None
+            return self._places.get(layer, NOWHERE)
+        except TypeError:  # a layer with __eq__ and no __hash__
+            return NOWHERE
 
     def current(self) -> Optional[CalledLayer]:
         """Return the innermost layer being called in this thread, None outside any."""
@@ -108,7 +110,8 @@ class LayerHooks:
                     return original(layer, *args, **kwds)
             before = getattr(local, "stack", ())
             if kept:
-                local.stack = before + (hooks._entry(layer, before),)
+                entry = hooks._entry(layer, before)
+                local.stack = (*before, entry)
             try:
                 result = original(layer, *args, **kwds)
             finally:
@@ -117,7 +120,7 @@ class LayerHooks:
                     after()
             if kept and hooks.on_call is not None:
                 with Guard(hooks._gaps, "calls of layers"):
-                    hooks.on_call(hooks._entry(layer, before), layer, args, kwds, result)
+                    hooks.on_call(entry, layer, args, kwds, result)
             return result
 
         self._call = __call__.__code__
@@ -129,19 +132,17 @@ class LayerHooks:
         def __init__(layer: Any, *args: Any, **kwds: Any) -> None:  # noqa: N807
             with Guard(hooks._gaps, "line of a layer's construction"):
                 hooks.on_made(layer)
-                hooks._lines[layer] = hooks._line(layer)
+                hooks._places[layer] = hooks._constructed(layer)
             original(layer, *args, **kwds)
 
         return __init__
 
-    def _line(self, layer: Any) -> Optional[str]:
+    def _constructed(self, layer: Any) -> Place:
         """Return where `layer` is constructed; one that a library makes while another is called has that one's line."""
         # The line is that of a frame: of this method's caller's caller, or one further out.
         found = constructed_line(layer, sys._getframe(2), self._call)
         around = self.current()
-        if found.span is not None:
-            self._spans[layer] = found.span
-        return around.source if found.by_layer and around is not None else found.line
+        return around.source if found.by_layer and around is not None else found.line, found.span
 
     def _entry(self, layer: Any, before: Tuple[CalledLayer, ...]) -> CalledLayer:
         name = str(getattr(layer, "name", None) or type(layer).__name__)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
-from typing import Any, Callable, List, NamedTuple, Optional
+from typing import Any, Callable, List, Optional, Tuple
 
 from ...core.gaps import Gaps
 
@@ -13,27 +13,11 @@ Ending = Callable[[], object]
 """What a listener is called for once more, after what it was told of; it raises nothing."""
 
 
-class Patch(NamedTuple):
-    """One replaced attribute or entry.
-
-    Attributes:
-        owner: a class, a module or a dictionary.
-        name: of the attribute, or key of the entry.
-        original: what stood there.
-        replaced: what stands there now.
-    """
-
-    owner: Any
-    name: Any
-    original: Any
-    replaced: Any
-
-
 class Patches:
     """What was replaced, and how to put it back."""
 
     def __init__(self) -> None:
-        self._done: List[Patch] = []
+        self._done: List[Tuple[Any, Any, Any, Any]] = []  # owner, name or key, what stood there, what stands there now
 
     def method(self, owner: Any, name: str, make: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
         """Replace a function by `make(original)`; nothing happens where that was done before.
@@ -58,18 +42,18 @@ class Patches:
     def entry(self, owner: Any, name: Any, value: Any) -> None:
         """Replace an entry of a dictionary, or an attribute of a class or module; nothing happens likewise."""
         if not self._has(owner, name):
-            self._done.append(Patch(owner, name, _entries(owner).get(name), value))
+            self._done.append((owner, name, _entries(owner).get(name), value))
             _put(owner, name, value)
 
     def restore(self) -> None:
         """Put every original back, the last replaced first, but for what somebody else has replaced since."""
         while self._done:
-            done = self._done.pop()
-            if _entries(done.owner).get(done.name) is done.replaced:
-                _put(done.owner, done.name, done.original)
+            owner, name, original, replaced = self._done.pop()
+            if _entries(owner).get(name) is replaced:
+                _put(owner, name, original)
 
     def _has(self, owner: Any, name: Any) -> bool:
-        return any(done.owner is owner and done.name == name for done in self._done)
+        return any(done[0] is owner and done[1] == name for done in self._done)
 
 
 def _entries(owner: Any) -> Any:

@@ -26,9 +26,6 @@ class Sampler:
     def stop(self) -> None:
         pass
 
-    def watch(self, variables: Any) -> None:
-        """Do nothing: what tapes saw read is nothing to the parts."""
-
 
 class Rig:
     """Eager training as a text: ``t`` a tape, its gradient as ``D`` or ``G``, ``a`` an optimizer, digits products."""

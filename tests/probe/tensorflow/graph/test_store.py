@@ -18,7 +18,7 @@ def store(*keys: int) -> Store:
     made = Store(Gaps())
     for key in keys:
         made.functions[key] = Function(called, f"module.function_{key}")
-        made.functions[key].training = True
+        made.trains(key)
     return made
 
 
@@ -101,7 +101,7 @@ def once(rows: int) -> list[dict[str, Any]]:
 def test_an_eager_part_tells_what_share_of_its_calls_runs_a_body_and_calls_a_function() -> None:
     """Two bodies of one tape run in half of its calls each; one of them calls a function twice."""
     held = store(7)
-    held.functions[7].training = False
+    held.training.clear()
     held.keep(7, record("__inference_forward_1"))
     held.keep_part(1, "tape", [Body(once(rows), Counter({7: calls}), 0.5) for rows, calls in ((8, 2), (4, 0))])
     first, second, forward = held.document(None)["functions"]
@@ -117,7 +117,7 @@ def test_only_what_knows_its_steps_writes_the_calls_in_one() -> None:
     held = store(1)
     held.keep(1, record("__inference_step_1"))
     assert held.document(None)["functions"][0]["calls_per_step"] is None
-    held.functions[1].calls_per_step = 5.0
+    held.calls_per_step[1] = 5.0
     assert held.document(None)["functions"][0]["calls_per_step"] == 5.0
 
 

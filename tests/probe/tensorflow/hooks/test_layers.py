@@ -98,7 +98,7 @@ def test_a_layer_that_a_library_makes_while_it_runs_has_its_parents_line(
     line = sys._getframe().f_lineno + 1
     attention = library.Attention("attention")
     attention(0)
-    assert hooks._lines[attention.query] == f"{__file__}:{line}"
+    assert hooks.line(attention.query) == f"{__file__}:{line}"
 
 
 def test_removed_hooks_leave_the_class_as_it_was(library: SimpleNamespace) -> None:
