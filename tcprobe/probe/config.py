@@ -56,7 +56,7 @@ def load_config(path: str) -> Config:
     """
     with open(path, encoding="utf-8") as file:
         data = json.load(file)
-    config = parse_config(data, os.environ.get("TCPROBE_STEP_FUNCTION"))
+    config = parse_config(data)
     return _revealed(config, os.path.join(os.path.dirname(path), WORDS)) if data.get("masked") else config
 
 
@@ -73,11 +73,10 @@ def _revealed(config: Config, path: str) -> Config:
         raise SecretsGoneError("%s (%s)" % (path, getattr(error, "strerror", None) or type(error).__name__))
 
 
-def parse_config(data: Dict[str, Any], step_function: Optional[str] = None) -> Config:
-    """Turn the decoded file into a Config; `step_function` is the environment's, the file's stands before it."""
+def parse_config(data: Dict[str, Any]) -> Config:
+    """Turn the decoded file into a Config."""
     kind, name = data["target"]
     optional = {key: data[key] for key in Config._fields if data.get(key) is not None}
     optional.setdefault("argv", [])
-    optional.setdefault("step_function", step_function or None)
     optional.update(out=os.path.abspath(data["out"]), raw=os.path.abspath(data["raw"]), kind=kind, name=name)
     return Config(**optional)

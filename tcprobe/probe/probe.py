@@ -154,7 +154,6 @@ class Probe:
             "steps": {
                 "count": self.stepper.count,
                 "period": self.stepper.period,
-                "functions": self.training.names(),
                 "basis": self._basis() if self.stepper.count else None,
             },
             "parts": self.training.described(),

@@ -116,7 +116,7 @@ def test_what_the_probe_flushed_stays(fault: Fault, tmp_path: Path) -> None:
             journal.finish()
 
         came = killed_at(call, go_on)
-        table, notes = read_steps(home / "steps.csv")
+        table, notes = read_steps(home / "steps.csv", {})
         metrics, damage = read_metrics(home / "metrics.csv")
         assert table is not None and metrics is not None and (notes, damage) == ((), ())
         assert list(table.values("step"))[:3] == list(metrics.values("step"))[:3] == [0, 1, 2]

@@ -363,7 +363,7 @@ def test_very_short_run(tmp_path: Path, steps: int) -> None:
 def test_named_function_is_the_step(tmp_path: Path) -> None:
     script = "f = tf.function(lambda x: x * 2)\n@tf.function\ndef mine(x): return x + 1\n"
     script += "for _ in range(9):\n    f(x); mine(x); mine(x)"
-    probed = run(tmp_path, HEAD + script, environment={"TCPROBE_STEP_FUNCTION": "mine"}, python=warm.python())
+    probed = run(tmp_path, HEAD + script, step_function="mine", python=warm.python())
     assert probed.seen["steps"]["count"] == 18
     assert probed.seen["steps"]["basis"] == "step function"
 

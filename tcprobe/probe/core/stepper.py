@@ -275,24 +275,25 @@ class Stepper:
     def _repeats(self, alien_calls: int = ALIEN) -> range:
         """Return what repeats up to now with the smallest period that can be believed; empty where nothing does.
 
-        The pattern before goes on once it has run whole. Else a period has all keys lately seen, or runs so long that
-        what it leaves out came by chance: twice as long as what was before that, unless other functions train now.
+        The pattern before goes on once it has run whole, after a call of another function once it has run long. Else a
+        period has all keys lately seen, or runs so long that what it leaves out came by chance: twice as long as what
+        was before that, unless other functions train now.
         """
         keys, total, size = self.keys, len(self.keys), len(self.pattern)
         since, old = set(keys[self._broken :]), set(self.pattern)
-        if since <= old:
-            if total - self._broken >= size and tuple(keys[-size:]) == self.pattern:
-                return range(total - self._run(size) // size * size, total, size)
-            if total - self._broken <= 3 * size and self._broken - self._start >= 2 * size:
-                return range(0)  # the rest of an epoch may look like a pattern of its own
+        if total - self._broken >= size and tuple(keys[-size:]) == self.pattern:
+            run = self._run(size) // size * size
+            if since <= old or run >= STUBBORN:
+                return range(total - run, total, size)
+        if since <= old and total - self._broken <= 3 * size and self._broken - self._start >= 2 * size:
+            return range(0)  # the rest of an epoch may look like a pattern of its own
         lately = keys[max(self._era, total - LATELY) :][::-1]
         complete = 1 + max(lately.index(key) for key in set(lately))  # calls that hold all keys of these
         alien = old and not since & old
         long = alien_calls if alien else max(STUBBORN, min(2 * self._broken, 2 * MAX_PERIOD))
         for period in range(1, min(MAX_PERIOD, total // 2) + 1):
             if keys[-period:] == keys[-2 * period : -period]:
-                run = self._run(period)
-                needed = period * (2 if period >= 4 else 3)
+                needed, run = period * (2 if period >= 4 else 3), self._run(period)
                 if run >= (max(long, needed) if period < complete else needed):
                     return range(total - run, total, period)
         return range(0)

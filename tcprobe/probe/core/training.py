@@ -128,10 +128,6 @@ class TrainingCalls:
         latest = self._latest
         return latest if latest is not None and latest[0] is self.current else None
 
-    def names(self) -> List[str]:
-        """Return the names of the functions that train."""
-        return [callee.name for callee in self.callees if callee.training]
-
     def is_eager(self) -> bool:
         """Say whether a step of eager lines has been seen."""
         return any(callee.training and callee.eager and callee.begins for callee in self.callees)

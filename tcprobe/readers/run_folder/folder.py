@@ -174,15 +174,16 @@ def _probed(
         seen: probe.json.
         inside: what profilers recorded, whose steps are marked.
     """
-    from tcprobe.readers.run_folder.graph import read_graph, read_scopes
+    from tcprobe.readers.run_folder.graph import load_graph, read_graph, read_scopes
     from tcprobe.readers.run_folder.phases import phase_of, read_phases, with_recorded
     from tcprobe.readers.run_folder.recount import read_recount
     from tcprobe.readers.run_folder.steps import read_metrics, read_steps
 
     probe, watched = folder / "probe", (folder / "probe" / "config.json").is_file()
-    steps, metrics, own = read_steps(probe / "steps.csv"), read_metrics(probe / "metrics.csv"), read_phases(seen)
+    steps, metrics = read_steps(probe / "steps.csv", seen), read_metrics(probe / "metrics.csv")
+    own, (graph, wrong) = read_phases(seen), load_graph(probe / "graph.json")
     tables = [table for table in (steps[0], metrics[0], own) if table is not None]
-    profile, counted, notes = Profile(Metadata(FORMAT, (str(folder),))).with_tables(*tables), None, list[Note]()
+    profile, counted, notes = Profile(Metadata(FORMAT, (str(folder),))).with_tables(*tables), None, [*wrong]
     if all(note.code != "damaged-steps" for note in steps[1]):
         counted, more = read_recount(probe / "calls.bin", profile, seen, inside)
         notes += more
@@ -190,10 +191,10 @@ def _probed(
     phases, window = profile.table("phases"), seen.get("window")
     row = -1 if phases is None else phase_of(phases, window if counted is None else counted.window(window))
     if phases is not None:
-        profile = profile.with_tables(with_recorded(phases, seen, read_object(probe / "graph.json", folder)))
+        profile = profile.with_tables(with_recorded(phases, seen, graph))
     for name, why, (table, damage) in (
-        ("graph_ops", NO_GRAPH, read_graph(probe / "graph.json", phases, row)),
-        ("scopes", NO_SCOPES, read_scopes(probe / "graph.json")),
+        ("graph_ops", NO_GRAPH, read_graph(probe / "graph.json", graph, seen, phases, row)),
+        ("scopes", NO_SCOPES, (read_scopes(graph), ())),
         ("steps", NO_STEPS, steps),
         ("metrics", NO_METRICS, metrics),
     ):

@@ -12,11 +12,12 @@ from msgspec.structs import replace
 
 from tcprobe.errors import InputError, MissingInput
 from tcprobe.foreign import read
-from tcprobe.jsonfile import MOST_BYTES, Number, Text, parse, read_object, record, records
-from tcprobe.readers.run_folder.phases import part_calls, read_phases
+from tcprobe.jsonfile import MOST_BYTES, Number, Text, parse, record, records
+from tcprobe.readers.run_folder.phases import part_calls
 from tcprobe.readers.run_folder.steps import TableAndNotes, damaged, home
 from tcprobe.schema.columns import Table
 from tcprobe.schema.op import PASSES
+from tcprobe.schema.profile import Note
 from tcprobe.schema.tables import EXECUTES_BASES, GRAPH_OPS, SCOPES, USES_TC
 
 Key = Annotated[int, Meta(gt=-(2**53), lt=2**53)]
@@ -72,31 +73,38 @@ class _Function(Struct):
     ops: list[Any] = field(default_factory=list)
 
 
-def read_graph(path: Path, phases: Table | None = None, profiled: int = -1) -> TableAndNotes:
-    """Return `GRAPH_OPS` of the training functions in graph.json, and what is wrong with the file.
+def load_graph(path: Path) -> tuple[dict[str, Any], tuple[Note, ...]]:
+    """Return what graph.json holds, nothing where it is missing or damaged, and what is wrong with it."""
+    try:
+        data = parse(read(path, MOST_BYTES, home(path)).decode())
+    except MissingInput:
+        return {}, ()
+    except (InputError, ValueError) as error:
+        return {}, (damaged(path, _reason(error), "no layers, shapes and sizes from the graph"),)
+    if not isinstance(data, dict) or not isinstance(data.get("functions"), list):
+        return {}, (damaged(path, "it holds no list of functions", "no layers, shapes and sizes from the graph"),)
+    return data, ()
+
+
+def read_graph(
+    path: Path, graph: dict[str, Any], probe: dict[str, Any], phases: Table | None, profiled: int = -1
+) -> TableAndNotes:
+    """Return `GRAPH_OPS` of the training functions in a graph, and what is wrong with it.
 
     Ops of functions that do not train are left out; those that no counted step calls stay, with 0 calls. An op that
     is damaged is skipped and counted. The other names under which an op may appear in a profile go into
     ``attributes`` as ``aliases``.
 
     Args:
-        path: of the file.
+        path: of graph.json.
+        graph: its content.
+        probe: probe.json.
         phases: of the run.
         profiled: row of the phase that the profiled window lies in.
     """
-    try:
-        data = parse(read(path, MOST_BYTES, home(path)).decode())
-    except MissingInput:
-        return None, ()
-    except (InputError, ValueError) as error:
-        return None, (damaged(path, _reason(error), "no layers, shapes and sizes from the graph"),)
-    functions = data.get("functions") if isinstance(data, dict) else None
-    if not isinstance(functions, list):
-        return None, (damaged(path, "it holds no list of functions", "no layers, shapes and sizes from the graph"),)
-    probe = read_object(path.with_name("probe.json"), home(path))
-    phases = read_phases(probe) if phases is None else phases
     each = [] if phases is None else part_calls(phases)
-    trained = [f for f in records(_Function, functions) if f.training or any(f.key in parts for parts in each)]
+    functions = records(_Function, graph.get("functions", []))
+    trained = [f for f in functions if f.training or any(f.key in parts for parts in each)]
     if isinstance(probe.get("parts"), list):  # else it has divided itself
         trained = [_divided(f, each, profiled) for f in trained]
     ops = [(f, record(_Op, op)) for f in trained for op in f.ops]
@@ -105,12 +113,12 @@ def read_graph(path: Path, phases: Table | None = None, profiled: int = -1) -> T
     return (_graph_table(good, _whole_step(probe, trained)) if good else None), notes if len(good) < len(ops) else ()
 
 
-def read_scopes(path: Path) -> TableAndNotes:
-    """Return `SCOPES` of graph.json; `read_graph` says what is wrong with the file."""
-    found = read_object(path, home(path)).get("scopes")
+def read_scopes(graph: dict[str, Any]) -> Table | None:
+    """Return `SCOPES` of graph.json; None where it has none."""
+    found = graph.get("scopes")
     rows = found.items() if isinstance(found, dict) else ()
     good = [{"scope": scope, "layer": layer} for scope, layer in rows if scope and _text(layer)]
-    return (Table.from_rows(SCOPES, good) if good else None), ()
+    return Table.from_rows(SCOPES, good) if good else None
 
 
 def _graph_table(ops: list[tuple[_Function, _Op]], whole: _Function | None) -> Table:

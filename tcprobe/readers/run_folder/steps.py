@@ -7,13 +7,13 @@ import math
 from bisect import bisect_left, bisect_right
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 from msgspec import Meta, Struct
 
 from tcprobe.errors import InputError, MissingInput
 from tcprobe.foreign import read
-from tcprobe.jsonfile import read_object, records
+from tcprobe.jsonfile import records
 from tcprobe.schema.columns import Table
 from tcprobe.schema.profile import Note
 from tcprobe.schema.tables import METRICS, STEPS
@@ -30,7 +30,7 @@ class _Pause(Struct):
     stop_ns: Annotated[int, Meta(lt=2**53)]
 
 
-def read_steps(path: Path) -> TableAndNotes:
+def read_steps(path: Path, probe: dict[str, Any]) -> TableAndNotes:
     """Return `STEPS` of steps.csv; the length of a step is the distance to the next one's start.
 
     Where numbers jump, one call made several steps (steps_per_execution): each takes its share of the distance.
@@ -47,7 +47,7 @@ def read_steps(path: Path) -> TableAndNotes:
     sure = [jump == 1 or (jump > 1 and not notes) for jump in jumps]
     apart = [b - a for a, b in pairwise(starts)]
     lengths = [d // j if ok and d >= 0 else None for d, j, ok in zip(apart, jumps, sure, strict=True)]
-    pauses = _pauses(path.with_name("probe.json"))
+    pauses = _pauses(probe)
     if pauses and min(apart, default=0) >= 0:
         notes += (_stood_still(pauses),)
         for row in _paused(starts, pauses):
@@ -56,10 +56,10 @@ def read_steps(path: Path) -> TableAndNotes:
     return Table(STEPS, {"step": steps, "start_ns": starts, "duration_ns": [*lengths, None], "kind": kinds}), notes
 
 
-def _pauses(path: Path) -> list[tuple[int, int]]:
+def _pauses(probe: dict[str, Any]) -> list[tuple[int, int]]:
     """Return start and stop of each time that the process stood still, in order, without those that overlap."""
     found: list[tuple[int, int]] = []
-    for pause in records(_Pause, read_object(path).get("pauses")):
+    for pause in records(_Pause, probe.get("pauses")):
         if (found[-1][1] if found else 0) <= pause.start_ns < pause.stop_ns:
             found.append((pause.start_ns, pause.stop_ns))
     return found

@@ -43,7 +43,7 @@ def run(folder: Path, script: str, *window: str) -> tuple[dict[str, Any], dict[s
 def test_a_second_framework_needs_nothing_of_the_core_changed(tmp_path: Path) -> None:
     toy, seen = run(tmp_path, GAN, "3", "6")
     assert (seen["steps"]["count"], seen["steps"]["period"], seen["steps"]["basis"]) == (20, 3, "period")
-    assert seen["steps"]["functions"] == ["toyflow.critic", "toyflow.generator"]
+    assert [part["name"] for part in seen["parts"]] == ["toyflow.critic", "toyflow.generator"]
     assert (seen["window"]["first_step"], seen["window"]["last_step"]) == (3, 6)
     assert seen["window"]["session"] == {"first_step": 3, "last_step": 6}
     assert (toy["profiler"], toy["layers"]) == (["start", "stop"], ["open", "close", "stop"])

@@ -73,6 +73,14 @@ def test_rare_function_is_no_part_of_the_step() -> None:
     assert told == [i for i in range(552) if i not in (200, 401)]
 
 
+def test_steps_go_on_after_each_call_that_comes_once_in_a_while() -> None:
+    """A penalty every 20 steps of two calls: the period of 41 calls is told, but not that of 81."""
+    told, _ = boundaries(("DG" * 40 + "X") * 5)
+    assert told == [81 * turn + begin for turn in range(5) for begin in range(0, 80, 2)]
+    told, stepper = boundaries(("DG" * 20 + "X") * 5)
+    assert (told, len(stepper.pattern)) == ([41 * turn for turn in range(5)], 41)
+
+
 def test_no_step_begins_with_a_follower() -> None:
     """Tapes and optimizers of an eager accumulation whose epochs end early, and an optimizer before any tape."""
     told, _ = boundaries(("TTTTo" * 3 + "TTo") * 4)

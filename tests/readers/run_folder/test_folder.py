@@ -13,11 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tcprobe.errors import UsageError
+from tcprobe.jsonfile import read_object
 from tcprobe.readers import READERS
 from tcprobe.readers.open import open_profile
 from tcprobe.readers.run_folder import folder as run_folder
-from tcprobe.readers.run_folder.graph import read_graph
-from tcprobe.readers.run_folder.steps import read_metrics, read_steps
+from tcprobe.readers.run_folder.graph import load_graph, read_graph
+from tcprobe.readers.run_folder.phases import read_phases
+from tcprobe.readers.run_folder.steps import TableAndNotes, read_metrics, read_steps
 from tcprobe.schema.profile import Profile
 from tests.fixtures.xplane.make import serialise
 from tests.support import ROOT
@@ -196,10 +198,18 @@ def test_what_the_modules_of_xla_multiply_stands_beside_what_was_traced(tmp_path
     assert set(functions[1:]) == {"a_inference_train_7__.5(36)"}
 
 
+def graph_ops(path: Path, row: int = -1) -> TableAndNotes:
+    """Read graph.json, its calls divided by the phases of the probe.json beside it."""
+    probe = read_object(path.with_name("probe.json"))
+    held, notes = load_graph(path)
+    table, more = read_graph(path, held, probe, read_phases(probe), row)
+    return table, (*notes, *more)
+
+
 def test_functions_that_do_not_train_are_left_out(tmp_path: Path) -> None:
     path = tmp_path / "graph.json"
     path.write_text(json.dumps(graph(OP, training=False)))
-    assert read_graph(path) == (None, ())
+    assert graph_ops(path) == (None, ())
 
 
 def test_steps_run_from_start_to_start(tmp_path: Path) -> None:
@@ -212,7 +222,7 @@ def test_steps_run_from_start_to_start(tmp_path: Path) -> None:
 def test_steps_of_one_call_share_its_length(tmp_path: Path) -> None:
     path = tmp_path / "steps.csv"
     path.write_text("step,start_ns,kind\n0,100,warm-up\n5,600,measured\n10,1600,measured\n11,1500,measured\n")
-    table, notes = read_steps(path)
+    table, notes = read_steps(path, {})
     assert table is not None
     assert (table.values("duration_ns"), notes) == ([100, 200, None, None], ())
 
@@ -220,7 +230,7 @@ def test_steps_of_one_call_share_its_length(tmp_path: Path) -> None:
 def test_a_lost_line_is_no_length(tmp_path: Path) -> None:
     path = tmp_path / "steps.csv"
     path.write_text("step,start_ns,kind\n0,100,warm-up\n1,?,other\n2,400,other\n3,300,measured\n")
-    table, notes = read_steps(path)
+    table, notes = read_steps(path, {})
     assert table is not None
     assert (table.values("duration_ns"), table.values("kind")[1]) == ([None, None, None], "measured")
     assert len(notes) == 1
@@ -230,7 +240,7 @@ def test_a_lost_line_is_no_length(tmp_path: Path) -> None:
 def test_a_last_line_that_was_cut_off_is_dropped(tmp_path: Path, cut: str) -> None:
     path = tmp_path / "steps.csv"
     path.write_text("step,start_ns,kind\n0,100,warm-up\n1,400,profiled\n" + cut)
-    table, notes = read_steps(path)
+    table, notes = read_steps(path, {})
     assert table is not None
     assert (table.values("step"), table.values("duration_ns"), notes) == ([0, 1], [300, None], ())
 
@@ -346,7 +356,7 @@ def test_a_damaged_graph_is_a_note(tmp_path: Path, content: bytes) -> None:
 def test_damaged_ops_are_counted(tmp_path: Path) -> None:
     path = tmp_path / "graph.json"
     path.write_text(json.dumps(graph(OP, 3, {"op": "x"})))
-    table, notes = read_graph(path)
+    table, notes = graph_ops(path)
     assert table is not None
     assert len(table) == 1
     assert "2 of 3 ops lack a name or type" in notes[0].message
@@ -409,7 +419,7 @@ VALUES = st.recursive(
 def test_no_value_breaks_an_op(tmp_path_factory: pytest.TempPathFactory, changed: dict[str, Any]) -> None:
     path = tmp_path_factory.mktemp("op") / "graph.json"
     path.write_text(json.dumps(graph({**OP, **changed})))
-    table, notes = read_graph(path)
+    table, notes = graph_ops(path)
     assert (table is None) == bool(notes)
 
 

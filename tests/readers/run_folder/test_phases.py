@@ -10,11 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tcprobe.readers.run_folder.graph import read_graph
 from tcprobe.readers.run_folder.phases import phase_of, read_phases, with_recorded
 from tcprobe.schema.columns import Table
 from tcprobe.schema.op import Part
-from tests.readers.run_folder.test_folder import OP, codes, make_run, read
+from tests.readers.run_folder.test_folder import OP, codes, graph_ops, make_run, read
 
 FIRST = {
     "first_step": 0,
@@ -128,7 +127,7 @@ def test_ops_know_their_part_and_how_often_they_run(tmp_path: Path) -> None:
         function("pretrain", 3, 0, calls_per_step=7),
         function("old", None, None, calls_per_step=None),
     )
-    table, notes = read_graph(path)
+    table, notes = graph_ops(path)
     assert table is not None
     assert notes == ()
     assert table.values("part") == [4, 3, None]
@@ -141,7 +140,7 @@ def test_what_a_phase_calls_is_training_whatever_its_function_is_said_to_do(tmp_
     untrained = [{**function(name, key, 0), "training": False} for name, key in (("pretrain", 3), ("validate", 9))]
     path = write_graph(tmp_path, *untrained, function("train", 4, 1))
     (tmp_path / "probe.json").write_text(json.dumps({"phases": [FIRST, SECOND]}))
-    table, _ = read_graph(path)
+    table, _ = graph_ops(path)
     assert table is not None
     assert table.values("part") == [3, 4]
 
@@ -159,7 +158,7 @@ def divided(folder: Path, *functions: dict[str, Any], row: int = -1, **first: An
     path = write_graph(folder, *functions)
     phases = [{**FIRST, **first}, SECOND]
     (folder / "probe.json").write_text(json.dumps({"phases": phases, "parts": [{"key": 3}, {"key": 4}]}))
-    table, notes = read_graph(path, read_phases({"phases": phases}), row)
+    table, notes = graph_ops(path, row)
     assert table is not None and notes == ()
     return table
 

@@ -42,7 +42,7 @@ def folder(path: Path, calls: str, rows: list[int], steps: int = 1, lost: int = 
 def counted(
     path: Path, probe: dict[str, Any] | None = None, marked: tuple[int, ...] = (), length: int = 60
 ) -> tuple[Recount | None, tuple[Note, ...]]:
-    steps, _ = read_steps(path / "steps.csv")
+    steps, _ = read_steps(path / "steps.csv", {})
     assert steps is not None
     own = Profile(Metadata("run_folder", ("x",))).with_tables(steps)
     count = len(marked)

@@ -15,10 +15,10 @@ from tcprobe.analysis.ops.xla import join_xla
 from tcprobe.gemm.conv import convolution_of
 from tcprobe.readers.merge import merge
 from tcprobe.readers.open import open_profile
-from tcprobe.readers.run_folder.graph import read_graph
 from tcprobe.schema.op import OpRecord
 from tcprobe.schema.profile import Metadata, Profile
 from tests.probe.tensorflow.graph.joining import COMMANDS, GEMM, Join, events, join, run
+from tests.readers.run_folder.test_folder import graph_ops
 from tests.support import ROOT, needs_tensorflow
 
 pytestmark = [pytest.mark.tensorflow, needs_tensorflow]
@@ -248,7 +248,7 @@ def test_every_scope_of_a_layer_tells_its_path(recorded: Path) -> None:
 
 @pytest.mark.parametrize(("command", "short"), [("gan.py jit", True), ("fit.py jit", False)])
 def test_the_optimised_module_holds_what_lives_and_nothing_dead(recorded: Path, command: str, short: bool) -> None:
-    graph, _ = read_graph(folder(recorded, command) / "graph.json")
+    graph, _ = graph_ops(folder(recorded, command) / "graph.json")
     assert graph is not None
     probed = Profile(Metadata("run_folder")).with_tables(graph)
     path = sorted(folder(recorded, command).rglob("*.xplane.pb"))[-1]
