@@ -25,9 +25,8 @@ class Shown:
         return self._as("json")
 
     def _as(self, name: str, top: int | None = None, width: int | None = None) -> str:
-        from tcprobe.report import RENDERERS, Renderer, RenderSpec
+        from tcprobe.report import Renderer, RenderSpec
 
         out = io.StringIO()
-        renderer = next((one for one in RENDERERS if one.name == name), Renderer(name, ()))
-        renderer.render(self._document(top), RenderSpec(width), out)
+        Renderer(name, ()).render(self._document(top), RenderSpec(width), out)
         return out.getvalue()

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final, TextIO
 
 from tcprobe import __version__
 from tcprobe.errors import TcprobeError, cannot_write
-from tcprobe.masking import mask_words, without_secrets
 from tcprobe.visible import say, tell
 
 if TYPE_CHECKING:
@@ -105,6 +104,8 @@ def _text(raw: io.FileIO, old: TextIO | None, errors: str) -> io.TextIOWrapper:
 
 def say_failure(error: TcprobeError) -> int:
     """Say what failed, and what to do about it; return its exit code."""
+    from tcprobe.masking import without_secrets
+
     say(f"error: {without_secrets(error.message)}")
     if error.hint:
         tell(f"hint: {without_secrets(error.hint)}")
@@ -118,6 +119,8 @@ def report_bug(error: Exception) -> int:
     """
     import platform
     import traceback
+
+    from tcprobe.masking import mask_words, without_secrets
 
     text = f"tcprobe {__version__}, Python {platform.python_version()}, {platform.platform()}\n"
     text += f"command: {mask_words(sys.argv)}\n\n" + without_secrets("".join(traceback.format_exception(error)))

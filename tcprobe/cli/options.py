@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 import shutil
@@ -248,6 +247,8 @@ def errors_as_json(wanted: bool) -> Iterator[None]:
         yield
     except TcprobeError as error:
         if wanted:
+            import json
+
             from tcprobe.masking import without_secrets
 
             told = {"message": without_secrets(error.message), "hint": error.hint and without_secrets(error.hint)}

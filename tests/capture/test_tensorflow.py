@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tcprobe.capture import CAPTURES, probed, tensorflow
 from tcprobe.capture.base import CaptureRequest, Invocation
@@ -61,7 +62,7 @@ def test_the_orders_are_those_that_the_docs_list() -> None:
 
 
 def test_a_launcher_stands_first_and_the_variables_follow_it(request_: CaptureRequest, tmp_path: Path) -> None:
-    through = CaptureRequest(request_.target, request_.folder, request_.python, ("env", "-u", "X"), device="3")
+    through = replace(request_, launcher=("env", "-u", "X"), device="3", precision=None)
     launch = tensorflow.prepare(through)
     assert launch.argv[:5] == ("env", "-u", "X", "env", "CUDA_VISIBLE_DEVICES=3")
     assert launch.environment["CUDA_VISIBLE_DEVICES"] == "3"
