@@ -179,9 +179,8 @@ def _kind(path: Path) -> str:
         b"\x7fELF": "a program",
         b"%PDF": "a PDF",
     }
-    for prefix, name in magic.items():
-        if start.startswith(prefix):
-            return f"it is {name}"
+    if name := next((name for prefix, name in magic.items() if start.startswith(prefix)), None):
+        return f"it is {name}"
     try:
         text = codecs.getincrementaldecoder("utf-8")().decode(start)  # a character may be cut at the end
     except UnicodeDecodeError:

@@ -34,6 +34,7 @@ _ABSENT: Final = {
     "devices": "DLProf's summary, which names the GPUs, is not here",
     "reported": "none of DLProf's summaries is here",
 }
+_PREFERRED: Final = {SUMMARY: "json", TENSOR_CORE: "json"}
 _NO_KERNELS: Final = "DLProf captured no kernel"
 _SUMS_ONLY: Final = "DLProf's {} hold{} sums, not launches; its iteration report {}"
 
@@ -64,7 +65,7 @@ def read_profile(format_name: str, files: Sequence[ReportFile]) -> Profile:
 def _load(files: Sequence[ReportFile]) -> tuple[Summary, Reports]:
     """Read each report once: JSON where percentages matter, for it has more digits; CSV for long tables."""
     summary, reports = Summary(()), Reports()
-    for found in sorted(files, key=_preference):
+    for found in sorted(files, key=lambda one: (one.dialect != _PREFERRED.get(one.kind, "csv"), one.path.name)):
         if found.kind in reports:
             continue
         held = read_report(found)
@@ -73,11 +74,6 @@ def _load(files: Sequence[ReportFile]) -> tuple[Summary, Reports]:
         else:
             summary = summary.over(held) if summary else held
     return summary, reports
-
-
-def _preference(found: ReportFile) -> tuple[bool, str]:
-    wanted = "json" if found.kind in (SUMMARY, TENSOR_CORE) else "csv"
-    return (found.dialect != wanted, found.path.name)
 
 
 def _metadata(format_name: str, paths: list[Path], summary: Summary, reports: Reports) -> Metadata:

@@ -244,16 +244,16 @@ def _joined(sheets: Sequence[Sheet], said: tuple[str, ...]) -> Sheet:
     """Stack the tables of a file; ncu prints one for each process."""
     if len(sheets) == 1:
         return replace(sheets[0], said=said)
-    rows = [one.rows for one in sheets]
-    missing = [Names.missing(count) for count in rows]
     who = {
-        name: merge_names([one.who.get(name, gap) for one, gap in zip(sheets, missing, strict=True)])
+        name: merge_names([one.texts(name) for one in sheets])
         for name in dict.fromkeys(name for one in sheets for name in one.who)
     }
     metrics = {}
     for name in dict.fromkeys(name for one in sheets for name in one.metrics):
         unit = next(one.metrics[name].unit for one in sheets if name in one.metrics)
-        alike = [one if name not in one.metrics or one.metrics[name].unit == unit else None for one in sheets]
-        parts = [np.full(n, np.nan) if one is None else one.metric(name) for n, one in zip(rows, alike, strict=True)]
+        alike = [name in one.metrics and one.metrics[name].unit == unit for one in sheets]
+        parts = [
+            one.metric(name) if same else np.full(one.rows, np.nan) for one, same in zip(sheets, alike, strict=True)
+        ]
         metrics[name] = Metric(np.concatenate(parts), unit)
-    return Sheet(who, metrics, said, sum(rows))
+    return Sheet(who, metrics, said, sum(one.rows for one in sheets))

@@ -90,13 +90,12 @@ class Host(Struct):
 
     def launches(self) -> tuple[Ints, Ints]:
         """Return (correlation ids in ascending order, each once; time of the first launch under it)."""
-        if not self.correlation:
-            return np.zeros(0, np.int64), np.zeros(0, np.int64)
-        ids = np.concatenate(self.correlation)
-        order = np.argsort(ids)
-        ids, times = ids[order], np.concatenate(self.launch_ns)[order]
-        first = np.flatnonzero(np.append(True, ids[1:] != ids[:-1])) if len(ids) else np.zeros(0, np.int64)
-        return ids[first], np.minimum.reduceat(times, first) if len(first) else times
+        nothing = np.zeros(0, np.int64)
+        ids, times = (np.concatenate([nothing, *parts]) for parts in (self.correlation, self.launch_ns))
+        code, first = combine([ids])
+        earliest = times[first]
+        np.minimum.at(earliest, code, times)
+        return ids[first], earliest
 
 
 def read_host(file: Bytes, plane: Plane, host: Host) -> None:

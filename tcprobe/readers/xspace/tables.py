@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import astuple, replace
-from numpy.typing import NDArray
 
 from tcprobe.grouping import positions_in
 from tcprobe.probe.constants import STEP_MARK
@@ -104,11 +103,9 @@ def _origin(part: HostFile) -> int:
     return first if first > 10**15 else 0  # eleven days
 
 
-def _float(values: Ints) -> NDArray[np.float64]:
+def _float(values: Ints) -> FloatArray:
     """Return integers as a nullable column."""
-    out = values.astype(np.float64)
-    out[values == NONE] = np.nan
-    return out
+    return np.where(values == NONE, np.nan, values)
 
 
 class _Builder(Struct):
