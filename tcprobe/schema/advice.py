@@ -60,6 +60,7 @@ Bound = Literal[
     "small batch",  # the time that the GPU waits, and that of products too small to fill it
     "bandwidth",  # the kernels' time less what one kernel in place of several takes to move what is left
     "aligned rates",  # the kernels' time less what they take at the rates that large aligned products were timed at
+    "tile rates",  # the kernels' time less what they take at the rates that tiles like theirs reach on Tensor Cores
     "full waves",  # what the empty part of the last waves takes, if blocks take the same time in it
     "peak rates",  # the kernels' time less what they take at the ratio of the GPU's peak rates
 ]

@@ -47,7 +47,8 @@ NO_STEPS: Final[Mapping[NoStep, str]] = {
 
 NoWhatIf = Literal[
     "no_gpu",  # no GPU ran
-    "no_tensor_cores",  # the GPU has none, or is another vendor's
+    "not_nvidia",  # the GPU is another vendor's
+    "no_tensor_cores",  # the GPU has none
     "gpu_unknown",  # which GPU ran is not known, or several models ran
     "tuned",  # the window holds autotuning
     "incomplete",  # the profiler lost events

@@ -32,6 +32,7 @@ _Key: TypeAlias = tuple[str, str, int]
 """Layer, dimension and size."""
 NOT: Final[Mapping[NoWhatIf, str]] = {
     "no_gpu": "no GPU: nothing was measured that another step could be predicted from",
+    "not_nvidia": "not an NVIDIA GPU: nothing is predicted",
     "no_tensor_cores": "the GPU has no Tensor Cores",
     "gpu_unknown": "which GPU ran is not known, or several models ran: nothing is predicted",
     "tuned": "the window holds autotuning: its time is not that of a usual step",
@@ -80,7 +81,9 @@ def _impossible(profile: Profile, context: Context) -> NoWhatIf | None:
     """Return why nothing can be predicted of a run; None where it can."""
     if not context.measured:
         return "no_gpu"
-    if not context.nvidia or context.tensor_cores == "no":
+    if not context.nvidia:
+        return "not_nvidia"
+    if context.tensor_cores == "no":
         return "no_tensor_cores"
     if context.judged is None:
         return "gpu_unknown"

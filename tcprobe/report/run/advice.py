@@ -10,7 +10,7 @@ from tcprobe.report.run import words
 from tcprobe.report.sentences import halves
 from tcprobe.rules.registry import RUN_RULES, rule_of
 from tcprobe.rules.words import listed
-from tcprobe.schema.advice import Advice, Concern, ShareOf
+from tcprobe.schema.advice import Advice, Bound, Concern, ShareOf
 from tcprobe.schema.profile import Profile
 from tcprobe.schema.records import as_dict
 
@@ -30,6 +30,12 @@ GAIN_OF: Final[Mapping[ShareOf, str]] = {
     "products": "step's products",
     "step": "step",
 }
+RATES: Final[Mapping[Bound, str]] = {
+    "peak rates": "by peak rates ",
+    "aligned rates": "by the rates of large products ",
+    "tile rates": "by the rates of their tiles ",
+}
+"""How a bound is called that is none but by rates."""
 SAYS: Final = {kind: said for rule in RUN_RULES for kind, said in rule.load().SAYS.items()}
 
 
@@ -117,7 +123,7 @@ def _bound(item: Advice) -> str:
     concern = item.concern
     if concern.at_most_ns is None or item.saving is not None or concern.share_of == "step":
         return ""
-    rates = "by peak rates " if concern.bound == "peak rates" else ""
+    rates = RATES.get(concern.bound, "")
     return f": {rates}at most {f.duration(concern.at_most_ns)} of {_step(concern)}, {f.percent(item.step_pct)}"
 
 

@@ -23,6 +23,7 @@ from tcprobe.schema.statement import FieldValue, say
 if TYPE_CHECKING:
     from tcprobe.hardware import Gpu
     from tcprobe.rules.words import Framework
+    from tcprobe.schema.changes.whatif import WhatIf
     from tcprobe.schema.columns import Row, Value
     from tcprobe.schema.profile import Profile
 
@@ -212,6 +213,11 @@ class Run:
         cost = self.profile.off
         rows = zip(cost.table.rows(), cost.weight.tolist(), strict=True) if cost else ()
         return [OffOp(row, blocker, weight) for row, weight in rows if (blocker := Blocker.of(row)) is not None]
+
+    @cached_property
+    def library_bound(self) -> WhatIf | None:
+        """What products in 16 bits without shapes gain at most on Tensor Cores; None where none ran off them."""
+        return next((one for one in self.profile.what_ifs if one.bound and one.change == "tensor_cores"), None)
 
     @cached_property
     def sizes(self) -> Sequence[Row]:

@@ -30,7 +30,7 @@ NORM: Final[dict[str | None, str]] = {
 }
 """Where some of these kernels normalise."""
 PLURALS: Final[dict[KernelKind, str]] = {
-    "elementwise": "elementwise kernels", "copy": "copies and casts", "normalisation": "norms", "softmax": "softmax",
+    "elementwise": "elementwise kernels", "copy": "copies", "normalisation": "norms", "softmax": "softmax",
     "reduction": "reductions", "random": "random numbers",
 }  # fmt: skip
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -23,6 +24,11 @@ NAME_OPS: Final = (
     "Record which ops these kernels belong to (tcprobe profile; under Nsight Systems their NVTX ranges; with DLProf "
     "all reports, in its framework mode)"
 )
+MULTIPLES: Final = (
+    "Try sizes and channels in multiples of 8 and, for convolutions, channels last (NHWC), so that the library takes "
+    "kernels on Tensor Cores"
+)
+"""Where the dtype allows Tensor Cores already."""
 FUSE: Final[dict[str | None, str]] = {
     None: "Launch fewer and longer kernels: let a compiler fuse them, or launch them by CUDA graphs",
     "tensorflow": "Launch fewer and longer kernels: let XLA fuse them (jit_compile=True)",
@@ -101,8 +107,10 @@ COMPILED: Final = "Do less of this op: XLA compiled the step already"
 TALKS: Final = "Send less between GPUs, in fewer and larger messages, and while they compute"
 
 
-def _name_ops(kernel: str | None, **_: Any) -> Both:
+def _name_ops(kernel: str | None, sixteen_bit: bool, **_: Any) -> Both:
     most: Parts = (", the costliest that multiplies ", Name(kernel)) if kernel else ()
+    if sixteen_bit:
+        return Both(f"{MULTIPLES}. {NAME_OPS}", ("kernels of unnamed ops compute in 16 bits on CUDA cores", *most))
     return Both(NAME_OPS, ("kernels of unnamed ops ran without Tensor Cores", *most))
 
 
@@ -167,8 +175,13 @@ def tc309(run: Run) -> Iterator[Advice]:
     """Yield one item where kernels without Tensor Cores belong to no op that the source names."""
     if run.facts.unnamed_ns > 0 and run.kernel_ns > 0:
         share = 100.0 * run.facts.unnamed_ns / run.kernel_ns
-        concern = run.concern(share, "kernel_time", run.facts.unnamed_ns)
-        yield Advice("TC309", say("name_ops", kernel=run.facts.unnamed_kernel), concern)
+        concern, bound = run.concern(share, "kernel_time", run.facts.unnamed_ns), run.library_bound
+        sixteen_bit = bound is not None and 2 * bound.spent_ns >= (concern.at_most_ns or math.inf)
+        if bound is not None and sixteen_bit and concern.at_most_ns is not None:
+            rest = max(0.0, concern.at_most_ns - bound.spent_ns)
+            concern = replace(concern, at_most_ns=rest + bound.gain_ns.high, bound="tile rates")
+        kernel = run.facts.unnamed_kernel
+        yield Advice("TC309", say("name_ops", kernel=kernel, sixteen_bit=sixteen_bit), concern)
 
 
 def tc310(run: Run) -> Iterator[Advice]:
