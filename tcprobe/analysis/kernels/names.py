@@ -480,9 +480,10 @@ NAME_RULES: Final[tuple[NameRule, ...]] = (
                 """,
             ),
             seek("path", r"(?<!\w)(?:fpA_intB_)?gemv\w*::kernel$"),
+            seek("argument", r"^cublasGemvParamsEx"),
         ),
         "a vector or small-matrix kernel on CUDA cores",
-        f"{DLPROF}; bitsandbytes; exllamav2; TensorRT-LLM, weightOnlyBatchedGemv",
+        f"{DLPROF}; bitsandbytes; exllamav2; TensorRT-LLM, weightOnlyBatchedGemv; cuBLAS 13.1 on an H100, {MEASURED}",
     ),
     NameRule(
         "cudnn-direct",

@@ -40,7 +40,13 @@ def said(readings: dict[str, float], capability: Capability | None = T4) -> str 
         ({HMMA: 4096.0, HFMA2: 96.0}, A100, "yes"),
         ({ACTIVE: 3.75}, H100, None),  # an element-wise kernel, measured
         ({ACTIVE: 3.75}, T4, "yes"),
-        ({ACTIVE: 5.0}, H100, "yes"),
+        ({ACTIVE: 7.05}, H100, None),  # a bfloat16 addition of a training step, measured
+        ({ACTIVE: 20.0}, H100, "yes"),
+        (
+            {"sm__pipe_tensor_cycles_active.max.pct_of_peak_sustained_active": 126.0},
+            H100,
+            None,
+        ),  # 28 instructions in all
         ({ACTIVE: 0.05}, T4, None),
         ({GROUPED: 0.2}, H100, "yes"),
         ({GROUPED: 0.0}, H100, None),  # DMMA is not among them
