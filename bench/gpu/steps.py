@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import json
 import re
 import shutil
@@ -25,6 +26,8 @@ LAUNCHES: Final = ("case", "kernel", "grid", "block", "duration_ns")
 OPS: Final = Path(__file__).with_name("ops.py")
 QUIET: Final = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", "XLA_FLAGS": "--xla_gpu_enable_command_buffer="}
 """For JAX: Nsight Compute saves what a kernel may write, and takes a CUDA graph for one kernel."""
+TRACES: Final = {"jax": ".xplane.pb", "torch": ".json"}
+TRACED: Final = (("bfloat16", False), ("bfloat16", True), ("tf32", False), ("float32", False))
 COUNTERS: Final = re.compile(
     r"sm__ops_path_tensor\w*|sm__inst_executed_pipe_(?:tensor|tc)(?:_(?:op|type)_\w+|_subpipe_\w+)?"
 )
@@ -53,6 +56,12 @@ def steps(machine: Machine, dry: bool) -> Iterator[Step]:
     lacking = None if "tensorflow" in machine.pythons else "TensorFlow is missing: --python names an interpreter"
     for precision in PRECISIONS:
         yield Step(f"profile-{precision}", 300, partial(profile, machine, precision, dry), lacking)
+    for framework, suffix in TRACES.items():
+        lacking = None if framework in machine.pythons else f"{framework} is missing: --python names an interpreter"
+        lacking = "there is no GPU to trace" if dry and lacking is None else lacking
+        for precision, odd in TRACED:
+            name = f"trace-{framework}-{precision}{'-odd' * odd}"
+            yield Step(name, 120, partial(trace, machine, framework, suffix, precision, odd), lacking)
     through = next((name for name in ("torch", "jax") if name in machine.pythons), "")
     lacking = None if through else "PyTorch and JAX are missing: --python names an interpreter that has one"
     if through and not dry and machine.ncu is None:
@@ -95,6 +104,27 @@ def profile(machine: Machine, precision: str, dry: bool, folder: Path, seconds: 
             shutil.copyfile(path, folder / path.name)
     kept = ("tensorflow", "keras", "python", "driver", "gpus", "window", "peak_gpu_memory_bytes")
     return {**{name: of[name] for name in kept}, "notes": [note["code"] for note in of["notes"]], "batch": batch}
+
+
+def trace(
+    machine: Machine, framework: str, suffix: str, precision: str, odd: bool, folder: Path, seconds: float
+) -> dict[str, Any]:
+    """Keep what the framework's own profiler wrote of a small training step, with no path in it."""
+    made = folder / f"step{suffix}"
+    width = (4090 if odd else 4096) if framework == "jax" else (1018 if odd else 1024)
+    script = Path(__file__).with_name(f"{framework}_step.py")
+    code = run([machine.pythons[framework], str(script), precision, str(width), str(made)], seconds, folder / "log.txt")
+    if code or not made.exists():
+        raise Failed(f"exit code {code}: {last_line(folder / 'log.txt')}")
+    if suffix == ".json":
+        text = re.sub(r'"/[^"\n]*/(?=[^"/]+\.py)', '"', made.read_text(encoding="utf-8"))
+        with gzip.open(folder / "step.json.gz", "wt", encoding="utf-8") as file:
+            file.write(text)
+        made.unlink()
+    else:  # of the same length, since protobuf counts bytes
+        place = str(script).encode()
+        made.write_bytes(made.read_bytes().replace(place, script.name.encode().rjust(len(place), b"_")))
+    return {"framework": framework, "width": width}
 
 
 def classify(

@@ -91,7 +91,10 @@ def test_what_is_missing_is_said_of_each_step() -> None:
         there = Machine(SMI, dict.fromkeys(frameworks, "python"), {}, ncu)
         return {step.name.partition("-")[0]: step.lacking for step in steps(there, False)}
 
-    assert list(lacking("torch", "tensorflow", ncu="ncu").values()) == [None, None, None]
+    assert list(lacking("torch", "tensorflow", ncu="ncu").values())[:2] == [None, None]
+    assert lacking("torch", "jax", ncu="ncu")["trace"] is None
+    assert "torch is missing" in str(lacking("tensorflow", ncu="ncu")["trace"])
+    assert lacking("torch", ncu="ncu")["classify"] is None
     assert "TensorFlow is missing" in str(lacking("jax", ncu="ncu")["profile"])
     assert "ncu" in str(lacking("torch")["classify"])
     assert "PyTorch and JAX are missing" in str(lacking("tensorflow", ncu="ncu")["classify"])
