@@ -55,7 +55,7 @@ class OpName(Struct, frozen=True):
         """
         if self.op_type is None:
             return _NO_GEMM.match(self.hlo_op or "") is None
-        if self.op_type == "fusion":
+        if self.op_type.endswith("fusion"):
             return False
         return family_of(self.op_type) is not None or (self.hlo_op is not None and self.op_type == "custom-call")
 

@@ -24,6 +24,7 @@ from tcprobe.schema.columns import Value
 
 GEMM_OPCODES: Final = ("dot", "convolution")
 CONTROL: Final = ("while", "conditional", "call", "async-start")  # instructions whose computations run as their own
+EMITTED: Final = {"kLoop": "loop fusion", "kInput": "input fusion"}
 MOST_TRIPS: Final = 10**9
 MOST_PRODUCTS: Final = 256  # of one instruction; a fusion of XLA holds one or two
 # xla/service/gpu/cublas_cudnn.cc: targets of the library calls
@@ -286,8 +287,11 @@ def _type_without_gemm(instruction: Instruction) -> str:
     """Return the framework's type of an instruction that multiplies nothing; its opcode where that type would.
 
     XLA names what it makes of a MatMul like the MatMul: the copy of an operand, the conversion of the result. What
-    other a library call does is not known.
+    other a library call does is not known. A fusion of a loop or a reduction is named as XProf's categories name it:
+    XLA's own emitters wrote it, and none of them multiplies matrices.
     """
+    if instruction.fusion_kind in EMITTED:
+        return EMITTED[instruction.fusion_kind]
     foreign = instruction.opcode != "custom-call" and family_of(instruction.op_type) is not None
     return instruction.opcode if foreign else instruction.op_type or instruction.opcode
 

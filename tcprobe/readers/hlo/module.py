@@ -95,6 +95,7 @@ class Instruction(Struct):
     op_name: str = ""
     op_type: str = ""
     target: str = ""
+    fusion_kind: str = ""  # kLoop, kInput, kOutput, kCustom
     backend_config: str = ""
     operands: list[int] = field(default_factory=list)
     calls: list[int] = field(default_factory=list)
@@ -175,7 +176,7 @@ def _instruction(data: Buffer, span: Span) -> Instruction:
     return made
 
 
-_TEXTS: Final = {1: "name", 2: "opcode", 28: "target", 43: "backend_config"}
+_TEXTS: Final = {1: "name", 2: "opcode", 11: "fusion_kind", 28: "target", 43: "backend_config"}
 _INTS: Final = {36: "operands", 38: "calls"}
 _GROUPS: Final = {50: "feature_group_count", 58: "batch_group_count"}
 _NUMBERS: Final = {

@@ -57,12 +57,12 @@ class OpKey(Struct, frozen=True):
     """What a GPU event says of the op that launched it, texts as in `OP_TEXTS`; None where it says nothing."""
 
     program: int | None
-    annotation: str | None
-    hlo_op: str | None
-    name: str | None
-    prefix: str | None
-    shape: str | None
-    module: str | None
+    annotation: str | None = None
+    hlo_op: str | None = None
+    name: str | None = None
+    prefix: str | None = None
+    shape: str | None = None
+    module: str | None = None
 
 
 class DeviceEvents(Struct, frozen=True):

@@ -18,6 +18,7 @@ from tcprobe.readers.host_work import stretches
 from tcprobe.readers.one_run import not_one_run, session_of, several_runs
 from tcprobe.readers.protobuf import BYTES, VARINT, Buffer, DamagedError, fields, varint
 from tcprobe.readers.xspace.gpu import GPU_PLANE, Gpu, read_gpu
+from tcprobe.readers.xspace.graphs import resolve_graphs
 from tcprobe.readers.xspace.host import HOST_PLANES, Host, HostEvents, read_host
 from tcprobe.readers.xspace.tables import HostFile, tables
 from tcprobe.readers.xspace.wire import Space, plane_stats, scan_space, string_map
@@ -140,6 +141,8 @@ def _read_space(file: Bytes, space: Space, path: Path, first_device: int) -> Hos
     ran = {program for program in wanted if program is not None}
     modules = read_modules(file.data, space.planes, ran)
     missing = len(ran - modules.keys())
+    for gpu in gpus:
+        gpu.kernels = resolve_graphs(gpu.kernels, modules)
     return HostFile(path, space, first_device, gpus, host, modules, started_ns(file.data, space), missing)
 
 
