@@ -16,6 +16,7 @@ from tests.support import ROOT
 
 PROGRAM = """
 import os, sys
+sys.modules["nvtx"] = None
 from tcprobe.probe.core.nvtx import find_domain
 domain = find_domain("made", os.environ["NVTX_INJECTION64_PATH"])
 for number in range(3):

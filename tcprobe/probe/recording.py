@@ -34,7 +34,7 @@ class RecordedRange:
 
     def find_tool(self) -> None:
         """Look for the tool, before anything of the script's is imported."""
-        self._ranges.find_tool()
+        self._ranges.find_tool(early=True)
         self.available = self._ranges.listening
 
     def start(self) -> bool:

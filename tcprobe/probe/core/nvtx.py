@@ -1,4 +1,4 @@
-"""Reaches the tool that listens to NVTX by playing the NVTX v3 header with ctypes.
+"""Reaches the tool that listens to NVTX: through package `nvtx`, else by playing the NVTX v3 header with ctypes.
 
 The header needs no library of NVIDIA's: it loads the tool's own and hands it tables of slots, which the tool fills
 with its functions. Numbers and layouts are those of nvtx3/nvtxDetail/nvtxTypes.h.
@@ -8,7 +8,11 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import importlib
+import importlib.metadata
 from typing import Any, Callable, Dict, List, NamedTuple, Optional
+
+CTYPES = "ctypes"
 
 CALLBACKS, VERSION_INFO = 1, 3  # export tables
 SLOTS = {1: 16, 2: 9, 3: 15, 4: 7, 5: 16, 6: 7}  # by module: core, CUDA, OpenCL, CUDA runtime, core2, sync
@@ -38,6 +42,7 @@ class Domain(NamedTuple):
     """A domain that a tool listens to.
 
     Attributes:
+        by: version of package nvtx, or "ctypes".
         event: makes what `push` takes, given a name; the tool remembers every name.
         push: begins a range in the calling thread.
         pop: ends the range that the thread has begun last.
@@ -45,6 +50,7 @@ class Domain(NamedTuple):
         stop: ends it.
     """
 
+    by: str
     event: Callable[[str], Any]
     push: Callable[[Any], Any]
     pop: Callable[[], Any]
@@ -60,6 +66,30 @@ def find_domain(name: str, path: str) -> Optional[Domain]:
         AttributeError: it is none for NVTX.
         RuntimeError: it offers no ranges.
     """
+    return _by_package(name) or by_header(name, path)
+
+
+def _by_package(name: str) -> Optional[Domain]:
+    """Return a domain of package nvtx; None where that cannot be used, or reaches no tool."""
+    try:
+        domain = importlib.import_module("nvtx").get_domain(name)
+        version = importlib.metadata.version("nvtx")
+    except Exception:  # not installed, too old for domains, or broken: its part is played
+        return None
+    if type(domain).__name__ == "DummyDomain":
+        return None
+    return Domain(
+        version,
+        lambda text: domain.get_event_attributes(message=text),
+        domain.push_range,
+        domain.pop_range,
+        getattr(domain, "start_range", None),
+        getattr(domain, "end_range", None),
+    )
+
+
+def by_header(name: str, path: str) -> Optional[Domain]:
+    """Return domain `name` as `find_domain` does, without importing any package."""
     slots = Header().attach(path)
     if slots is None:
         return None
@@ -73,7 +103,7 @@ def find_domain(name: str, path: str) -> Optional[Domain]:
     push, pop = functools.partial(Push(slots[PUSH]), domain), functools.partial(Pop(slots[POP]), domain)
     start = functools.partial(Start(slots[START]), domain) if slots[START] and slots[STOP] else None
     stop = functools.partial(Stop(slots[STOP]), domain) if start else None
-    return Domain(event, push, pop, start, stop)
+    return Domain(CTYPES, event, push, pop, start, stop)
 
 
 class Attributes(ctypes.Structure):

@@ -10,7 +10,7 @@ from ..constants import DOMAIN, WINDOW_RANGE
 from .gaps import Gaps
 
 TOOL = "NVTX_INJECTION64_PATH"  # where a tool that listens names its library
-DISABLED = "NVTX_DISABLE"  # nothing is marked where it is set
+DISABLED = "NVTX_DISABLE"  # package nvtx marks nothing where it is set
 _NEVER = object()
 
 
@@ -102,7 +102,7 @@ class Ranges:
     Attributes:
         active: the profiler's window is open, or a tool listens to NVTX.
         listening: a tool listens to NVTX.
-        nvtx: how it is told, "ctypes"; None where none listens or can be told.
+        nvtx: how it is told: version of package nvtx, or "ctypes"; None where none listens or can be told.
         annotations: the framework's, once it is imported.
         heard: called once a tool is known to listen.
     """
@@ -120,18 +120,23 @@ class Ranges:
         self._events: Dict[str, Any] = {}
         self._opened = Opened(None, lambda: None)
 
-    def find_tool(self) -> None:
-        """Look for a tool that listens to NVTX, unless one has been found."""
+    def find_tool(self, early: bool = False) -> None:
+        """Look for a tool that listens to NVTX, unless one has been found.
+
+        Args:
+            early: nothing is imported yet, and nothing may be: package nvtx brings NumPy, whose settings are the
+                script's to make first.
+        """
         path = os.environ.get(TOOL)
         if path and self._domain is None and not os.environ.get(DISABLED):
-            self._gaps.run("NVTX ranges", lambda: self._attach(path))
+            self._gaps.run("NVTX ranges", lambda: self._attach(path, early))
 
-    def _attach(self, path: str) -> None:
-        from .nvtx import find_domain
+    def _attach(self, path: str, early: bool) -> None:
+        from .nvtx import by_header, find_domain
 
-        domain = self._domain = find_domain(DOMAIN, path)
+        domain = self._domain = (by_header if early else find_domain)(DOMAIN, path)
         if domain is not None:
-            self._opened, self._event, self.nvtx = Opened(domain.push, domain.pop), domain.event, "ctypes"
+            self._opened, self._event, self.nvtx = Opened(domain.push, domain.pop), domain.event, domain.by
             self.active = self.listening = True
             self.heard()
 

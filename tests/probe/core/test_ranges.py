@@ -1,4 +1,4 @@
-"""Ranges of NVTX as a tool hears them."""
+"""Ranges of NVTX as a tool hears them, with package nvtx and without it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import json
 import signal
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ def train(steps, *parts):
     for _ in range(steps):
         for part in parts: toyflow.train(part, [])
 """
+HIDDEN = "raise ImportError('not this one')"
 ENDINGS = {
     "an exception": (1, "train(9, 'd', 'g'); toyflow.train('d', 0)"),
     "an exception that is caught": (
@@ -55,11 +57,13 @@ ENDINGS = {
 
 
 def run(
-    folder: Path, script: str, environment: dict[str, str], window: tuple[str, ...] = ("3", "6")
+    folder: Path, script: str, environment: dict[str, str], package: bool = False, window: tuple[str, ...] = ("3", "6")
 ) -> tuple[int, dict[str, Any]]:
     """Run a script under the probe with the toy; return its exit code and probe.json."""
     (folder / "toyflow.py").write_text(TOYFLOW)
     (folder / "train.py").write_text(LOOP + script)
+    if not package:
+        (folder / "nvtx.py").write_text(HIDDEN)
     command = [sys.executable, str(TOY), str(folder), str(folder / "train.py"), *window]
     done = subprocess.run(
         command, capture_output=True, text=True, cwd=ROOT, env={"PYTHONPATH": str(ROOT), **environment}
@@ -67,9 +71,12 @@ def run(
     return done.returncode, json.loads((folder / "probe/probe.json").read_text())
 
 
-def test_calls_until_the_period_is_known_and_then_steps(tmp_path: Path, tool: Tool) -> None:
-    code, seen = run(tmp_path, "train(5, 'critic', 'critic', 'generator')", tool.environment())
-    assert (code, seen["gaps"], seen["nvtx"]) == (0, [], "ctypes")
+@pytest.mark.parametrize("package", [False, True])
+def test_calls_until_the_period_is_known_and_then_steps(tmp_path: Path, tool: Tool, package: bool) -> None:
+    if package:
+        pytest.importorskip("nvtx")
+    code, seen = run(tmp_path, "train(5, 'critic', 'critic', 'generator')", tool.environment(), package)
+    assert (code, seen["gaps"], seen["nvtx"]) == (0, [], version("nvtx") if package else "ctypes")
     steps = [[step, f"{step}/critic", f"{step}/critic", f"{step}/generator"] for step in ("step 3", "step 4")]
     assert tool.ranges() == ["critic", "critic", "generator"] * 3 + steps[0] + steps[1]
     assert {name for line in tool.log.read_text().splitlines() for name in line.split("\t")[2:3]} == {"tcprobe"}
@@ -157,7 +164,7 @@ def test_interrupts_leave_no_range_open() -> None:
 
 def test_no_tool_costs_nothing(tmp_path: Path) -> None:
     script = "train(9, 'd'); import sys; assert not {'nvtx', 'ctypes'} & set(sys.modules)"
-    code, seen = run(tmp_path, script, {})
+    code, seen = run(tmp_path, script, {}, package=True)
     assert (code, seen["gaps"], seen["nvtx"]) == (0, [], None)
 
 
