@@ -145,15 +145,18 @@ def _copies_before(profile: Profile, device: IntArray, stream: IntArray, start: 
 
 
 def _alike(code: IntArray, chains: _Chains) -> Codes:
-    """Return for each chain the number of its sequence of kernels: equal ones have one number."""
-    alike, rest = np.zeros(len(chains.first), np.int64), np.arange(len(chains.first))
-    place = 0
-    while len(rest):
-        _, numbers = distinct_rows(alike[rest], code[chains.first[rest] + place])
-        alike[rest] = numbers + alike.max() + 1  # of this round alone: chains that ended keep theirs
-        place += 1
-        rest = rest[chains.length[rest] > place]
-    return distinct_rows(alike)[1]
+    """Return for each chain the number of its sequence of kernels: those of one hash of 64 bits count as equal."""
+    place = np.arange(len(chains.rows)) - chains.first[chains.of_row]
+    hashes = np.add.reduceat(_mixed(code) * _mixed(place + len(code)), chains.first)
+    return distinct_rows(chains.length, hashes.view(np.int64))[1]
+
+
+def _mixed(values: IntArray) -> NDArray[np.uint64]:
+    """Return numbers that look random (splitmix64; Steele, Lea and Flood, OOPSLA 2014)."""
+    mixed = values.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return mixed ^ (mixed >> np.uint64(31)) | np.uint64(1)
 
 
 def _rows(profile: Profile, groups: LaunchGroups, kernels: _Kernels, chains: _Chains) -> Iterator[Row]:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tcprobe.analysis.chains.table import build_chains
 from tcprobe.analysis.flow import analyse
+from tcprobe.analysis.kernels.launches import Launched, group_launches
 from tcprobe.readers.open import open_profile
-from tcprobe.schema.columns import Table
+from tcprobe.schema.columns import Names, Table
 from tcprobe.schema.tables import LAUNCHES, MEMORY_OPS, OP_DETAILS
 from tests.analysis.builders import TC, devices, marks, profile, rows, table
 from tests.support import examples, shared
@@ -50,6 +53,29 @@ def test_kernels_that_follow_one_another_are_a_chain() -> None:
     assert row["share_pct"] == pytest.approx(100 * 60 / 160)
     assert row["at_most_ns"] == 60_000  # no shape is known: all of their time, and no saving beyond
     assert row["moved_bytes"] is row["bandwidth_pct"] is None
+
+
+def test_sequences_are_told_apart_by_order_and_length() -> None:
+    parts = [(ADD, NORM), (NORM, ADD), (ADD, NORM, ADD), (ADD, NORM)]
+    ran = [kernel for part in parts for kernel in (*part, TC)]
+    found = chains(launched(*((kernel, 10 * at, 10) for at, kernel in enumerate(ran))))
+    assert sorted((row["kernels"], row["calls"], row["first_kernel"]) for row in found) == sorted(
+        [(2, 2, ADD), (2, 1, NORM), (3, 1, ADD)]
+    )
+
+
+def test_one_chain_of_many_kernels_is_found_at_once() -> None:
+    count = 200_000
+    columns = {
+        "device": np.zeros(count, np.int64), "stream": np.full(count, 7), "start_ns": 1000 * np.arange(count),
+        "duration_ns": np.full(count, 900), "kernel": Names(np.arange(count) % 2, [ADD, NORM]),
+        "op_id": np.full(count, -1), "config_id": np.full(count, -1),
+    }  # fmt: skip
+    run = profile(Table(LAUNCHES, columns))
+    groups = group_launches(run)
+    made = build_chains(run, Launched(groups, np.zeros(len(groups), np.int8)))
+    assert made is not None
+    assert made.values("kernels") == [count]
 
 
 @pytest.mark.parametrize(
