@@ -23,7 +23,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from bench import public
 from bench.public import DEFAULT, Measured, Predicted, Sets, accuracy, samples
 from tcprobe.cost.predict import Target, op_cost, padding
-from tcprobe.cost.tiles import compute_units_of
 from tcprobe.cost.works import task_of
 from tcprobe.hardware import find_gpu
 
@@ -40,11 +39,10 @@ def predicted(measured: Measured) -> tuple[Predicted, float]:
     gpu, record = find_gpu(measured.row.gpu), measured.row.record
     through = "serving" if measured.origin in ("parquet", "deepbench") else "framework"
     cost = op_cost(record, Target(gpu, measured.row.library, tf32=False, through=through))
-    units = compute_units_of(record.dtype, gpu, False)
-    task = task_of(record, units.width) if units else None
-    assert cost is not None and units is not None and task is not None, record
+    task = task_of(record, gpu)
+    assert cost is not None and task is not None, record
     moved = sum(work.moved_bytes for work, _ in task.works)
-    roofline = 1e9 * max(task.flops / units.flop_per_s, moved / gpu.bandwidth_bytes_per_s)
+    roofline = 1e9 * max(task.flops / task.units.flop_per_s, moved / gpu.bandwidth_bytes_per_s)
     launch = cost.launch_ns if measured.origin == "framework" else 0.0
     return Predicted(measured.row.time_ns, cost.ns + launch, cost.low_ns + launch, cost.high_ns + launch), roofline
 

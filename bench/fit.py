@@ -42,15 +42,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from bench import public
 from bench.public import SEED, Predicted, in_train
 from tcprobe.calibration.files import KEY
-from tcprobe.cost.alignment import product_level
 from tcprobe.cost.constants import FORMAT, VERSION, Constants, Rate, RateFamily
-from tcprobe.cost.fit import FEW, FEWEST_FOR_ALL, Sample, by_family, fit, fit_family, fit_rate, launch_told_apart
+from tcprobe.cost.fit import FEW, FEWEST_FOR_ALL, by_family, fit, fit_family, fit_rate, launch_told_apart, sample_of
 from tcprobe.cost.measured import Measurement
-from tcprobe.cost.plan import plan_of
-from tcprobe.cost.predict import Target, op_cost
+from tcprobe.cost.predict import Target, op_cost, planner_of
 from tcprobe.cost.shipped import inferred
 from tcprobe.cost.spread import logs_of
-from tcprobe.cost.tiles import Work, chip_of, compute_units_of
+from tcprobe.cost.tiles import Work, chip_of
 from tcprobe.cost.works import task_of
 from tcprobe.gemm.conv import convolution_of
 from tcprobe.hardware import Gpu, find_gpu
@@ -204,10 +202,9 @@ def aligned(found: Sequence[Measurement], gpu: Gpu) -> list[Aligned]:
     """Return the products that need no padding."""
     kept = []
     for row in found:
-        units = compute_units_of(row.record.dtype, gpu, False)
-        task = task_of(row.record, units.width) if units else None
-        if units and task and product_level(task.contiguous, units.family) is None:
-            kept.append(Aligned(row, units.family, task.works[0][0], units.flop_per_s))
+        task = task_of(row.record, gpu)
+        if task and task.level is None:
+            kept.append(Aligned(row, task.units.family, task.works[0][0], task.units.flop_per_s))
     return kept
 
 
@@ -228,7 +225,7 @@ def moved(train: Sequence[Aligned], gpu: Gpu, family: RateFamily, start: Rate, n
     if len(own) < FEWEST_FOR_ALL:
         return None
     chip = chip_of(gpu, start, own[0].flop_per_s)
-    return fit_rate(Sample.of([a.work for a in own], [a.row.time_ns for a in own]), chip, names=names)
+    return fit_rate(sample_of([a.work for a in own], [a.row.time_ns for a in own]), chip, names=names)
 
 
 def report(gpu: Gpu, tested: Sequence[Aligned], own: Constants) -> Iterator[str]:
@@ -275,7 +272,7 @@ def winograd(folder: Path) -> int:
 def compared(folder: Path, gpu: str) -> Iterator[tuple[bool, tuple[float, ...], float, float]]:
     """Yield whether a convolution is fitted, the logarithms of its sizes, its time and its plain product's, in ns."""
     for row, fits in public.convolutions(folder / public.CONVOLUTIONS[gpu], gpu):
-        plan = plan_of(row.record, Target(find_gpu(gpu), tf32=False), "float32", None)
+        plan = planner_of(row.record, Target(find_gpu(gpu), tf32=False), "float32")
         conv = convolution_of(row.record, "forward")
         assert plan is not None and conv is not None
         yield fits, logs_of(conv), row.time_ns, plan.ideal.ns

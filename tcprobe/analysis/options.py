@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from tcprobe.cost.predict import Constants, load_constants
+from tcprobe.cost.constants import Constants, load_constants
 from tcprobe.hardware import DEFAULT_TARGET, Gpu
 from tcprobe.schema.kinds import NamedKernel
 

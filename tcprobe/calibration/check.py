@@ -10,11 +10,9 @@ from typing import Final
 
 from msgspec import Struct
 
-from tcprobe.cost.alignment import product_level
 from tcprobe.cost.constants import Constants
 from tcprobe.cost.measured import Measurement
 from tcprobe.cost.predict import Target, op_cost
-from tcprobe.cost.tiles import compute_units_of
 from tcprobe.cost.works import task_of
 from tcprobe.hardware import Gpu
 
@@ -67,25 +65,18 @@ def too_fast(rows: Iterable[Measurement], gpu: Gpu) -> list[Measurement]:
 
     Convolutions are left out: Winograd's method multiplies less than their shapes imply.
     """
-    found = []
-    for row in rows:
-        units = compute_units_of(row.record.dtype, gpu, False)
-        task = task_of(row.record, units.width) if units else None
-        if units is None or task is None or task.arithmetic != "gemm":
-            continue
-        if task.flops > FASTER * units.flop_per_s * row.time_ns * 1e-9:
-            found.append(row)
-    return found
+    tasks = ((row, task_of(row.record, gpu)) for row in rows)
+    gemms = ((row, task) for row, task in tasks if task is not None and task.arithmetic == "gemm")
+    return [row for row, task in gemms if task.flops > FASTER * task.units.flop_per_s * row.time_ns * 1e-9]
 
 
 def kind_of_row(row: Measurement, gpu: Gpu) -> str:
     """Return the kind of a row: aligned or unaligned, GEMM or convolution."""
-    units = compute_units_of(row.record.dtype, gpu, False)
-    task = task_of(row.record, units.width) if units else None
-    if units is None or task is None:
+    task = task_of(row.record, gpu)
+    if task is None:
         return "others"
     name = "convolutions" if task.arithmetic == "conv" else "GEMMs"
-    return f"{'aligned' if product_level(task.contiguous, units.family) is None else 'unaligned'} {name}"
+    return f"{'aligned' if task.level is None else 'unaligned'} {name}"
 
 
 def _score(kind: str, off: Sequence[tuple[float, float]]) -> Score:

@@ -5,29 +5,22 @@ A raw CSV is checked line by line. Constants lie in the user's configuration fol
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import re
-from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from msgspec import Struct
 
 from tcprobe.calibration.check import Score
-from tcprobe.calibration.plan import CPU
 from tcprobe.cost.constants import Constants, calibration_folder, load_constants
-from tcprobe.cost.measured import LIBRARIES, MEASUREMENT_COLUMNS, Measurement, measurements_of
+from tcprobe.cost.measured import CPU, Measurement, measurements_of
 from tcprobe.errors import EmptyInput, OutputError, UnreadableInput, UsageError, WrongFormat
 from tcprobe.foreign import read_text
-from tcprobe.gemm.conv import CONV_PASSES
 from tcprobe.hardware import Gpu, find_gpu, lookup_gpu
 from tcprobe.jsonfile import read_object
 
 MOST_BYTES: Final = 256 << 20  # some million products; a calibration measures hundreds
-LEAST_NS: Final = 1.0
-MOST_NS: Final = 1e15  # of a product; ratios of others may be past what a number holds
 
 
 def read_raw(path: Path) -> list[Measurement]:
@@ -43,69 +36,10 @@ def read_raw(path: Path) -> list[Measurement]:
         raise WrongFormat(path, "not a text file") from None
     if not text.strip():
         raise EmptyInput(path, "it is empty")
-    _check(path, text)
     rows = measurements_of(text, path)
     if not rows:
         raise EmptyInput(path, "it holds no measured products")
     return rows
-
-
-def _check(path: Path, text: str) -> None:
-    reader = csv.DictReader(io.StringIO(text))
-    try:
-        for column in MEASUREMENT_COLUMNS:
-            if column not in (reader.fieldnames or ()):
-                raise WrongFormat(path, f"line 1: no column {column!r}: not a CSV of measured products")
-        for line in reader:
-            found = _damage(line)
-            if found is not None:
-                column, what = found
-                raise WrongFormat(path, f"line {reader.line_num}: column {column!r} {what}")
-    except csv.Error as error:
-        raise WrongFormat(path, f"line {reader.line_num + 1}: {error}") from None
-
-
-def _damage(line: Mapping[str | None, object]) -> tuple[str, str] | None:
-    """Return the first damaged column of a row and its text."""
-    if None in line:
-        return MEASUREMENT_COLUMNS[-1], "is followed by more values than there are columns"
-    for column, fitting in {**_ANY, **(_CONV if line["op"] == "conv" else _GEMM)}.items():
-        value = line[column]
-        if not isinstance(value, str):
-            return column, "is missing: the line ends before it"
-        if not (re.fullmatch(fitting, value) if isinstance(fitting, str) else fitting(value)):
-            return column, f"is {value!r}"
-    return None
-
-
-def _is_gpu(text: str) -> bool:
-    return text == CPU or lookup_gpu(text) is not None
-
-
-def _is_time(text: str) -> bool:
-    try:
-        return LEAST_NS <= float(text) <= MOST_NS
-    except ValueError:
-        return False
-
-
-_SIZE: Final = "0*[1-9][0-9]{0,17}"
-_ANY: Final[Mapping[str, str | Callable[[str], bool]]] = {
-    "gpu": _is_gpu,
-    "dtype": bool,
-    "library": "|".join(LIBRARIES),
-    "op": "gemm|conv",
-    "pass": "|".join(CONV_PASSES.values()),
-    "time_ns": _is_time,
-    "source": "(?s:.*)",
-}
-"""What the columns of each row hold: a regular expression, or what says whether a text fits."""
-_GEMM: Final = dict.fromkeys(("m", "n", "k", "batch"), _SIZE)
-_CONV: Final = {
-    **dict.fromkeys(("images", "height", "width", "channels", "filters"), _SIZE),
-    **dict.fromkeys(("kernel", "stride"), f"{_SIZE}x{_SIZE}"),
-    "padding": "SAME|VALID|[0-9]{1,18}x[0-9]{1,18}",
-}
 
 
 def gpu_of(rows: list[Measurement], path: Path, target: str | None) -> Gpu:

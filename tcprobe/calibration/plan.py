@@ -10,12 +10,11 @@ from typing import Final, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tcprobe.cost.alignment import Library, product_level
-from tcprobe.cost.measured import conv_record, gemm_record
-from tcprobe.cost.tiles import ComputeUnits, compute_units_of
+from tcprobe.cost.alignment import Library
+from tcprobe.cost.measured import CPU, record_of
+from tcprobe.cost.tiles import compute_units_of
 from tcprobe.cost.works import Task, task_of
 from tcprobe.hardware import Gpu
-from tcprobe.schema.op import OpRecord
 
 ALIGNMENTS: Final = (1, 2, 4)  # of a contiguous dimension, in elements; 8 are whole 16 bytes of a 16-bit type
 ODD: Final = (3, 5)  # further remainders modulo 8 that are aligned to one element
@@ -36,10 +35,6 @@ class MatMul(Struct, frozen=True):
     transpose_a: bool = False
     transpose_b: bool = False
 
-    def record(self, dtype: str) -> OpRecord:
-        """Return it as an op."""
-        return gemm_record(self.m, self.n, self.k, dtype, self.batch, self.transpose_a, self.transpose_b)
-
     def columns(self) -> dict[str, object]:
         """Return its columns in a row of the CSV."""
         flags = {"transpose_a": int(self.transpose_a), "transpose_b": int(self.transpose_b)}
@@ -57,20 +52,9 @@ class Conv(Struct, frozen=True):
     stride: int = 1
     pass_: str = "forward"
 
-    @property
-    def padding(self) -> int:
-        """Rows and columns added on each side; with stride 1 the size stays the same."""
-        return self.kernel // 2
-
-    def record(self, dtype: str) -> OpRecord:
-        """Return it as an op."""
-        image = (self.images, self.size, self.size, self.channels)
-        kernel, stride, padding = ((n, n) for n in (self.kernel, self.stride, self.padding))
-        return conv_record(self.pass_, dtype, image, self.filters, kernel, stride, padding)
-
     def columns(self) -> dict[str, object]:
-        """Return its columns in a row of the CSV."""
-        named = {"kernel": self.kernel, "stride": self.stride, "padding": self.padding}
+        """Return its columns in a row of the CSV, padded so that with stride 1 the size stays the same."""
+        named = {"kernel": self.kernel, "stride": self.stride, "padding": self.kernel // 2}
         return {
             "op": "conv", "pass": self.pass_, "images": self.images, "height": self.size, "width": self.size,
             "channels": self.channels, "filters": self.filters, **{name: f"{n}x{n}" for name, n in named.items()},
@@ -166,7 +150,6 @@ FULL_S: Final = 1.5e-4  # at the GPU's peak: arithmetic, not the launch, limits 
 CACHES: Final = 2  # sets of operands take turns that together are this many times the second-level cache
 MOST_SETS: Final = 64
 MEMORY_DIVISOR: Final = 8  # operands and results of a case may fill one part in this many of the memory
-CPU: Final = "cpu"  # GPU id in the rows of a dry run
 DRY_DTYPES: Final = ("float32", "float16", "bfloat16")
 
 
@@ -248,18 +231,17 @@ def _shapes(dtype: str, gpu: Gpu) -> Iterator[tuple[int, CaseShape]]:
 
 def _grown(conv: Conv, dtype: str, gpu: Gpu) -> Conv:
     """Return a convolution with enough images for arithmetic to be its limit."""
-    units = compute_units_of(dtype, gpu, False)
-    while units and (task := task_of(conv.record(dtype), units.width)) and task.flops < FULL_S * units.flop_per_s:
+    while (task := _task(conv, dtype, gpu)) and task.flops < FULL_S * task.units.flop_per_s:
         conv = replace(conv, images=2 * conv.images)
     return conv
 
 
 def _case(level: int, shape: CaseShape, dtype: str, gpu: Gpu, library: Library, framework: str) -> Case | None:
-    units = compute_units_of(dtype, gpu, False)
-    task = task_of(shape.record(dtype), units.width) if units else None
-    if units is None or task is None or task.flops > LONGEST_S * units.flop_per_s:
+    task = _task(shape, dtype, gpu)
+    if task is None or task.flops > LONGEST_S * task.units.flop_per_s:
         return None
-    if framework == "jax" and _padded_by_xla(task, dtype, units):
+    unpadded = dtype == "tf32" or (dtype == "bfloat16" and task.arithmetic == "conv")
+    if framework == "jax" and not unpadded and task.level is not None:  # XLA pads it
         return None
     sets = sets_of(sum(work.moved_bytes for work, _ in task.works), gpu.l2_bytes, gpu.memory_bytes)
     if not sets:
@@ -267,15 +249,14 @@ def _case(level: int, shape: CaseShape, dtype: str, gpu: Gpu, library: Library, 
     return Case(level, dtype, {"gpu": gpu.id, "library": library, "dtype": dtype, **shape.columns()}, sets)
 
 
+def _task(shape: CaseShape, dtype: str, gpu: Gpu) -> Task | None:
+    return task_of(record_of({"dtype": dtype, **shape.columns()}), gpu)
+
+
 def sets_of(moved_bytes: float, l2_bytes: float, memory_bytes: float) -> int:
     """Return how many sets of operands of a product take turns; 0 if one alone takes too much of the memory."""
     room = int(memory_bytes // MEMORY_DIVISOR // moved_bytes)
     return min(MOST_SETS, room, max(1, math.ceil(CACHES * l2_bytes / moved_bytes)))
-
-
-def _padded_by_xla(task: Task, dtype: str, units: ComputeUnits) -> bool:
-    unpadded = dtype == "tf32" or (dtype == "bfloat16" and task.arithmetic == "conv")
-    return not unpadded and product_level(task.contiguous, units.family) is not None
 
 
 def _once(cases: Iterable[Case]) -> list[Case]:

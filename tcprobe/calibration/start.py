@@ -11,9 +11,9 @@ from msgspec import Struct
 
 from tcprobe.bypath import StandalonePackage, ending, last_line, run_to_end, scratch_folder
 from tcprobe.calibration.measure import BACKENDS
-from tcprobe.calibration.plan import CPU, Case
+from tcprobe.calibration.plan import Case
 from tcprobe.cost.alignment import Library
-from tcprobe.cost.measured import MEASUREMENT_COLUMNS, Measurement
+from tcprobe.cost.measured import CPU, MEASUREMENT_COLUMNS, Measurement
 from tcprobe.errors import MeasurementFailed, ToolError
 from tcprobe.foreign import real_path
 from tcprobe.jsonfile import read_object

@@ -99,7 +99,6 @@ class Penalty(Struct, frozen=True):
     level: Misalignment | None = None  # alignment of its sizes; None if aligned
     # whether `compute` is a rate measured on this GPU: then the error of aligned products is not in it
     is_own: bool = False
-    why: str | None = None  # where the figure comes from, if it was not measured on this GPU
     of: str | None = None  # id of the GPU that was timed, if it is not this one
 
 
@@ -180,16 +179,15 @@ def penalty_of(
     compute = Multiplier(*(min(1.0, value / aligned) for value in (rates.low, rates.mid, rates.high)))
     of = None if gpu.id == timed.gpu else timed.gpu
     if measured and timed is _H100:
-        return Penalty(compute, memory, level, False, f"{_UNMEASURED}, few sizes of this generation", of)
+        return Penalty(compute, memory, level, of=of)  # few sizes of this generation were timed
     if measured:
         # on other boards of the whole chip power should not lower the clock so far below the peak: a judgement; a
         # convolution's own range holds what it borrows
         part = gpu.sm != known.sm and not convolution
-        return Penalty(_wide(compute) if part else compute, memory, level, True, _UNMEASURED, of)
-    why = f"{_BORROWED} those of the {_NAMES[timed.gpu]}, range widened"
+        return Penalty(_wide(compute) if part else compute, memory, level, True, of)
     times = _per_clock(known) / _per_clock(gpu) if family == "tc16" else 1.0
     compute = _up_to(compute, times) if times > 1 else _wide(compute)
-    return Penalty(compute, _wide(memory), level, False, why, of)
+    return Penalty(compute, _wide(memory), level, of=of)
 
 
 def published_pct(size: int, family: RateFamily, compute_capability: tuple[int, int] | None) -> tuple[Gpu, int]:
@@ -214,11 +212,6 @@ def slowest_published(size: int, family: RateFamily, compute_capability: tuple[i
         timed.rates[name].measured for name in (f"{family}:{level}", f"{family}:nt_{level}") if name in timed.rates
     ]
     return min(1.0, min(rates, default=timed.aligned[family]) / timed.aligned[family]), find_gpu(timed.gpu)
-
-
-_UNMEASURED: Final = "slowdown of unaligned sizes from published timings"
-_BORROWED: Final = "slowdown of unaligned sizes not measured on this generation:"
-_NAMES: Final = {"a100-sxm-80": "A100", "h100-sxm": "H100"}
 
 
 def _timed(family: RateFamily, major: int) -> _Timed:

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
-from msgspec import Struct, field
+from msgspec import Meta, Struct, convert, field
 
 from tcprobe.errors import MissingInput, UnreadableInput, UnsupportedVersion, WrongFormat
 from tcprobe.foreign import read_text
 from tcprobe.hardware import Gpu
 from tcprobe.jsonfile import parse
-from tcprobe.schema.provenance import STACK_KINDS, UNKNOWN_STACK, Stack
+from tcprobe.schema.provenance import UNKNOWN_STACK, Stack
 from tcprobe.schema.records import as_dict
 
 Basis = Literal["predicted", "calibrated"]
 RateFamily = Literal["tc16", "tf32", "fp32", "fp8", "int8"]
-TimeFactors: TypeAlias = tuple[float, float, float]
+MOST: Final = 1e300  # of any figure: past it ratios are none
+Positive: TypeAlias = Annotated[float, Meta(ge=1e-6, le=MOST)]
+NotNegative: TypeAlias = Annotated[float, Meta(ge=0, le=MOST)]
+FromOne: TypeAlias = Annotated[float, Meta(ge=1, le=MOST)]
+TileSize: TypeAlias = Annotated[int, Meta(ge=1)]
+TimeFactors: TypeAlias = tuple[Positive, Positive, Positive]
 BYTES: Final[dict[RateFamily, int]] = {"tc16": 2, "tf32": 4, "fp32": 4, "fp8": 1, "int8": 1}
 """Of an element of each family in memory."""
 FAMILIES: Final = tuple(BYTES)
@@ -34,33 +38,40 @@ KERNEL_NS: Final = 2500.0
 class Rate(Struct, frozen=True):
     """How fast one GPU multiplies operands of one dtype family."""
 
-    emax: float  # share of the dense peak that the best tile reaches, 0-1
-    bwf: float  # share of the peak memory bandwidth that a large product reaches, 0-1
-    t0_ns: float  # time of an empty kernel: part of every kernel's time
-    split_ns: float  # extra time if the contraction is split over thread blocks and summed up afterwards
-    fill_k: float  # contraction length that takes as long as filling the pipeline of one tile
-    l2_speed: float  # how many times faster operands come from the second-level cache than from memory, 1 or more
-    l2_share: float  # share of that cache that a product can use, 0-1
+    emax: Positive  # share of the dense peak that the best tile reaches, 0-1
+    bwf: Positive  # share of the peak memory bandwidth that a large product reaches, 0-1
+    t0_ns: NotNegative  # time of an empty kernel: part of every kernel's time
+    split_ns: NotNegative  # extra time if the contraction is split over thread blocks and summed up afterwards
+    fill_k: NotNegative  # contraction length that takes as long as filling the pipeline of one tile
+    l2_speed: FromOne  # how many times faster operands come from the second-level cache than from memory, 1 or more
+    l2_share: Positive  # share of that cache that a product can use, 0-1
     # share of the idle SMs in the last, partial wave that costs time, 0-1; kernels that split the contraction or
     # overlap waves hide the rest
-    quantised: float
+    quantised: NotNegative
     # exponent that combines compute and memory time; the larger, the closer the result is to their maximum
-    sharp: float
+    sharp: FromOne
     # (rows, columns, efficiency relative to the best) of the tiles that libraries choose from
-    tiles: tuple[tuple[int, int, float], ...]
+    tiles: Annotated[tuple[tuple[TileSize, TileSize, Positive], ...], Meta(min_length=1)]
     # 10th, 50th and 90th percentile of measured over predicted time; `low` and `high` come from it
     spread: TimeFactors
     # what launching it adds as the stack times it: time of a step, in which the GPU waits, but not of the kernel. 0
     # where the stack hides it or the measurements do not tell it from `t0_ns`.
-    launch_ns: float = 0.0
+    launch_ns: NotNegative = 0.0
+
+    def __post_init__(self) -> None:
+        """Refuse a spread that is none; so do other records for theirs."""
+        _in_order(*self.spread)
 
 
 class Multiplier(Struct, frozen=True):
     """Rate of an unaligned product relative to an aligned one, 0-1: slowest, likely, fastest."""
 
-    low: float
-    mid: float
-    high: float
+    low: Positive
+    mid: Positive
+    high: Positive
+
+    def __post_init__(self) -> None:
+        _in_order(self.low, self.mid, self.high)
 
 
 class Constants(Struct, frozen=True):
@@ -69,13 +80,18 @@ class Constants(Struct, frozen=True):
     gpu: str  # id of the GPU that was measured, which names its board (SXM, PCIe, NVL) too
     source: str  # where the measurements come from
     basis: Basis  # predicted (shipped with tcprobe) or calibrated (measured on the user's own GPU)
-    rates: Mapping[RateFamily, Rate]  # by dtype family; a family that was not measured is absent
+    # by dtype family; a family that was not measured is absent
+    rates: Annotated[Mapping[RateFamily, Rate], Meta(min_length=1)]
     # measured time of a convolution over its time as a plain product: 10th percentile, median, 90th; by family and
     # `tcprobe.cost.works.conv_classes` (``tc16:wgrad``); absent if not measured
     conv: Mapping[str, TimeFactors] = field(default_factory=dict)
     # by product and alignment (``gemm:tc16:nt_odd``, ``conv:tc16:wgrad:even``); absent if not measured
     multipliers: Mapping[str, Multiplier] = field(default_factory=dict)
     stack: Stack = UNKNOWN_STACK  # what timed them; of an unknown kind in files written before it was stored
+
+    def __post_init__(self) -> None:
+        for spread in self.conv.values():
+            _in_order(*spread)
 
     def to_json(self) -> str:
         """Return the constants as the text of a calibration file."""
@@ -161,61 +177,18 @@ def load_constants(gpu: Gpu, folder: Path | None = None) -> Constants | None:
     return constants
 
 
-def _constants(body: Mapping[str, Any]) -> Constants:
-    basis = body["basis"]
-    if basis not in ("predicted", "calibrated"):
-        raise ValueError(f"basis {basis!r}")
-    rates: dict[RateFamily, Rate] = {f: _rate(body["rates"][f]) for f in FAMILIES if f in body["rates"]}
-    if not rates:
-        raise ValueError("no rates")
-    multipliers = {_RENAMED.get(key, str(key)): _multiplier(value) for key, value in body["multipliers"].items()}
-    conv = {str(key): _spread(value) for key, value in body["conv"].items()}
-    stack = UNKNOWN_STACK
-    if (told := body.get("stack")) is not None:
-        if told["kind"] not in STACK_KINDS:
-            raise ValueError(f"a stack of kind {told['kind']!r}")
-        stack = Stack(told["kind"], str(told["name"]))
-    return Constants(str(body["gpu"]), str(body["source"]), basis, rates, conv, multipliers, stack)
-
-
 _RENAMED: Final = {"gemm:tc16:output": "gemm:tc16:nt_odd"}
 """Older files name the class by what was measured of it: the layout NT, only the result's rows odd."""
 
 
-_LEAST: Final = {
-    "emax": 1e-6, "bwf": 1e-6, "t0_ns": 0.0, "split_ns": 0.0, "fill_k": 0.0, "l2_speed": 1.0, "l2_share": 1e-6,
-    "quantised": 0.0, "sharp": 1.0, "launch_ns": 0.0,
-}  # fmt: skip
+def _constants(body: Mapping[str, Any]) -> Constants:
+    for rate in body["rates"].values():
+        if "launch_ns" not in rate:  # a file from before the two were told apart
+            rate["t0_ns"], rate["launch_ns"] = launch_apart(rate["t0_ns"])
+    multipliers = {_RENAMED.get(key, key): value for key, value in body["multipliers"].items()}
+    return convert({**body, "multipliers": multipliers}, Constants)
 
 
-def _rate(body: Mapping[str, Any]) -> Rate:
-    tiles = tuple(
-        (int(_number(r, "tile", 1)), int(_number(c, "tile", 1)), _number(e, "tile")) for r, c, e in body["tiles"]
-    )
-    if not tiles:
-        raise ValueError("no tiles")
-    given = {"launch_ns": 0.0, **body}
-    figures = {name: _number(given[name], name, least) for name, least in _LEAST.items()}
-    if "launch_ns" not in body:  # a file from before the two were told apart
-        figures["t0_ns"], figures["launch_ns"] = launch_apart(figures["t0_ns"])
-    return Rate(tiles=tiles, spread=_spread(body["spread"]), **figures)
-
-
-def _spread(values: Any) -> TimeFactors:
-    low, mid, high = (_number(v, "spread") for v in values)
-    if not low <= mid <= high:
-        raise ValueError("a spread out of order")
-    return low, mid, high
-
-
-def _multiplier(body: Mapping[str, Any]) -> Multiplier:
-    low, mid, high = (_number(body[name], name) for name in ("low", "mid", "high"))
-    if not low <= mid <= high:
-        raise ValueError("a multiplier out of order")
-    return Multiplier(low, mid, high)
-
-
-def _number(value: Any, name: str, least: float = 1e-6) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < least:
-        raise ValueError(f"{name} is {value!r}")
-    return float(value)
+def _in_order(*figures: float) -> None:
+    if list(figures) != sorted(figures):
+        raise ValueError("figures out of order")

@@ -10,10 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from msgspec import Struct
 from msgspec.structs import replace
 
-from tcprobe.cost.alignment import product_level
 from tcprobe.cost.constants import (
     FAMILIES,
     Basis,
@@ -32,19 +30,16 @@ from tcprobe.cost.tiles import (
     SPLITS,
     STEP_K,
     Chip,
-    ComputeUnits,
     Work,
     chip_of,
-    compute_units_of,
     estimate,
 )
-from tcprobe.cost.works import Task, conv_classes, task_of
+from tcprobe.cost.works import Task, task_of
 from tcprobe.hardware import Gpu
 from tcprobe.schema.provenance import UNKNOWN_STACK, Stack
 
 if TYPE_CHECKING:
     import numpy as np
-    from numpy.typing import NDArray
 
     Floats = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -66,50 +61,33 @@ FEW: Final = ("t0_ns", "emax", "bwf")
 FEWEST_FOR_ALL: Final = 60  # with fewer rows only these move
 
 
-class Sample(Struct, frozen=True):
-    """Measured products of one dtype family on one GPU, as columns."""
+def sample_of(works: Sequence[Work], times_ns: Sequence[float]) -> Floats:
+    """Return products of one dtype family on one GPU as a column each: m, n, k, batch, bytes moved and measured ns."""
+    import numpy as np
 
-    m: Floats
-    n: Floats
-    k: Floats
-    batch: Floats
-    moved: Floats
-    time_ns: Floats
-
-    @classmethod
-    def of(cls, works: Sequence[Work], times: Sequence[float]) -> Sample:
-        """Arrange works and their times as columns."""
-        import numpy as np
-
-        table = np.array([(w.m, w.n, w.k, w.batch, w.moved_bytes) for w in works], dtype=float).reshape(-1, 5)
-        m, n, k, batch, moved = table.T
-        return cls(m, n, k, batch, moved, np.array(times, dtype=float))
-
-    def take(self, rows: NDArray[np.bool_]) -> Sample:
-        """Return some of the products."""
-        columns = self.m, self.n, self.k, self.batch, self.moved, self.time_ns
-        return Sample(*(column[rows] for column in columns))
+    rows = [(w.m, w.n, w.k, w.batch, w.moved_bytes, ns) for w, ns in zip(works, times_ns, strict=True)]
+    return np.array(rows, dtype=float).reshape(-1, 6).T
 
 
-def estimates(sample: Sample, chip: Chip) -> Floats:
+def estimates(sample: Floats, chip: Chip) -> Floats:
     """Return the time of each product without its launch: `tcprobe.cost.tiles.estimate` on columns."""
     import numpy as np
 
-    rate = chip.rate
+    rate, (m, n, k, batch, moved_bytes, _) = chip.rate, sample
     per_sm = chip.flop_per_ns * rate.emax / chip.sm
-    moved, partial = _memory(sample, chip), sample.m * sample.n * sample.batch * PARTIAL_BYTES
+    moved, partial = _memory(moved_bytes, chip), m * n * batch * PARTIAL_BYTES
     partial = partial / (chip.bytes_per_ns * rate.bwf * rate.l2_speed)
     best = np.full(len(moved), np.inf)
     for rows, columns, efficiency in rate.tiles:
-        cells = np.ceil(sample.m / rows) * np.ceil(sample.n / columns) * sample.batch
+        cells = np.ceil(m / rows) * np.ceil(n / columns) * batch
         area = 2 * rows * columns / (per_sm * efficiency)
         for split in SPLITS:
-            barred = (sample.k < split * 2 * STEP_K) | (cells * split > SPLIT_WAVES * chip.sm)
+            barred = (k < split * 2 * STEP_K) | (cells * split > SPLIT_WAVES * chip.sm)
             if split > 1 and barred.all():
                 break
             waves = cells * split / chip.sm
             rounds = np.where(waves <= 1, 1.0, rate.quantised * np.ceil(waves) + (1 - rate.quantised) * waves)
-            busy = rounds * area * (np.ceil(sample.k / (split * STEP_K)) * STEP_K + rate.fill_k)
+            busy = rounds * area * (np.ceil(k / (split * STEP_K)) * STEP_K + rate.fill_k)
             high, low = np.maximum(busy, moved), np.minimum(busy, moved)
             ns = high * (1 + (low / high) ** rate.sharp) ** (1 / rate.sharp)
             if split > 1:
@@ -118,16 +96,16 @@ def estimates(sample: Sample, chip: Chip) -> Floats:
     return best
 
 
-def _memory(sample: Sample, chip: Chip) -> Floats:
+def _memory(moved_bytes: Floats, chip: Chip) -> Floats:
     import numpy as np
 
     rate = chip.rate
-    resident = np.clip(2 - sample.moved / (chip.l2_bytes * rate.l2_share), 0.0, 1.0)
+    resident = np.clip(2 - moved_bytes / (chip.l2_bytes * rate.l2_share), 0.0, 1.0)
     slower = 1 - resident + resident / rate.l2_speed
-    return sample.moved * slower / (chip.bytes_per_ns * rate.bwf)
+    return moved_bytes * slower / (chip.bytes_per_ns * rate.bwf)
 
 
-def fit_rate(sample: Sample, chip: Chip, names: Sequence[str] | None = None) -> Rate:
+def fit_rate(sample: Floats, chip: Chip, names: Sequence[str] | None = None) -> Rate:
     """Return the rate that predicts a sample best, searching from `chip.rate` along one constant at a time.
 
     Minimises the mean absolute error of all products plus half that of the products above 0.1 ms. With fewer than
@@ -139,25 +117,27 @@ def fit_rate(sample: Sample, chip: Chip, names: Sequence[str] | None = None) -> 
 
     rate = _constants(sample, chip, names)
     low, mid, high = _spread(_ratios(sample, replace(chip, rate=rate)))
-    if 2 * FOLDS <= len(sample.time_ns) <= MOST_HELD_OUT:
-        fold, held_out = np.arange(len(sample.time_ns)) % FOLDS, []
+    count = sample.shape[1]
+    if 2 * FOLDS <= count <= MOST_HELD_OUT:
+        fold, held_out = np.arange(count) % FOLDS, []
         for left in range(FOLDS):
-            without = _constants(sample.take(fold != left), chip, names)
-            held_out.append(_ratios(sample.take(fold == left), replace(chip, rate=without)))
+            without = _constants(sample[:, fold != left], chip, names)
+            held_out.append(_ratios(sample[:, fold == left], replace(chip, rate=without)))
         least, _, most = _spread(np.concatenate(held_out))
         low, high = min(low, least), max(high, most)
     return replace(rate, spread=(low, mid, high))
 
 
-def _ratios(sample: Sample, chip: Chip) -> Floats:
+def _ratios(sample: Floats, chip: Chip) -> Floats:
     """Return measured over predicted time of each product."""
-    return sample.time_ns / (estimates(sample, chip) + chip.rate.t0_ns)
+    ratios: Floats = sample[-1] / (estimates(sample, chip) + chip.rate.t0_ns)
+    return ratios
 
 
-def _constants(sample: Sample, chip: Chip, names: Sequence[str] | None) -> Rate:
+def _constants(sample: Floats, chip: Chip, names: Sequence[str] | None) -> Rate:
     """Return the rate with the least error, its best tile's efficiency 1, as the definition of `emax` requires."""
-    moves: list[str | int] = [*(names or (FEW if len(sample.time_ns) < FEWEST_FOR_ALL else _LIMITS))]
-    if names is None and len(sample.time_ns) >= FEWEST_FOR_TILES:
+    moves: list[str | int] = [*(names or (FEW if sample.shape[1] < FEWEST_FOR_ALL else _LIMITS))]
+    if names is None and sample.shape[1] >= FEWEST_FOR_TILES:
         moves += range(len(chip.rate.tiles))
     rate, least = chip.rate, _error(sample, chip)
     for step in STEP_FACTORS:
@@ -184,11 +164,11 @@ def _moved(rate: Rate, what: str | int, factor: float) -> Rate:
     return replace(rate, tiles=(*rate.tiles[:what], tile, *rate.tiles[what + 1 :]))
 
 
-def _error(sample: Sample, chip: Chip) -> float:
+def _error(sample: Floats, chip: Chip) -> float:
     import numpy as np
 
-    off = np.abs((estimates(sample, chip) + chip.rate.t0_ns) / sample.time_ns - 1)
-    long = sample.time_ns > LONG_NS
+    off = np.abs((estimates(sample, chip) + chip.rate.t0_ns) / sample[-1] - 1)
+    long = sample[-1] > LONG_NS
     return float(off.mean() + (LONG_WEIGHT * off[long].mean() if long.any() else 0.0))
 
 
@@ -201,7 +181,6 @@ def _spread(ratios: Any) -> TimeFactors:
 
 class _Measured(NamedTuple):
     task: Task
-    units: ComputeUnits
     time_ns: float
 
 
@@ -249,10 +228,9 @@ def by_family(rows: Iterable[Measurement], gpu: Gpu, tf32: bool) -> dict[RateFam
     """Return what was measured on a GPU, by the family of dtypes that it ran in."""
     found: dict[RateFamily, list[_Measured]] = defaultdict(list)
     for row in rows:
-        units = compute_units_of(row.record.dtype, gpu, tf32) if row.gpu == gpu.id else None
-        task = task_of(row.record, units.width) if units else None
-        if units and task and not units.emulated:
-            found[units.family].append(_Measured(task, units, row.time_ns))
+        task = task_of(row.record, gpu, tf32) if row.gpu == gpu.id else None
+        if task and not task.units.emulated:
+            found[task.units.family].append(_Measured(task, row.time_ns))
     return found
 
 
@@ -264,44 +242,35 @@ def launch_told_apart(rate: Rate) -> Rate:
 
 def fit_family(rows: Sequence[_Measured], gpu: Gpu, start: Rate, names: Sequence[str] | None = None) -> Chip | None:
     """Return a GPU with the rate fitted to the aligned products of one family; None if there are too few."""
-    aligned = [
-        row
-        for row in rows
-        if row.task.arithmetic == "gemm" and product_level(row.task.contiguous, row.units.family) is None
-    ]
+    aligned = [row for row in rows if row.task.arithmetic == "gemm" and row.task.level is None]
     if len(aligned) < FEWEST:
         return None
-    chip = chip_of(gpu, start, aligned[0].units.flop_per_s)
-    sample = Sample.of([row.task.works[0][0] for row in aligned], [row.time_ns for row in aligned])
+    chip = chip_of(gpu, start, aligned[0].task.units.flop_per_s)
+    sample = sample_of([row.task.works[0][0] for row in aligned], [row.time_ns for row in aligned])
     return replace(chip, rate=fit_rate(sample, chip, names))
 
 
 def _conv_factors(rows: Sequence[_Measured], chip: Chip, family: RateFamily) -> dict[str, TimeFactors]:
     by_class: dict[str, list[float]] = defaultdict(list)
-    for task, _, time_ns in rows:
-        if task.arithmetic == "conv" and task.groups == 1 and product_level(task.contiguous, family) is None:
-            by_class[_conv_class(task, family)].append(time_ns / _predicted_ns(task, chip))
+    for task, time_ns in rows:
+        if task.arithmetic == "conv" and task.groups == 1 and task.level is None:
+            by_class[f"{family}:{task.classes[0]}"].append(time_ns / _predicted_ns(task, chip))
     return {key: _spread(ratios) for key, ratios in by_class.items() if len(ratios) >= FEWEST}
-
-
-def _conv_class(task: Task, family: RateFamily) -> str:
-    return f"{family}:{conv_classes(task, family)[0]}"
 
 
 def _multipliers(
     rows: Sequence[_Measured], chip: Chip, family: RateFamily, conv: Mapping[str, TimeFactors]
 ) -> dict[str, Multiplier]:
     by_key: dict[str, list[float]] = defaultdict(list)
-    for task, _, time_ns in rows:
-        level = product_level(task.contiguous, family)
+    for task, time_ns in rows:
         parts = [estimate(work, chip) for work, _ in task.works]
         bound = all(p.compute_ns > 1.5 * p.memory_ns and p.ns > 5 * chip.rate.t0_ns for p in parts)
-        if level is None or not bound or task.groups > 1:
+        if task.level is None or not bound or task.groups > 1:
             continue
-        key, spread = f"gemm:{family}:{level}", chip.rate.spread
+        key, spread = f"gemm:{family}:{task.level}", chip.rate.spread
         if task.arithmetic == "conv":
-            key = f"conv:{family}:{task.kind}:{level}"
-            spread = conv.get(_conv_class(task, family), (1.0, 1.0, 1.0))
+            key = f"conv:{family}:{task.kind}:{task.level}"
+            spread = conv.get(f"{family}:{task.classes[0]}", (1.0, 1.0, 1.0))
         by_key[key].append(min(1.0, spread[1] * _predicted_ns(task, chip) / time_ns))
     return {key: Multiplier(*_spread(ratios)) for key, ratios in by_key.items() if len(ratios) >= FEWEST_UNALIGNED}
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
-import math
-from collections.abc import Iterable
+import re
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from tcprobe.cost.alignment import Library
 from tcprobe.errors import WrongFormat
-from tcprobe.gemm.conv import CONV_PASSES
+from tcprobe.hardware import lookup_gpu
 from tcprobe.schema.op import OpRecord, known_size
 
 MEASUREMENT_COLUMNS: Final = (
@@ -21,6 +21,9 @@ MEASUREMENT_COLUMNS: Final = (
     "images", "height", "width", "channels", "filters", "kernel", "stride", "padding", "time_ns", "source",
 )  # fmt: skip
 LIBRARIES: Final[dict[str, Library]] = {"cublas10": "cublas10", "cublas11": "cublas11", "cublas12": "cublas12"}
+CPU: Final = "cpu"  # GPU id in the rows of a dry run
+LEAST_NS: Final = 1.0
+MOST_NS: Final = 1e15  # of a product; ratios of others may be past what a number holds
 _TYPES: Final = {"forward": "Conv2D", "dgrad": "Conv2DBackpropInput", "wgrad": "Conv2DBackpropFilter"}
 _GEMM: Final = ("m", "n", "k", "batch")
 _CONV: Final = ("images", "height", "width", "channels", "filters")
@@ -81,21 +84,42 @@ def conv_record(
     return OpRecord(_TYPES[pass_], inputs, output, attributes, dtype, pass_)
 
 
+def record_of(row: Mapping[str, object]) -> OpRecord:
+    """Return the op that the columns of a row describe."""
+    texts = {name: str(value) for name, value in row.items()}
+    if texts["op"] == "gemm":
+        m, n, k, batch = (int(texts[name]) for name in _GEMM)
+        return gemm_record(m, n, k, texts["dtype"], batch, texts["transpose_a"] == "1", texts["transpose_b"] == "1")
+    images, height, width, channels, filters = (int(texts[name]) for name in _CONV)
+    kernel, stride = _pair(texts["kernel"]), _pair(texts["stride"])
+    padding = texts["padding"] if texts["padding"] in ("SAME", "VALID") else _pair(texts["padding"])
+    image = images, height, width, channels
+    return conv_record(texts["pass"], texts["dtype"], image, filters, kernel, stride, padding)
+
+
+def _pair(text: str) -> tuple[int, int]:
+    first, _, second = text.partition("x")
+    return int(first), int(second)
+
+
 def measurements_of(text: str, path: Path) -> list[Measurement]:
     """Return the measurements that the text of a CSV holds; errors name `path`.
 
     Raises:
-        WrongFormat: a column is missing or a row is damaged; the message gives its line.
+        WrongFormat: a column is missing or a row is damaged; the message gives its line and column.
     """
     reader = csv.DictReader(io.StringIO(text))
-    if missing := [c for c in MEASUREMENT_COLUMNS if c not in (reader.fieldnames or ())]:
-        raise WrongFormat(path, f"no column {missing[0]!r}: not a CSV of measured products")
     rows = []
-    for number, line in enumerate(reader, 2):
-        try:
-            rows.append(_row(line))
-        except (ValueError, KeyError, TypeError) as error:
-            raise WrongFormat(path, f"line {number}: {error}") from None
+    try:
+        if missing := [c for c in MEASUREMENT_COLUMNS if c not in (reader.fieldnames or ())]:
+            raise WrongFormat(path, f"line 1: no column {missing[0]!r}: not a CSV of measured products")
+        for line in reader:
+            if damage := _damage(line):
+                raise WrongFormat(path, f"line {reader.line_num}: column {damage}")
+            library = LIBRARIES[line["library"]]
+            rows.append(Measurement(line["gpu"], library, record_of(line), float(line["time_ns"]), line["source"]))
+    except csv.Error as error:
+        raise WrongFormat(path, f"line {reader.line_num + 1}: {error}") from None
     return rows
 
 
@@ -108,43 +132,51 @@ def csv_of(rows: Iterable[dict[str, object]]) -> str:
     return text.getvalue()
 
 
-def _row(line: dict[str, str]) -> Measurement:
-    time_ns = float(line["time_ns"])
-    if not math.isfinite(time_ns) or time_ns <= 0:
-        raise ValueError(f"time_ns is {line['time_ns']!r}")
-    record = {"gemm": _gemm, "conv": _conv}[line["op"]](line)
-    return Measurement(line["gpu"], LIBRARIES[line["library"]], record, time_ns, line["source"])
+def _damage(line: Mapping[str | None, object]) -> str | None:
+    """Return the first damaged column of a row and what is wrong with it."""
+    if None in line:
+        return f"{MEASUREMENT_COLUMNS[-1]!r} is followed by more values than there are columns"
+    for column, fits in {**_ANY, **(_OF_CONV if line["op"] == "conv" else _OF_GEMM)}.items():
+        value = line[column]
+        if not isinstance(value, str):
+            return f"{column!r} is missing: the line ends before it"
+        if not fits(value):
+            return f"{column!r} is {value!r}"
+    return None
 
 
-def _gemm(line: dict[str, str]) -> OpRecord:
-    m, n, k, batch = (_size(line, name) for name in _GEMM)
-    return gemm_record(m, n, k, line["dtype"], batch, line["transpose_a"] == "1", line["transpose_b"] == "1")
+def _is_time(text: str) -> bool:
+    try:
+        return LEAST_NS <= float(text) <= MOST_NS
+    except ValueError:
+        return False
 
 
-def _conv(line: dict[str, str]) -> OpRecord:
-    if line["pass"] not in CONV_PASSES.values():
-        raise ValueError(f"pass is {line['pass']!r}")
-    images, height, width, channels, filters = (_size(line, name) for name in _CONV)
-    padding = line["padding"]
-    known = padding if padding in ("SAME", "VALID") else _pair(line, "padding", least=0)
-    kernel, stride = _pair(line, "kernel"), _pair(line, "stride")
-    return conv_record(line["pass"], line["dtype"], (images, height, width, channels), filters, kernel, stride, known)
+def _is_size(text: str, least: int = 1) -> bool:
+    return re.fullmatch("[0-9]{1,18}", text) is not None and known_size(int(text), least) is not None
 
 
-def _size(line: dict[str, str], name: str) -> int:
-    return _whole(name, line[name])
+def _is_pair(text: str, least: int = 1) -> bool:
+    sizes = text.split("x")
+    return len(sizes) == 2 and all(_is_size(size, least) for size in sizes)
 
 
-def _pair(line: dict[str, str], name: str, least: int = 1) -> tuple[int, int]:
-    first, _, second = line[name].partition("x")
-    return _whole(name, first, least), _whole(name, second, least)
-
-
-def _whole(name: str, text: str, least: int = 1) -> int:
-    size = known_size(int(text), least)
-    if size is None:
-        raise ValueError(f"{name} is {text}: from {least} to 2**40 are taken")
-    return size
+_ANY: Final[Mapping[str, Callable[[str], bool]]] = {
+    "gpu": lambda text: text == CPU or lookup_gpu(text) is not None,
+    "dtype": bool,
+    "library": LIBRARIES.__contains__,
+    "op": ("gemm", "conv").__contains__,
+    "pass": _TYPES.__contains__,
+    "time_ns": _is_time,
+    "source": lambda _: True,
+}
+"""What the columns of each row hold."""
+_OF_GEMM: Final = dict.fromkeys(_GEMM, _is_size)
+_OF_CONV: Final[Mapping[str, Callable[[str], bool]]] = {
+    **dict.fromkeys(_CONV, _is_size),
+    **dict.fromkeys(("kernel", "stride"), _is_pair),
+    "padding": lambda text: text in ("SAME", "VALID") or _is_pair(text, 0),
+}
 
 
 def _out(size: int, kernel: int, stride: int, pad: int | None, padding: object) -> int:

@@ -1,20 +1,67 @@
-"""`op_cost` and `saving`: the predicted time of a matrix multiplication or convolution on any known GPU."""
+"""`op_cost`, `gains`: the predicted time of a product or convolution on any known GPU, as a library runs it."""
 
 from __future__ import annotations
 
 import math
+from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from tcprobe.cost.alignment import Library
-from tcprobe.cost.constants import Basis, Constants, load_constants
-from tcprobe.cost.plan import Plan, Target, padded_plan_of, plan_of
+from tcprobe.cost.alignment import Library, Penalty, level_of, penalty_of
+from tcprobe.cost.constants import Basis, Constants, Rate, RateFamily, TimeFactors
+from tcprobe.cost.shipped import RunsThrough, fitted
+from tcprobe.cost.spread import least_ns, spread_of
+from tcprobe.cost.tiles import Chip, chip_of, compute_bound
+from tcprobe.cost.ways import (
+    Way,
+    Ways,
+    copies_ns,
+    in_order,
+    padded_by_xla,
+    padded_products,
+    slowed,
+    way_of,
+    with_channels,
+)
+from tcprobe.cost.works import Task, task_of
+from tcprobe.gemm.alignment import ALIGN_BYTES, next_size
+from tcprobe.gemm.conv import Convolution
+from tcprobe.hardware import Gpu
 from tcprobe.schema.finding import Range
 from tcprobe.schema.kinds import Evidence, Limit, UsesTc
 from tcprobe.schema.op import OpRecord
 from tcprobe.schema.provenance import Provenance
 
-__all__ = ["Constants", "Cost", "Library", "Target", "gains", "load_constants", "op_cost", "padding", "saving"]
+FEW_CHANNELS: Final = 4  # images and masks: the library pads these, whatever it does with others
+FEW_FILTERS: Final = 4
+"""With this few filters, cuDNN may compute a weight gradient by its direct kernel on CUDA cores; seen with 1 filter."""
+DIRECT_SHARE: Final = 0.023
+"""Share of one SM's float32 peak that cuDNN's `wgrad2d_grouped_direct_kernel` reaches per channel and filter.
+
+One measurement: 42 % of the GPU time of a GAN's step on an A100 (54.7 ms of a step of 68.4 ms, up to 160 ms of one of
+200 ms) is 23-67 ms, geometric mean 39 ms, for 4096 x 28 x 28 x 8 -> 1, 5 x 5: 1.28 GFLOP in 8 pairs of channel and
+filter, where an SM's share of 19.5 TFLOP/s is 181 GFLOP/s.
+"""
+DIRECT_SPREAD: Final = 1.7  # from the geometric mean to the slow end; the fast end is the usual kernel
+DOUBLE_RATE: Final = 2.0
+"""Rate of float16 on CUDA cores over float32's: on V100, T4 and P100, if accumulated in float16 (NVIDIA)."""
+GTX16_SLOWER: Final = (1.0, 3.0, 4.0)  # float16 over float32 time on a GTX 16xx: 2-4 (tensorflow/tensorflow#44191)
+GROUPED_SLOWER: Final = 4.0  # 16-bit grouped convolutions: 15-29 x slower than float32 reported (apex#712,
+# pytorch#34977); we take 4 x an ungrouped one of this size as the worst: a judgement, not a measurement
+
+
+class Target(Struct, frozen=True, dict=True):
+    """The GPU and software for which time is predicted."""
+
+    gpu: Gpu  # the GPU
+    # cublas10 is CUDA before 11 with cuDNN before 7.6.3; cublas11 and cublas12 are later ones
+    library: Library = "cublas12"
+    xla: bool = False  # whether XLA compiles ops that do not say so themselves
+    tf32: bool = True  # whether float32 products run as TF32 if the GPU supports it (TensorFlow's default)
+    constants: Constants | None = None  # calibrated constants of this GPU; None for the shipped ones
+    # what runs the products: a framework, or a serving stack, which reaches more and hides its launches
+    through: RunsThrough = "framework"
 
 
 class Cost(Struct, frozen=True):
@@ -35,7 +82,6 @@ class Cost(Struct, frozen=True):
     launch_ns: float = 0.0
     basis: Basis = "predicted"  # predicted, or calibrated on this GPU
     constants: Provenance | None = None  # whose constants the figures rest on
-    why: str | None = None  # what makes the figure less sure than a product that was measured on this GPU; else None
     # whether arithmetic runs at a rate measured for an unaligned size, with an error of its own
     own_rate: bool = False
     evidence: Evidence = "timed"  # what the figures rest on, besides the model
@@ -44,6 +90,205 @@ class Cost(Struct, frozen=True):
     def timed_ns(self) -> float:
         """Likely time with the launch, as the stack itself times one call."""
         return self.ns + self.launch_ns
+
+    @property
+    def ends_ns(self) -> TimeFactors:
+        """Least, likely and largest time of its kernels."""
+        return self.low_ns, self.ns, self.high_ns
+
+
+def planner_of(record: OpRecord, target: Target, dtype: str | None) -> Planner | None:
+    """Return what plans an op; None if a size or the rate of its dtype is unknown, or it multiplies nothing."""
+    # TF32 came with CUDA 11
+    task = task_of(record, target.gpu, target.tf32 and target.library != "cublas10", dtype)
+    return None if task is None else Planner(task, target, dtype or record.dtype or "")
+
+
+class Planner:
+    """Works out how a library runs one task at best, likely and at worst, and what that costs.
+
+    Attributes:
+        ideal: the task without any penalty.
+    """
+
+    def __init__(self, task: Task, target: Target, dtype: str) -> None:
+        self.task, self.target, self.units, self.dtype = task, target, task.units, dtype
+        self.basis: Basis = "predicted"
+        self.own_rate = False  # whether arithmetic runs at a rate measured for this alignment
+        self.evidence: Evidence = "timed"
+        rate, self.provenance = self._rate(self.units.family)
+        self.chip = chip_of(target.gpu, rate, self.units.flop_per_s)
+        self.ideal = way_of(task, self.chip)
+
+    def cost(self, compiled: bool | None) -> Cost:
+        """Return what the task costs; `compiled` says whether XLA compiles it, None leaves that to the target."""
+        units, xla = self.units, self.target.xla if compiled is None else compiled
+        uses: UsesTc = "yes" if units.tensor_cores else "no"
+        if units.emulated:
+            ways = self._emulated()
+        elif not units.tensor_cores or self._aligned():
+            ways = (self.ideal,) * 3
+        elif xla and (padded := padded_by_xla(self.task, self.dtype, self.target.gpu, self.chip)) is not None:
+            ways = padded
+        elif self.target.library == "cublas10" and units.family == "tc16":
+            ways, uses = self._without_tensor_cores(), "no"
+        elif units.family == "fp8":
+            ways, uses = self._without_float8(), "unknown"
+        else:
+            ways = self._slower()
+        spread, conv = self._spread(), self.task.convolution
+        if self.task.groups > 1 and units.family == "tc16":
+            ways = (ways[0], ways[1], replace(ways[2], factor=ways[2].factor * GROUPED_SLOWER))
+            self.evidence = "judged"
+        elif units.family == "tc16" and self.task.kind == "wgrad" and conv and (conv.filters or 0) <= FEW_FILTERS:
+            ways, uses = self._direct(conv, ways), "unknown"
+        return self._cost(ways, uses, spread, 0.0 if units.emulated else least_ns(self.task, self.chip))
+
+    def padded(self) -> Cost | None:
+        """Return what an unaligned product costs on Tensor Cores if its operands are padded with zeros at run time.
+
+        None for all else: what is aligned, convolutions and 1-byte types.
+        """
+        if self.task.arithmetic != "gemm" or self.units.family not in ("tc16", "tf32") or self.task.level is None:
+            return None
+        ways = padded_products(self.task, self.chip, ALIGN_BYTES // self.units.width)
+        return self._cost(ways, "yes", self._spread(), 0.0)
+
+    def _cost(self, ways: Ways, uses_tc: UsesTc, spread: TimeFactors, least: float) -> Cost:
+        """Return what ways cost, each with its error, none less than what no kernel beats."""
+        ends = (way.ns * (1.0 if way.measured else error) for way, error in zip(ways, spread, strict=True))
+        low, ns, high = sorted(max(end, least) for end in ends)
+        main = max(ways[1].parts, key=lambda part: part.ns, default=None)
+        return Cost(
+            low_ns=low,
+            ns=ns,
+            high_ns=high,
+            limit=ways[1].limit,
+            uses_tc=uses_tc,
+            rate_pct=self._rate_pct(ways, spread[1]),
+            tile=main.tile if main else None,
+            waves=main.waves if main else None,
+            launch_ns=ways[1].launch_ns,
+            basis=self.basis,
+            constants=self.provenance,
+            own_rate=self.own_rate,
+            evidence=self.evidence,
+        )
+
+    def _rate_pct(self, ways: Ways, error: float) -> Range | None:
+        """Return the rates of ways; `error` is that of the model, which is in both unless a way is not from it."""
+        if all(way is self.ideal for way in ways):
+            return None
+        ideal = self.ideal.ns
+        return Range(*sorted(min(100.0, 100.0 * ideal * (error if way.measured else 1.0) / way.ns) for way in ways))
+
+    def _rate(self, family: RateFamily) -> tuple[Rate, Provenance]:
+        gpu, own = self.target.gpu, self.target.constants
+        if own is not None and family in own.rates:
+            self.basis = own.basis
+            return own.rates[family], Provenance(gpu.id, own.gpu, own.stack)
+        found = fitted(gpu, family, self.target.through)
+        return found.rate, found.provenance
+
+    def _other_chip(self, family: RateFamily, flop_per_s: float) -> Chip:
+        """Return the GPU for another family of dtypes, whose constants the plan then rests on too."""
+        rate, provenance = self._rate(family)
+        self.provenance = self.provenance.beside(provenance)
+        return chip_of(self.target.gpu, rate, flop_per_s)
+
+    def _aligned(self) -> bool:
+        work = self.task.works[0][0]
+        if self.target.library == "cublas10" and self.task.arithmetic == "gemm" and self.units.family == "tc16":
+            # NVIDIA, Matrix Multiplication guide, table 1: all three before 11.0
+            return level_of([work.m, work.n, work.k], self.units.family) is None
+        return self.task.level is None
+
+    def _slower(self) -> Ways:
+        penalty = self._penalty(self.units.family, self.chip)
+        if self.task.arithmetic == "conv":
+            return self._slower_conv(penalty)
+        self.own_rate = penalty.is_own
+        self.evidence = "timed" if self.task.arithmetic == "gemm" else "judged"  # in recurrent layers: none was timed
+        return slowed(self.task, self.chip, penalty.compute, penalty.memory)
+
+    def _penalty(self, family: RateFamily, chip: Chip) -> Penalty:
+        """Return the penalty; whose unaligned sizes stand in is noted, unless the rates are that GPU's too."""
+        least = min(min(work.m, work.n, work.k) for work, _ in self.task.works)
+        target = self.target
+        found = penalty_of(self.task.contiguous, family, target.gpu, chip.rate, target.constants, least, target.through)
+        if found.of != self.provenance.measured_on:
+            self.provenance = self.provenance.beside(replace(self.provenance, unaligned_of=found.of))
+        return found
+
+    def _slower_conv(self, penalty: Penalty) -> Ways:
+        """cuDNN 7.6.3 or later pads unaligned channels itself, or chooses a kernel for smaller alignments."""
+        own, conv = self.target.constants, self.task.convolution
+        key = f"conv:{self.units.family}:{self.task.kind}:{penalty.level}"
+        if own is not None and key in own.multipliers:
+            return slowed(self.task, self.chip, own.multipliers[key], own.multipliers[key])
+        self.evidence = "between"
+        channels, filters = (conv.channels or 0, conv.filters or 0) if conv else (0, 0)
+        multiple = ALIGN_BYTES // self.units.width
+        padded = with_channels(self.task, *(next_size(size or 1, multiple) for size in (channels, filters)))
+        best = way_of(padded, self.chip) if padded else self.ideal
+        worst = way_of(self.task, self.chip, (penalty.compute.low, penalty.memory.low))
+        compute, memory = math.sqrt(penalty.compute.mid), math.sqrt(penalty.memory.mid)
+        likely = way_of(self.task, self.chip, (compute, memory))
+        if padded and min(channels, filters) <= FEW_CHANNELS:
+            likely = replace(best, extra_ns=copies_ns(self.task, padded, self.chip))
+        return in_order(best, likely, worst)
+
+    def _without_tensor_cores(self) -> Ways:
+        """Before CUDA 11 an unaligned product runs on CUDA cores."""
+        peak = self.target.gpu.peak_flop_per_s("float32")
+        if peak is None:
+            return (self.ideal,) * 3
+        plain = way_of(self.task, self._other_chip("fp32", peak))
+        # cuDNN 7.6.3 and later pad convolutions and use Tensor Cores
+        return in_order(replace(plain, factor=1 / DOUBLE_RATE), plain, plain)
+
+    def _emulated(self) -> Ways:
+        if self.target.gpu.compute_capability == (7, 5) and not self.target.gpu.tensor_cores:
+            best, likely, worst = GTX16_SLOWER
+        else:
+            double = 1.0 if self.dtype == "bfloat16" else DOUBLE_RATE  # CUDA cores before 8.0 lack bfloat16
+            best, likely, worst = 1 / double, 1.0, DOUBLE_RATE
+        way = self.ideal
+        return replace(way, factor=best), replace(way, factor=likely), replace(way, factor=worst)
+
+    def _without_float8(self) -> Ways:
+        """float8 needs whole 16 bytes; what a framework does otherwise is not measured: it uses 16 bits or refuses."""
+        self.evidence = "judged"
+        chip = self._other_chip("tc16", self.target.gpu.peak_flop_per_s("bfloat16") or self.units.flop_per_s)
+        penalty = self._penalty("tc16", chip)
+        return in_order(*slowed(self.task, chip, penalty.compute, penalty.memory))
+
+    def _direct(self, conv: Convolution, ways: Ways) -> Ways:
+        """Slow down the likely and worst way; at best, cuDNN keeps its usual kernel."""
+        peak = self.target.gpu.peak_flop_per_s("float32")
+        if peak is None or not conv.channels or not conv.filters:
+            return ways
+        sms = min(conv.channels * conv.filters * DIRECT_SHARE, self.target.gpu.sm)
+        likely = self.task.flops / (peak / 1e9 / self.target.gpu.sm * sms)
+        direct = Way((), 0.0, self.ideal.launch_ns, likely, measured=True)
+        if conv.filters == 1 and len(conv.kernel) == 2:
+            self.evidence = "timed"
+        elif self.evidence == "between":  # the direct kernel is no end that was timed
+            self.evidence = "judged"
+        worst = replace(direct, factor=DIRECT_SPREAD)
+        return ways[0], direct if conv.filters == 1 else ways[1], max(ways[2], worst, key=lambda way: way.ns)
+
+    def _spread(self) -> TimeFactors:
+        """Return the past error of such tasks, limited so that the GPU never beats its own peak."""
+        task, chip, target = self.task, self.chip, self.target
+        least = least_ns(task, chip) / self.ideal.ns
+        found, owner = spread_of(task, target.gpu, chip, target.constants, target.library)
+        if owner not in (None, target.gpu.id):
+            self.provenance = self.provenance.beside(replace(self.provenance, convolutions_of=owner))
+        # the error of aligned products counts as far as memory is the limit; a measured rate brings its own
+        rest = 1 - min(compute_bound(work, chip) for work, _ in task.works) if self.own_rate else 1.0
+        low, likely, high = (max(end**rest, least) for end in found)
+        return low, likely, high
 
 
 def op_cost(record: OpRecord, target: Target, dtype: str | None = None, compiled: bool | None = None) -> Cost | None:
@@ -59,8 +304,8 @@ def op_cost(record: OpRecord, target: Target, dtype: str | None = None, compiled
         None if a size is unknown or zero, if the dtype is unknown, mixed, or has no rate on this GPU, or if the op
         multiplies no matrices (a depthwise convolution, or one with as many groups as channels: both are memory-bound).
     """
-    plan = plan_of(record, target, dtype or record.dtype, compiled)
-    return None if plan is None else _cost(plan)
+    planner = planner_of(record, target, dtype)
+    return None if planner is None else planner.cost(compiled)
 
 
 def saving(
@@ -107,52 +352,9 @@ def padding(record: OpRecord, target: Target, dtype: str | None = None) -> Range
     the padded one: the least that padding saves is the least time without it less the largest with it. Where that is 0
     or below, padding may lose.
     """
-    before = plan_of(record, target, dtype or record.dtype, False)
-    after = padded_plan_of(record, target, dtype or record.dtype)
+    before, planner = op_cost(record, target, dtype, False), planner_of(record, target, dtype)
+    after = None if planner is None else planner.padded()
     if before is None or after is None:
         return None
     (low, likely, high), (least, padded, most) = before.ends_ns, after.ends_ns
     return Range(low - most, likely - padded, high - least)
-
-
-def _cost(plan: Plan) -> Cost:
-    low, likely, high = plan.ends_ns
-    main = max(plan.ways[1].parts, key=lambda part: part.ns, default=None)
-    return Cost(
-        low_ns=low,
-        ns=likely,
-        high_ns=high,
-        limit=_limit(plan),
-        uses_tc=plan.uses_tc,
-        rate_pct=_rate_pct(plan),
-        tile=main.tile if main else None,
-        waves=main.waves if main else None,
-        launch_ns=plan.launch_ns,
-        basis=plan.basis,
-        constants=plan.constants,
-        why="; ".join(plan.whys) or None,
-        own_rate=plan.own_rate,
-        evidence=plan.evidence,
-    )
-
-
-def _limit(plan: Plan) -> Limit:
-    """Count copies as memory, and kernels that the tile model does not describe as compute."""
-    way = plan.ways[1]
-    if not way.parts:
-        return "compute"
-    if way.empty_ns + way.launch_ns >= sum(part.ns for part in way.parts) + way.extra_ns:
-        return "launch"
-    busy = sum(part.compute_ns for part in way.parts)
-    return "compute" if busy >= sum(part.memory_ns for part in way.parts) + way.extra_ns else "memory"
-
-
-def _rate_pct(plan: Plan) -> Range | None:
-    if all(way is plan.ideal for way in plan.ways):
-        return None
-    # the model's error is in both, unless the way is not from the model
-    aligned = plan.ideal.ns
-    rates = sorted(
-        min(100.0, 100.0 * aligned * (plan.spread[1] if way.measured else 1.0) / way.ns) for way in plan.ways
-    )
-    return Range(rates[0], rates[1], rates[2])

@@ -7,44 +7,41 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from tcprobe.cost.alignment import Library
-from tcprobe.cost.constants import Constants, RateFamily, TimeFactors
+from tcprobe.cost.constants import Constants, TimeFactors
 from tcprobe.cost.shipped import RELATIVE, conv_owner, fitted, since, widened, wider
 from tcprobe.cost.tiles import Chip
-from tcprobe.cost.works import Task, conv_classes
+from tcprobe.cost.works import Task
 from tcprobe.gemm.conv import Convolution
 from tcprobe.hardware import Gpu
 
-LESS_SURE: Final = "convolutions are predicted as products, less surely"
-
 
 def spread_of(
-    task: Task, family: RateFamily, gpu: Gpu, chip: Chip, constants: Constants | None, library: Library = "cublas12"
-) -> tuple[TimeFactors, str | None, str | None]:
+    task: Task, gpu: Gpu, chip: Chip, constants: Constants | None, library: Library = "cublas12"
+) -> tuple[TimeFactors, str | None]:
     """Return measured over predicted time of similar tasks: 10th percentile, median, 90th.
 
-    Beside it, for shipped factors of convolutions, where they come from and the id of the GPU that was timed.
+    Beside it, for shipped factors of convolutions, the id of the GPU that was timed.
 
     Args:
         task: a product or a convolution.
-        family: family of its dtype.
         gpu: the GPU whose shipped spreads of convolutions count.
         chip: holds the spread of products.
         constants: calibrated constants, which take precedence; None for the shipped ones.
         library: cublas10 stands for the cuDNN of DeepBench, whose kernels were chosen by timing them.
     """
     if task.arithmetic != "conv":
-        return chip.rate.spread, None, None
-    classes = conv_classes(task, family)
-    measured = {} if constants is None else constants.conv
-    for name in classes:
-        if f"{family}:{name}" in measured:
-            return measured[f"{family}:{name}"], None, None
+        return chip.rate.spread, None
+    family, classes = task.units.family, task.classes
+    if constants is not None:
+        for name in classes:
+            if (own := constants.conv.get(f"{family}:{name}")) is not None:
+                return own, None
     found = fitted(gpu, family)
     sized = None if library == "cublas10" else _by_size(task, classes[0], found.conv, gpu)
     if sized is not None:
-        return sized, _BY_SIZE, since(gpu, _TIMED)
+        return sized, since(gpu, _TIMED)
     owner = conv_owner(found.provenance.measured_on, family)
-    return next(found.conv[name] for name in classes if name in found.conv), LESS_SURE, owner
+    return next(found.conv[name] for name in classes if name in found.conv), owner
 
 
 def _by_size(task: Task, name: str, known: Mapping[str, TimeFactors], gpu: Gpu) -> TimeFactors | None:
@@ -59,7 +56,7 @@ def _by_size(task: Task, name: str, known: Mapping[str, TimeFactors], gpu: Gpu) 
     return low * ratio, likely * ratio, high * ratio
 
 
-def least_ns(task: Task, family: RateFamily, chip: Chip) -> float:
+def least_ns(task: Task, chip: Chip) -> float:
     """Return a time that no kernel beats: its arithmetic at the peak, or its bytes beyond the cache at full bandwidth.
 
     None of the 225,768 public measurements that `bench/cost_model.py` reads is below it; the nearest is 2 % above.
@@ -67,11 +64,11 @@ def least_ns(task: Task, family: RateFamily, chip: Chip) -> float:
     a kernel may move fewer: a strided convolution need not read its whole image, a recurrent layer may keep its
     weights, 1-byte operands may be made on the way.
     """
-    if task.arithmetic == "conv" and any("winograd" in name for name in conv_classes(task, family)):
+    if task.arithmetic == "conv" and "winograd" in task.classes[0]:
         return 0.0
     conv = task.convolution
     whole = task.arithmetic == "gemm" or (conv is not None and set(conv.strides) == {1})
-    moved = math.fsum(work.moved_bytes for work, _ in task.works) if whole and task.width > 1 else 0.0
+    moved = math.fsum(work.moved_bytes for work, _ in task.works) if whole and task.units.width > 1 else 0.0
     return max(task.flops / chip.flop_per_ns, (moved - chip.l2_bytes) / chip.bytes_per_ns)
 
 
@@ -100,7 +97,6 @@ _FITS: Final[dict[str, _Fit]] = {
 }
 # whose timings stand in for a GPU
 _TIMED: Final = (((8, 0), "a100-pcie-80"), ((7, 5), "t4"), ((7, 0), "v100-pcie"), ((0, 0), "p100"))
-_BY_SIZE: Final = "float32 convolutions as cuDNN 8.9 runs them without autotuning"
 
 
 def logs_of(conv: Convolution) -> tuple[float, float, float, float] | None:

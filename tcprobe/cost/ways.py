@@ -10,9 +10,10 @@ from msgspec.structs import replace
 
 from tcprobe.cost.constants import Multiplier
 from tcprobe.cost.tiles import Chip, Estimate, compute_bound, estimate
-from tcprobe.cost.works import Task, conv_task, padded_conv, padded_work, tensors
+from tcprobe.cost.works import Task, conv_task, padded_work, tensors
 from tcprobe.gemm.alignment import next_size
 from tcprobe.hardware import Gpu
+from tcprobe.schema.kinds import Limit
 
 XLA_MULTIPLE: Final = 8  # openxla/xla cublas_padding_requirements.h and cudnn_pad_for_convolutions.cc: F16 and BF16
 XLA_PADS_FROM: Final = {"float16": (7, 0), "half": (7, 0), "bfloat16": (8, 0)}
@@ -34,6 +35,16 @@ class Way(Struct, frozen=True):
     def ns(self) -> float:
         """Total time of its kernels, in ns."""
         return self.factor * (math.fsum(p.ns for p in self.parts) + self.empty_ns + self.extra_ns)
+
+    @property
+    def limit(self) -> Limit:
+        """What limits it: copies count as memory, and kernels that the tile model does not describe as compute."""
+        if not self.parts:
+            return "compute"
+        if self.empty_ns + self.launch_ns >= sum(part.ns for part in self.parts) + self.extra_ns:
+            return "launch"
+        busy = sum(part.compute_ns for part in self.parts)
+        return "compute" if busy >= sum(part.memory_ns for part in self.parts) + self.extra_ns else "memory"
 
 
 Ways: TypeAlias = "tuple[Way, Way, Way]"  # the best, the likely and the worst
@@ -66,22 +77,21 @@ def in_order(*ways: Way) -> Ways:
     return best, likely, worst
 
 
-def with_channels(task: Task, channels: int, filters: int, width: int) -> Task | None:
-    """Return a convolution padded to other channels, `width` bytes per element; None if it cannot be padded."""
+def with_channels(task: Task, channels: int, filters: int) -> Task | None:
+    """Return a convolution padded to other channels; None if it cannot be padded."""
     conv, kind = task.convolution, task.kind
     if conv is None or kind is None or task.groups > 1:
         return None
-    return conv_task(padded_conv(conv, channels, filters), kind, width)
+    return conv_task(replace(conv, channels=channels, group_channels=channels, filters=filters), kind, task.units)
 
 
-def copies_ns(task: Task, padded: Task, width: int, chip: Chip) -> float:
-    """Return the time to copy the tensors that padding a convolution changes, `width` bytes per element."""
-    before = tensors(task.convolution) if task.convolution else None
-    after = tensors(padded.convolution) if padded.convolution else None
-    if before is None or after is None:
+def copies_ns(task: Task, padded: Task, chip: Chip) -> float:
+    """Return the time to copy the tensors that padding a convolution changes."""
+    sizes = [tensors(one.convolution) if one.convolution else None for one in (task, padded)]
+    if None in sizes:
         return 0.0
-    moved = sum(a + b for a, b in zip(before, after, strict=True) if a != b)
-    return copy_ns(float(moved) * width, chip)
+    moved = sum(a + b for a, b in zip(*filter(None, sizes), strict=True) if a != b)
+    return copy_ns(float(moved) * task.units.width, chip)
 
 
 def copy_ns(moved: float, chip: Chip) -> float:
@@ -89,8 +99,8 @@ def copy_ns(moved: float, chip: Chip) -> float:
     return moved / (chip.bytes_per_ns * chip.rate.bwf)
 
 
-def padded_by_xla(task: Task, dtype: str, gpu: Gpu, chip: Chip, width: int) -> Ways | None:
-    """Return how a task runs that XLA pads, `width` bytes per element; None if XLA leaves it as it is.
+def padded_by_xla(task: Task, dtype: str, gpu: Gpu, chip: Chip) -> Ways | None:
+    """Return how a task runs that XLA pads; None if XLA leaves it as it is.
 
     XLA pads 16-bit dots, and float16 convolutions unless a buffer would grow much.
     """
@@ -98,34 +108,32 @@ def padded_by_xla(task: Task, dtype: str, gpu: Gpu, chip: Chip, width: int) -> W
     if least is None or gpu.compute_capability < least or task.arithmetic == "rnn":
         return None
     if task.arithmetic == "gemm":
-        return padded_products(task, chip, width, XLA_MULTIPLE)
-    return _convolution(task, chip, width) if dtype != "bfloat16" else None
+        return padded_products(task, chip, XLA_MULTIPLE)
+    return _convolution(task, chip) if dtype != "bfloat16" else None
 
 
-def padded_products(task: Task, chip: Chip, width: int, multiple: int) -> Ways:
-    """Return how products run whose operands are padded with zeros at run time, `width` bytes per element."""
-    found = [padded_work(work, multiple, width) for work, _ in task.works]
+def padded_products(task: Task, chip: Chip, multiple: int) -> Ways:
+    """Return how products run whose operands are padded with zeros at run time."""
+    found = [padded_work(work, multiple, task.units.width) for work, _ in task.works]
     way = way_of(replace(task, works=tuple((work, 1) for work, _, _ in found)), chip)
     operands = copy_ns(math.fsum(moved for _, moved, _ in found), chip)
     results = copy_ns(math.fsum(moved for _, _, moved in found), chip)
     return _copied(way, operands, operands + results, chip)
 
 
-def _convolution(task: Task, chip: Chip, width: int) -> Ways | None:
+def _convolution(task: Task, chip: Chip) -> Ways | None:
     conv = task.convolution
     if conv is None or not conv.channels or not conv.filters:
         return None
-    if conv.channels == 3 and conv.filters in (32, 64):
-        padded = with_channels(task, 4, conv.filters, width)
-    else:
-        more = next_size(conv.channels, XLA_MULTIPLE), next_size(conv.filters, XLA_MULTIPLE)
-        padded = with_channels(task, *more, width)
-        before, after = tensors(conv), tensors(padded.convolution) if padded and padded.convolution else None
-        if before is None or after is None or any(b > XLA_GROWTH * a for a, b in zip(before, after, strict=True)):
-            return None
-    if padded is None:
+    few = conv.channels == 3 and conv.filters in (32, 64)
+    sizes = (4, conv.filters) if few else tuple(next_size(n, XLA_MULTIPLE) for n in (conv.channels, conv.filters))
+    padded = with_channels(task, *sizes)
+    before, after = tensors(conv), tensors(padded.convolution) if padded and padded.convolution else None
+    if padded is None or before is None or after is None:
         return None
-    copies = copies_ns(task, padded, width, chip)
+    if not few and any(b > XLA_GROWTH * a for a, b in zip(before, after, strict=True)):
+        return None
+    copies = copies_ns(task, padded, chip)
     return _copied(way_of(padded, chip), copies, copies, chip)
 
 

@@ -8,73 +8,97 @@ from typing import Final, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tcprobe.cost.tiles import Work
+from tcprobe.cost.alignment import Misalignment, product_level
+from tcprobe.cost.tiles import ComputeUnits, Work, compute_units_of
 from tcprobe.gemm.alignment import next_size
 from tcprobe.gemm.conv import CONV_PASSES, Convolution, ConvPass, convolution_of
 from tcprobe.gemm.ops import family_of, gemms_of
 from tcprobe.gemm.torch import torch_kind
-from tcprobe.schema.op import Contiguous, Gemm, OpRecord, Shape, Size, product
+from tcprobe.hardware import Gpu
+from tcprobe.schema.op import Contiguous, Gemm, OpRecord, product
 
 Arithmetic = Literal["gemm", "conv", "rnn"]
 CHANNEL_STEP: Final = 32
 
 
 class Task(Struct, frozen=True):
-    """What one execution of an op computes."""
+    """What one execution of an op computes, and on which units of a GPU."""
 
     arithmetic: Arithmetic  # how its kernels are chosen
     works: tuple[tuple[Work, int], ...]  # its multiplications, each with the number of runs one after another
     contiguous: tuple[Contiguous, ...]  # innermost dimensions, per group if there are groups
+    units: ComputeUnits  # what it runs on if nothing prevents it
+    flops: float  # floating-point operations implied by the shapes; a kernel may do more
     kind: ConvPass | None = None  # pass of a convolution; None for other tasks
     convolution: Convolution | None = None  # the convolution, if the shapes tell
     groups: int = 1  # groups of a convolution; 1 for other tasks
-    width: int = 2  # bytes per element
-    flops: float = 0.0  # floating-point operations implied by the shapes; a kernel may do more
+
+    @property
+    def level(self) -> Misalignment | None:
+        """The measured class of its sizes (`tcprobe.cost.alignment.product_level`)."""
+        return product_level(self.contiguous, self.units.family)
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The classes of convolutions that it belongs to, narrowest first: part of a pass, then the pass.
+
+        On CUDA cores (float32), cuDNN uses Winograd's or Fourier's method for a filter of several taps and unit stride;
+        both multiply less than the shapes imply. A pass that no record names counts as forward.
+        """
+        kind, conv = self.kind or "forward", self.convolution
+        plain = self.units.family != "fp32" or conv is None or set(conv.strides) != {1}
+        return (kind,) if plain or conv is None or max(t or 1 for t in conv.kernel) == 1 else (f"{kind}:winograd", kind)
 
 
-def task_of(record: OpRecord, width: int) -> Task | None:
-    """Return what an op computes; None if it multiplies nothing or a size is unknown.
+def task_of(record: OpRecord, gpu: Gpu, tf32: bool = False, dtype: str | None = None) -> Task | None:
+    """Return what an op computes; None if it multiplies nothing, or a size or the rate of its dtype is unknown.
 
     A convolution whose groups have one channel each is depthwise: it runs in kernels of its own, not as a product per
     channel.
 
     Args:
         record: one op.
-        width: bytes per element.
+        gpu: what it runs on.
+        tf32: whether float32 runs as TF32 where the GPU can.
+        dtype: of its operands; the record's by default.
     """
-    gemms = gemms_of(record)
+    units = compute_units_of(dtype or record.dtype, gpu, tf32)
+    gemms = gemms_of(record) if units else []
     sizes = [(g.m, g.n, g.k, g.batch) for g in gemms]
-    if not gemms or any(product(of_gemm) is None for of_gemm in sizes):
+    if units is None or not gemms or any(product(of_gemm) is None for of_gemm in sizes):
         return None
     assert all(size is not None and size >= 1 for of_gemm in sizes for size in of_gemm), record
-    family = family_of(record.op_type)
+    family, width = family_of(record.op_type), units.width
     if family in CONV_PASSES:
         kind = CONV_PASSES[family]
         conv = convolution_of(record, kind)
         deep = conv is not None and conv.group_channels == 1 and (conv.groups or 1) > 1
-        return None if conv is None or deep else conv_task(conv, kind, width)
+        return None if conv is None or deep else conv_task(conv, kind, units)
     contiguous = tuple(c for g in gemms for c in g.contiguous)
     useful = math.fsum(g.flops or 0 for g in gemms)
-    if family == "rnn":
-        return Task("rnn", _recurrent(gemms, width), contiguous, width=width, flops=useful)
     if family == "hlo_conv" or torch_kind(record.op_type) == "conv":
         if (gemms[0].batch or 1) > 1 and any(c.role == "channels" and c.size == 1 for c in contiguous):
             return None
-        return _opaque_conv(gemms[0], record, width)
-    return Task("gemm", tuple((gemm_work(g, width), 1) for g in gemms), contiguous, width=width, flops=useful)
+        return _opaque_conv(gemms[0], record, units)
+    # each step's recurrent product needs the previous step, so its `batch` is the steps, one after another
+    steps = [g.batch or 1 if family == "rnn" and index else 1 for index, g in enumerate(gemms)]
+    works = (gemm_work(replace(g, batch=1) if n > 1 else g, width) for g, n in zip(gemms, steps, strict=True))
+    arithmetic: Arithmetic = "rnn" if family == "rnn" else "gemm"
+    return Task(arithmetic, tuple(zip(works, steps, strict=True)), contiguous, units, useful)
 
 
-def conv_task(conv: Convolution, kind: ConvPass, width: int) -> Task | None:
+def conv_task(conv: Convolution, kind: ConvPass, units: ComputeUnits) -> Task | None:
     """Return one pass of a convolution; None if a size is unknown."""
-    moved = conv_bytes(conv, width)
-    gemms = _stepped(conv, kind, width).gemms(kind)
+    sizes = tensors(conv)
+    gemms = _stepped(conv, kind, units.width).gemms(kind)
     whole = sum(g.flops or 0 for g in gemms)
-    if moved is None or not whole:
+    if sizes is None or not whole:
         return None
+    moved = float(units.width) * sum(sizes)  # image, filters and result, each once
     # the parts of a strided gradient read the same tensors: their bytes are divided in proportion to arithmetic
     works = tuple((_work(g, moved * (g.flops or 0) / whole), 1) for g in gemms)
     useful = math.fsum(g.flops or 0 for g in conv.gemms(kind))
-    return Task("conv", works, conv.contiguous, kind, conv, conv.groups or 1, width, useful)
+    return Task("conv", works, conv.contiguous, units, useful, kind, conv, conv.groups or 1)
 
 
 def _stepped(conv: Convolution, kind: ConvPass, width: int) -> Convolution:
@@ -94,18 +118,6 @@ def _stepped(conv: Convolution, kind: ConvPass, width: int) -> Convolution:
     return replace(conv, channels=groups * wide, group_channels=wide)
 
 
-def conv_classes(task: Task, family: str) -> tuple[str, ...]:
-    """Return the classes of convolutions that a task belongs to, narrowest first: part of a pass, then the pass.
-
-    On CUDA cores (float32), cuDNN uses Winograd's or Fourier's method for a filter of several taps and unit stride;
-    both multiply less than the shapes imply. A pass that no record names counts as forward.
-    """
-    kind, conv = task.kind or "forward", task.convolution
-    if family == "fp32" and conv is not None and set(conv.strides) == {1} and max(t or 1 for t in conv.kernel) > 1:
-        return f"{kind}:winograd", kind
-    return (kind,)
-
-
 def gemm_work(gemm: Gemm, width: int) -> Work:
     """Return the work of a matrix multiplication that reads its operands once and writes its result once.
 
@@ -117,25 +129,12 @@ def gemm_work(gemm: Gemm, width: int) -> Work:
     return Work(m, n, k, batch, float(batch) * (left * m * k + right * k * n + result * m * n))
 
 
-def conv_bytes(conv: Convolution, width: int) -> float | None:
-    """Return the bytes of image, filters and result, each moved once; None if a size is unknown."""
-    sizes = tensors(conv)
-    return None if sizes is None else float(width) * sum(sizes)
-
-
 def tensors(conv: Convolution) -> tuple[int, int, int] | None:
     """Return the number of elements of image, filters and result; None if a size is unknown."""
     image = product((conv.batch, *conv.size, conv.channels))
     kernel = product((*conv.kernel, conv.group_channels, conv.filters))
     result = product((conv.batch, *conv.out, conv.filters))
-    if image is None or kernel is None or result is None:
-        return None
-    return image, kernel, result
-
-
-def padded_conv(conv: Convolution, channels: int, filters: int) -> Convolution:
-    """Return a convolution without groups, with other numbers of channels and filters."""
-    return replace(conv, channels=channels, group_channels=channels, filters=filters)
+    return None if image is None or kernel is None or result is None else (image, kernel, result)
 
 
 def padded_work(work: Work, multiple: int, width: int) -> tuple[Work, float, float]:
@@ -160,18 +159,10 @@ def _known(gemm: Gemm) -> tuple[int, int, int, int]:
     return gemm.m, gemm.n, gemm.k, gemm.batch
 
 
-def _recurrent(gemms: list[Gemm], width: int) -> tuple[tuple[Work, int], ...]:
-    """Each step's recurrent product needs the previous step, so `batch` is the steps, one after another."""
-    first = [(gemm_work(g, width), 1) for g in gemms[:1]]
-    return (*first, *((gemm_work(replace(g, batch=1), width), g.batch or 1) for g in gemms[1:]))
-
-
-def _opaque_conv(gemm: Gemm, record: OpRecord, width: int) -> Task:
+def _opaque_conv(gemm: Gemm, record: OpRecord, units: ComputeUnits) -> Task:
     """Return a convolution of which only the product and the tensor shapes are known."""
-    shapes: tuple[Shape | None, ...] = (record.shape(0), record.shape(1), record.output_shape)
-    elements: list[Size] = [product(shape) if shape is not None else 0 for shape in shapes]
-    moved = float(width) * sum(size or 0 for size in elements)
+    shapes = [shape for shape in (record.shape(0), record.shape(1), record.output_shape) if shape is not None]
+    moved = float(units.width) * sum(product(shape) or 0 for shape in shapes)
     kind: ConvPass | None = next((k for k in CONV_PASSES.values() if k == record.pass_), None)
-    return Task(
-        "conv", ((_work(gemm, moved), 1),), gemm.contiguous, kind, None, gemm.batch or 1, width, float(gemm.flops or 0)
-    )
+    works, flops = ((_work(gemm, moved), 1),), float(gemm.flops or 0)
+    return Task("conv", works, gemm.contiguous, units, flops, kind, groups=gemm.batch or 1)

@@ -16,10 +16,10 @@ from msgspec import Struct
 
 from tcprobe.bypath import scratch_folder
 from tcprobe.calibration.files import file_of, gpu_of, read_raw, text_of
-from tcprobe.calibration.plan import CPU, Case, cases_for, dry_cases
+from tcprobe.calibration.plan import Case, cases_for, dry_cases
 from tcprobe.calibration.start import FRAMEWORKS, Device, MeasureResult, ask_device, measure_cases, stack_of
 from tcprobe.cost.alignment import Library
-from tcprobe.cost.measured import Measurement, csv_of
+from tcprobe.cost.measured import CPU, Measurement, csv_of
 from tcprobe.errors import MeasurementFailed, OutputError, ToolError, UsageError, cannot_write, writing
 from tcprobe.flows.write import Say, refuse_existing, write_files
 from tcprobe.hardware import Gpu, find_gpu

@@ -10,8 +10,9 @@ from msgspec.structs import replace
 
 from tcprobe.calibration.check import ALL, Score, kind_of_row, scores, split_rows
 from tcprobe.calibration.files import calibrations, file_of, read_raw, text_of
+from tcprobe.cost.constants import load_constants
 from tcprobe.cost.measured import Measurement, conv_record, gemm_record
-from tcprobe.cost.predict import Target, load_constants, op_cost
+from tcprobe.cost.predict import Target, op_cost
 from tcprobe.errors import InputError
 from tests.calibration.made import H200, raw_csv, truth
 

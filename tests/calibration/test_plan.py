@@ -27,8 +27,7 @@ from tcprobe.calibration.plan import (
 )
 from tcprobe.cost.fit import FEWEST
 from tcprobe.cost.measured import MEASUREMENT_COLUMNS, conv_record, csv_of, gemm_record, measurements_of
-from tcprobe.cost.tiles import compute_units_of
-from tcprobe.cost.works import conv_classes, task_of
+from tcprobe.cost.works import task_of
 from tcprobe.hardware import Gpu, find_gpu
 from tcprobe.schema.op import OpRecord
 
@@ -92,10 +91,9 @@ def test_every_class_of_convolutions_leaves_enough_to_fit(gpu: Gpu, tmp_path: Pa
     train, _ = split_rows(measurements_of(csv_of(rows), tmp_path))
     found: Counter[tuple[str, str]] = Counter()
     for row in train:
-        units = compute_units_of(row.record.dtype, gpu, False)
-        task = task_of(row.record, units.width) if units else None
-        assert units and task
-        found[units.family, conv_classes(task, units.family)[0]] += 1
+        task = task_of(row.record, gpu)
+        assert task
+        found[task.units.family, task.classes[0]] += 1
     assert len([kind for kind in found if kind[0] == "fp32"]) == 6
     assert min(found.values()) >= FEWEST
 
@@ -127,12 +125,10 @@ def record(case: Case) -> OpRecord:
 @pytest.mark.parametrize("gpu", [H200, T4, GTX], ids=lambda gpu: gpu.id)
 def test_every_case_fits_the_gpu(gpu: object) -> None:
     for case in PLANS[gpu.id]:  # type: ignore[attr-defined]
-        units = compute_units_of(case.dtype, gpu, False)  # type: ignore[arg-type]
-        assert units is not None and not units.emulated
-        task = task_of(record(case), units.width)
-        assert task is not None
+        task = task_of(record(case), gpu)  # type: ignore[arg-type]
+        assert task is not None and not task.units.emulated
         moved = sum(work.moved_bytes for work, _ in task.works)
-        assert task.flops <= LONGEST_S * units.flop_per_s
+        assert task.flops <= LONGEST_S * task.units.flop_per_s
         assert moved * case.sets <= gpu.memory_bytes / MEMORY_DIVISOR  # type: ignore[attr-defined]
         cached = moved * case.sets < CACHES * gpu.l2_bytes * 0.99  # type: ignore[attr-defined]
         assert not cached or case.sets == MOST_SETS or moved * (case.sets + 1) > gpu.memory_bytes / MEMORY_DIVISOR  # type: ignore[attr-defined]

@@ -148,7 +148,6 @@ def test_the_layout_is_in_what_is_contiguous() -> None:
 def test_hopper_as_measured_on_few_sizes(gpu: str, n: int, rate: float) -> None:
     found = penalty(gpu, 4096, n, 4096, **TN)
     assert tflop_per_s(gpu, found) == pytest.approx(rate, rel=0.03)
-    assert found.why is not None and "few sizes" in found.why
     assert not found.is_own
     nt = penalty(gpu, 4096, n, 4096, **NT)
     assert nt.compute.mid < found.compute.mid
@@ -160,7 +159,6 @@ def test_an_unmeasured_generation_borrows_and_doubts_more() -> None:
     assert found.compute.mid == pytest.approx(own.compute.mid)
     assert found.compute.low == pytest.approx(own.compute.low / WIDER)
     assert found.compute.high == pytest.approx(own.compute.high * WIDER)
-    assert found.why is not None and "H100" in found.why
     assert found.of == "h100-sxm"
 
 
@@ -188,7 +186,7 @@ def test_odd_products_of_an_rtx_4090_lie_in_the_range(n: int, tflop_per_s: float
 def test_tf32_on_hopper_was_not_measured() -> None:
     found, own = (penalty(gpu, 4096, 4095, 4096, "tf32") for gpu in ("h100-sxm", "a100-sxm-80"))
     assert found.compute.mid == pytest.approx(own.compute.mid)
-    assert found.why is not None and "not measured" in found.why
+    assert found.of == "a100-sxm-80"
 
 
 def test_a_convolution_is_relative_to_aligned_products_of_the_same_timings() -> None:
@@ -226,7 +224,7 @@ def test_calibrated_multipliers_go_first() -> None:
     (gemm,) = gemms_of(gemm_record(64, 65, 64, "float16"))
     (turned,) = gemms_of(gemm_record(64, 65, 64, "float16", transpose_b=True))
     found = penalty_of(gemm.contiguous, "tc16", find_gpu("a100-sxm-40"), rates["tc16"], constants)
-    assert (found.compute, found.why) == (own, None)
+    assert (found.compute, found.of) == (own, None)
     assert (product_level(gemm.contiguous, "tc16"), product_level(turned.contiguous, "tc16")) == ("odd", "nt_odd")
     # of the layout if it was measured, else of the alignment
     with_nt = replace(constants, multipliers={"gemm:tc16:odd": own, "gemm:tc16:nt_odd": nt})

@@ -10,8 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from bench.fit import text_of
-from tcprobe.cost.constants import Constants, Multiplier, calibration_folder
-from tcprobe.cost.predict import load_constants
+from tcprobe.cost.constants import Constants, Multiplier, calibration_folder, load_constants
 from tcprobe.cost.shipped import OTHER_VERSION, RELATIVE, SAME_CHIP, RunsThrough, fitted, shipped, widened
 from tcprobe.errors import InputError, UnsupportedVersion, WrongFormat
 from tcprobe.hardware import find_gpu, load_gpus

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from bench.fit import START
 from tcprobe.cost.constants import Constants, Multiplier
-from tcprobe.cost.fit import Sample, estimates, fit, fit_rate
+from tcprobe.cost.fit import estimates, fit, fit_rate, sample_of
 from tcprobe.cost.measured import MEASUREMENT_COLUMNS, Measurement, conv_record, csv_of, gemm_record, measurements_of
 from tcprobe.cost.predict import Target, op_cost
 from tcprobe.cost.shipped import shipped
@@ -147,11 +147,11 @@ def test_the_range_of_few_products_is_that_of_products_a_fit_has_not_seen() -> N
     rng = random.Random(5)
     chip = Chip(shipped()["a100-sxm-80"].rates["tc16"], 312_000.0, 2039.0, 108, 40 * 2**20)
     works = [Work(m, n, k, 1, 2.0 * (m * n + m * k + n * k)) for m, n, k in product((256, 4096), repeat=3)]
-    made = Sample.of(works, [1.0] * 8)
+    made = sample_of(works, [1.0] * 8)
     times = [ns * rng.uniform(0.5, 2.0) for ns in estimates(made, chip) + chip.rate.t0_ns]
-    sample = Sample.of(works, times)
+    sample = sample_of(works, times)
     rate = fit_rate(sample, chip)
-    seen = sorted(sample.time_ns / (estimates(sample, replace(chip, rate=rate)) + rate.t0_ns))
+    seen = sorted(sample[-1] / (estimates(sample, replace(chip, rate=rate)) + rate.t0_ns))
     low, mid, high = rate.spread
     assert low <= mid <= high
     assert high / low > 1.05 * seen[-2] / seen[1]

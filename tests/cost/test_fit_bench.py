@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from tcprobe.cost.measured import conv_record, gemm_record
-from tcprobe.cost.plan import plan_of
-from tcprobe.cost.predict import Target, op_cost
+from tcprobe.cost.predict import Target, op_cost, planner_of
 from tcprobe.cost.shipped import shipped
 from tcprobe.cost.spread import logs_of
 from tcprobe.gemm.conv import convolution_of
@@ -89,7 +88,7 @@ def test_a_fit_of_convolutions_finds_the_powers_behind_the_times(tmp_path: Path)
         images, side, channels, filters = (int(2 ** draw.uniform(*ends)) for ends in ((1, 5), (4, 7), (5, 9), (5, 9)))
         record = conv_record("forward", "float32", (images, side, side, channels), filters, (3, 3), (1, 1), (1, 1))
         plan, conv = (
-            plan_of(record, Target(find_gpu("t4"), tf32=False), "float32", None),
+            planner_of(record, Target(find_gpu("t4"), tf32=False), "float32"),
             convolution_of(record, "forward"),
         )
         assert plan is not None and conv is not None

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from tcprobe.cost.constants import Rate
-from tcprobe.cost.fit import Sample, estimates
+from tcprobe.cost.fit import estimates, sample_of
 from tcprobe.cost.shipped import shipped
 from tcprobe.cost.tiles import Chip, Work, compute_bound, estimate
 from tcprobe.hardware import find_gpu
@@ -116,7 +116,7 @@ def test_the_fit_times_what_ships(gpu: str) -> None:
         peak = (found.peaks.get("float16") or found.peaks["float32"]) / 1e9
         known = Chip(rate, peak, found.bandwidth_bytes_per_s / 1e9, found.sm, found.l2_bytes)
         one_by_one = [estimate(w, known).ns for w in works]
-        assert estimates(Sample.of(works, one_by_one), known) == pytest.approx(one_by_one, rel=1e-9), family
+        assert estimates(sample_of(works, one_by_one), known) == pytest.approx(one_by_one, rel=1e-9), family
 
 
 def test_how_far_arithmetic_bounds_a_product() -> None:

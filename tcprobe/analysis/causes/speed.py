@@ -20,7 +20,6 @@ from tcprobe.analysis.sizes.run import JudgedStep
 from tcprobe.analysis.summary.figures import SummaryInputs
 from tcprobe.analysis.summary.rates import ideal_ns, not_of_steps
 from tcprobe.cost.predict import Cost, op_cost
-from tcprobe.cost.tiles import compute_units_of
 from tcprobe.cost.works import task_of
 from tcprobe.gemm.alignment import is_aligned
 from tcprobe.gemm.ops import gemms_of
@@ -193,8 +192,7 @@ def _memory_ns(record: OpRecord, gpu: KnownGpu) -> float | None:
     if gpu.target is None:
         return None
     target = gpu.target()
-    units = compute_units_of(record.dtype, target.gpu, target.tf32)
-    task = None if units is None else task_of(record, units.width)
+    task = task_of(record, target.gpu, target.tf32)
     if task is None:
         return None
     moved = sum(work.moved_bytes * times for work, times in task.works)

@@ -58,40 +58,41 @@ def carry_out(path: str) -> None:
 
 def _measured(session: Session, orders: dict[str, Any], end: float) -> dict[str, Any]:
     failed: dict[str, int] = {}
-    took: list[float] = []
-    measured, parent = 0, os.getppid()
+    answer: dict[str, Any] = {"measured": 0, "failed": failed, "left": 0}
+    cases, took, parent = orders["cases"], [0.0], os.getppid()
     _warm_up(session, orders)
     handle = os.open(orders["rows"], os.O_WRONLY | os.O_APPEND)
     try:
-        for number, case in enumerate(orders["cases"]):
+        for number, case in enumerate(cases):
             begun = time.monotonic()
             # the next case must end in time even if it is as slow as the slowest so far: nobody waits for an orphan
-            if begun + max(took[-20:] or [0.0]) > end or os.getppid() != parent:
-                return {"measured": measured, "failed": failed, "left": len(orders["cases"]) - number}
+            if begun + max(took[-20:]) > end or os.getppid() != parent:
+                answer["left"] = len(cases) - number
+                break
             reason = _case(session, case, orders, handle)
-            measured += reason == ""
-            if reason:
+            if not reason:
+                answer["measured"] += 1
+            else:
                 failed[reason] = failed.get(reason, 0) + 1
                 if not works(session):
-                    rest = len(orders["cases"]) - number - 1
-                    return {"measured": measured, "failed": failed, "left": 0, "broken": rest}
+                    answer["broken"] = len(cases) - number - 1
+                    break
             gc.collect()  # reference cycles that a case leaves behind hold device memory
             took.append(time.monotonic() - begun)
     finally:
         os.close(handle)
-    return {"measured": measured, "failed": failed, "left": 0}
+    return answer
 
 
 def _warm_up(session: Session, orders: dict[str, Any]) -> None:
     """Keep the device busy until its clocks have risen; these measurements are thrown away."""
+    failures: tuple[type[BaseException], ...] = (NotFinite, MemoryError, *session.failures)
     end = time.monotonic() + orders.get("warm_s", 0.0)
     while time.monotonic() < end:
         case = orders["cases"][0]
         try:
             time_case(session, case["row"], case["sets"])
-        except (NotFinite, MemoryError):
-            return
-        except session.failures:
+        except failures:
             return
 
 

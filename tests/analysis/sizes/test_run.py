@@ -9,8 +9,8 @@ import pytest
 
 from tcprobe.analysis import Options, analyse
 from tcprobe.analysis.ops.attribution import graph_record
-from tcprobe.cost.constants import Multiplier, Rate
-from tcprobe.cost.predict import Constants, Target, op_cost
+from tcprobe.cost.constants import Constants, Multiplier, Rate
+from tcprobe.cost.predict import Target, op_cost
 from tcprobe.hardware import Gpu, find_gpu
 from tcprobe.report.audit.words import message
 from tcprobe.rules.base import Subject
