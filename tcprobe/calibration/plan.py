@@ -211,7 +211,7 @@ def _shapes(dtype: str, gpu: Gpu) -> Iterator[tuple[int, CaseShape]]:
     yield from ((1, shape) for shape in (*SQUARES, *SKINNY, *gemms[:first]))
     yield from ((5, shape) for shape in BATCHED)
     if dtype == "float32":
-        # there are two classes of them (`tcprobe.cost.works.conv_classes`), and a fit needs 12 of each, a quarter apart
+        # there are two classes of them (`Task.classes`), and a fit needs 12 of each, a quarter apart
         halved = [replace(conv, images=conv.images // 2) for conv in CONVS]
         quartered = [replace(c, images=c.images // 4) for c in CONVS if c.kernel > 1 and c.stride == 1]
         yield from ((3, shape) for conv in (*CONVS, *halved, *quartered) for shape in conv.passes())

@@ -83,7 +83,7 @@ class Constants(Struct, frozen=True):
     # by dtype family; a family that was not measured is absent
     rates: Annotated[Mapping[RateFamily, Rate], Meta(min_length=1)]
     # measured time of a convolution over its time as a plain product: 10th percentile, median, 90th; by family and
-    # `tcprobe.cost.works.conv_classes` (``tc16:wgrad``); absent if not measured
+    # `tcprobe.cost.works.Task.classes` (``tc16:wgrad``); absent if not measured
     conv: Mapping[str, TimeFactors] = field(default_factory=dict)
     # by product and alignment (``gemm:tc16:nt_odd``, ``conv:tc16:wgrad:even``); absent if not measured
     multipliers: Mapping[str, Multiplier] = field(default_factory=dict)

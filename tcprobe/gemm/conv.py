@@ -19,6 +19,11 @@ from tcprobe.schema.op import UNKNOWN_GEMM, Contiguous, Gemm, OpRecord, Shape, S
 ConvPass = Literal["forward", "dgrad", "wgrad"]
 CONV_PASSES: Final[dict[str, ConvPass]] = {"conv": "forward", "conv_dgrad": "dgrad", "conv_wgrad": "wgrad"}
 """The pass that each family of convolutions is, as `tcprobe.gemm.ops.family_of` names them."""
+OUTPUT: Final = -1
+PLACES: Final[dict[ConvPass, tuple[int, int, int]]] = {
+    "forward": (0, 1, OUTPUT), "dgrad": (OUTPUT, 1, 2), "wgrad": (0, OUTPUT, 2)
+}  # fmt: skip
+"""Where image, kernel and result of the forward convolution are: the index of an input, or the output."""
 MOST_TAPS: Final = 65536  # no real filter is wider: the record is damaged
 
 
@@ -126,11 +131,8 @@ def convolution_of(op: OpRecord, kind: ConvPass) -> Convolution | None:
 
 def conv_operands(op: OpRecord, kind: ConvPass) -> tuple[Shape | None, Shape | None, Shape | None]:
     """Return the shapes of image, kernel and result of the forward convolution."""
-    if kind == "forward":
-        return op.shape(0), op.shape(1), op.output_shape
-    if kind == "dgrad":
-        return op.output_shape, op.shape(1), op.shape(2)
-    return op.shape(0), op.output_shape, op.shape(2)
+    image, kernel, result = (op.output_shape if at == OUTPUT else op.shape(at) for at in PLACES[kind])
+    return image, kernel, result
 
 
 def is_channels_last(op: OpRecord, image: Shape | None, kernel: Shape, result: Shape | None) -> bool | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tcprobe.gemm.ops import family_of, gemms_of
+from tcprobe.gemm.ops import family_of, gemms_of, is_convolution
 from tcprobe.gemm.torch import torch_kind
 from tcprobe.schema.op import OpRecord
 
@@ -54,10 +54,9 @@ def gates_of(op: OpRecord, role: str) -> int:
 
 def names_of_roles(op: OpRecord, transposed: bool) -> dict[str, str]:
     """Return the name of each contiguous role of the op; a missing role is the batch."""
-    family, torch = family_of(op.op_type), torch_kind(op.op_type)
-    if torch == "linear":
+    if torch_kind(op.op_type) == "linear":
         return _DENSE["forward"]
-    if torch == "conv" or family in ("conv", "conv_dgrad", "conv_wgrad", "hlo_conv"):
+    if is_convolution(op.op_type):
         return _SWAPPED if transposed else {name: name for name in _SWAPPED}
     if is_dense(op) or _is_weight_gradient(op):
         names = _DENSE.get(op.attributes.get("form") or op.pass_ or "", {})

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
 
 from msgspec.structs import replace
 
-from tcprobe.gemm.conv import CONV_PASSES, ConvPass, conv_operands, convolution_of, is_channels_last
+from tcprobe.gemm.conv import CONV_PASSES, OUTPUT, PLACES, ConvPass, conv_operands, convolution_of, is_channels_last
 from tcprobe.gemm.dimensions import gates_of, named_sizes, names_of_roles
 from tcprobe.gemm.einsum import innermost, labels_of, roles_of
 from tcprobe.gemm.matmul import transposes_of
 from tcprobe.gemm.ops import family_of, gemms_of
 from tcprobe.schema.op import OpRecord, Shape, product
-
-# Where image, kernel and result of the forward convolution are: the index of an input, or the output.
-_PLACES: Final[dict[ConvPass, tuple[int, int, int]]] = {"forward": (0, 1, -1), "dgrad": (-1, 1, 2), "wgrad": (0, -1, 2)}
-_OUTPUT: Final = -1
 
 
 def resized(record: OpRecord, dimension: str, old: int, new: int, transposed: bool = False) -> OpRecord:
@@ -106,7 +101,7 @@ def _conv(record: OpRecord, kind: ConvPass, names: Mapping[str, str], change: tu
     role = next(role for role, name in names.items() if name == change[0])
     last, whole = is_channels_last(record, image, kernel, result), change[1] * known.groups
     where = -1 if last else 1
-    places = _PLACES[kind]
+    places = PLACES[kind]
     if role == "channels":
         new = {places[0]: _put(image, where, whole), places[1]: _put(kernel, -2, change[1])}
     else:
@@ -114,7 +109,7 @@ def _conv(record: OpRecord, kind: ConvPass, names: Mapping[str, str], change: tu
     bias = range(2, len(record.input_shapes)) if kind == "forward" and role == "filters" else ()
     new |= {index: (whole,) for index in bias if record.shape(index) == (known.filters,)}
     inputs = [new.get(index, shape) for index, shape in enumerate(record.input_shapes)]
-    return _with(record, inputs, new.get(_OUTPUT, record.output_shape))
+    return _with(record, inputs, new.get(OUTPUT, record.output_shape))
 
 
 def _put(shape: Shape | None, index: int, size: int) -> Shape | None:

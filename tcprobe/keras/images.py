@@ -24,11 +24,8 @@ class Image(NamedTuple):
     @property
     def shape(self) -> Shape:
         """All of its dimensions."""
-        return self.with_channels(self.batch, self.channels)
-
-    def with_channels(self, batch: Size, channels: Size) -> Shape:
-        """Return values for the spatial dimensions with one for the batch and one for the channels."""
-        return (batch, *self.spatial, channels) if self.last else (batch, channels, *self.spatial)
+        batch, spatial, channels, last = self
+        return (batch, *spatial, channels) if last else (batch, channels, *spatial)
 
 
 def image_of(kind: str, settings: LayerSettings, shape: Shape) -> Image | None:
@@ -127,8 +124,8 @@ def cropped(kind: str, settings: LayerSettings, image: Image) -> Image | None:
     """Return the output of Cropping*."""
     # Keras: Cropping1D and Cropping3D take one from each side, Cropping2D none.
     sides = _sides(settings.get("cropping"), len(image.spatial), 0 if kind == "Cropping2D" else 1)
-    taken = [None if side is None else -side for side in sides]
-    out = tuple(map(total_size, zip(image.spatial, taken, strict=True)))
+    pairs = zip(image.spatial, sides, strict=True)
+    out = tuple(None if size is None or side is None else size - side for size, side in pairs)
     return None if any(size is not None and size <= 0 for size in out) else image._replace(spatial=out)
 
 

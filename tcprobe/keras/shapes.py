@@ -66,9 +66,9 @@ def output_shape(kind: str, config: LayerSettings, input_shape: Any) -> Shape | 
 
 
 def _of_many(kind: str, named: ShapeRule, config: LayerSettings, shapes: list[Shape | None]) -> Shape | None:
-    known = [s for s in shapes if s]
     if named in _OF_FIRST and shapes[0]:
         return output_shape(kind, config, shapes[0])
+    known = [s for s in shapes if s]
     if len(known) < len(shapes):
         return None
     if named in _MERGES:
@@ -167,17 +167,13 @@ def _conv_recurrent(kind: str, config: LayerSettings, shape: Shape) -> Shape | N
     return (batch, shape[1], *rest) if sequences else (batch, *rest)
 
 
-def _time_distributed(_: str, config: LayerSettings, shape: Shape) -> Shape | None:
-    inner = wrapped_layer(config)
-    if inner is None or len(shape) < 3:
-        return None
-    out = output_shape(*inner, (shape[0], *shape[2:]))
+def _time_distributed(kind: str, config: LayerSettings, shape: Shape) -> Shape | None:
+    out = _wrapper(kind, config, (shape[0], *shape[2:])) if len(shape) > 2 else None
     return None if out is None else (shape[0], shape[1], *out[1:])
 
 
-def _bidirectional(_: str, config: LayerSettings, shape: Shape) -> Shape | None:
-    inner = wrapped_layer(config)
-    out = None if inner is None else output_shape(*inner, shape)
+def _bidirectional(kind: str, config: LayerSettings, shape: Shape) -> Shape | None:
+    out = _wrapper(kind, config, shape)
     merge = config.get("merge_mode", "concat")
     if out is None or not (merge is None or isinstance(merge, str)):
         return None

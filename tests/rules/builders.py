@@ -16,6 +16,7 @@ from tcprobe.keras.products.layers import records_of
 from tcprobe.keras.shapes import output_shape
 from tcprobe.report.audit.words import message
 from tcprobe.rules.base import Subject
+from tcprobe.rules.model.sizes import LinkedChange
 from tcprobe.rules.model.step import Step
 from tcprobe.rules.registry import RULES, Rule
 from tcprobe.schema.finding import Finding
@@ -125,3 +126,8 @@ def _line(f: Finding) -> str:
     what = f"{f.layer or '-'} {f.dimension or '-'}{size}"
     said = re.sub(r"\d+(?:-\d+)? %(?= of (?:an aligned|the predicted))", "# %", message(f))  # the cost model's business
     return f"{place} {f.code} {f.severity or 'by cost'} {what}: {said}"
+
+
+def record_after(step: Step, index: int, changes: Iterable[LinkedChange]) -> OpRecord:
+    """Return the record of a product after changes, its own where none of them touches it."""
+    return step.records_after(tuple(changes)).get(index, step.model.products[index].record)

@@ -5,13 +5,14 @@ Source: keras/src/layers/attention, and dot_product_attention of keras/src/backe
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from string import ascii_lowercase
 from typing import Final
 
 from tcprobe.keras.products.passes import InputShapes, Passes, Records, activations, einsum, einsum_dense
 from tcprobe.keras.settings import LayerSettings, flag_of, is_size, rate_of, shape_of, size_of, word_of
 from tcprobe.keras.shapes import features_of
-from tcprobe.schema.op import Shape
+from tcprobe.schema.op import Shape, Size
 
 MOST_QUERY_DIMENSIONS: Final = 8  # of a query: past it the labels of its equations run out
 
@@ -33,40 +34,48 @@ def operands(shapes: InputShapes) -> tuple[Shape, Shape, Shape] | None:
 
 def multi_head(passes: Passes, _: str, config: LayerSettings, shapes: InputShapes) -> Records:
     """Return a MultiHeadAttention: four projections, the scores QK^T and their product with the values."""
-    known = operands(shapes)
-    if known is None:
-        return []
-    query, value, key = known
     heads, key_dim = size_of(config, "num_heads"), size_of(config, "key_dim")
-    value_dim = size_of(config, "value_dim", key_dim)
-    q, k, v = (*query[:-1], heads, key_dim), (*key[:-1], heads, key_dim), (*value[:-1], heads, value_dim)
-    found = _project(passes, query, (heads, key_dim)) + _project(passes, key, (heads, key_dim))
-    found += _project(passes, value, (heads, value_dim))
-    if flag_of(config, "use_gate", False):
-        found += _project(passes, query, (heads, value_dim))
-    found += _attend(passes.inside, config, q, k, v)
-    features = (query[-1],) if config.get("output_shape") is None else features_of(config) or (None,)
-    return found + _project(passes.inside, (*query[:-1], heads, value_dim), features, bound=2)
+    sizes = heads, heads, key_dim, size_of(config, "value_dim", key_dim)
+    known = operands(shapes)
+    features = None if config.get("output_shape") is None else features_of(config) or (None,)
+    return [] if known is None else _of_heads(passes, config, known, sizes, features, _attend)
 
 
 def grouped_query(passes: Passes, _: str, config: LayerSettings, shapes: InputShapes) -> Records:
     """Return a GroupedQueryAttention: keys and values have fewer heads, repeated before they meet the queries."""
+    dim = size_of(config, "head_dim")
+    sizes = size_of(config, "num_query_heads"), size_of(config, "num_key_value_heads"), dim, dim
     known = operands(shapes)
-    if known is None or len(known[0]) != 3:
-        return []
-    query, value, key = known
-    heads, dim = size_of(config, "num_query_heads"), size_of(config, "head_dim")
-    few = size_of(config, "num_key_value_heads")
-    found = _project(passes, query, (heads, dim)) + _project(passes, key, (few, dim))
-    found += _project(passes, value, (few, dim))
+    plain = known is not None and len(known[0]) == 3
+    return _of_heads(passes, config, known, sizes, None, _attend_grouped) if known and plain else []
+
+
+def _of_heads(
+    passes: Passes,
+    config: LayerSettings,
+    known: tuple[Shape, Shape, Shape],
+    sizes: tuple[Size, Size, Size, Size],
+    features: Shape | None,
+    attend: Callable[[Passes, LayerSettings, Shape, Shape, Shape], Records],
+) -> Records:
+    """Return all products of a layer.
+
+    Args:
+        passes: of the layer.
+        config: its settings.
+        known: shapes of query, value and key.
+        sizes: heads, those of keys and values, the size of a key and of a value in each.
+        features: that it puts out; None for those of the query.
+        attend: gives scores and their product with the values, from the shapes of query, key and value in heads.
+    """
+    (query, value, key), (heads, few, key_dim, value_dim) = known, sizes
+    found = _project(passes, query, (heads, key_dim)) + _project(passes, key, (few, key_dim))
+    found += _project(passes, value, (few, value_dim))
     if flag_of(config, "use_gate", False):
-        found += _project(passes, query, (heads, dim))
-    q, k, v = ((*shape[:-1], heads, dim) for shape in (query, key, value))
-    if rate_of(config, "dropout"):
-        found += _batched(passes.inside, q, k, v, queries_first=True)
-    else:
-        found += _fused(passes.inside, q, k, v)
-    return found + _project(passes.inside, q, (query[-1],), bound=2)
+        found += _project(passes, query, (heads, value_dim))
+    q, k, v = ((*shape[:-1], heads, dim) for shape, dim in ((query, key_dim), (key, key_dim), (value, value_dim)))
+    found += attend(passes.inside, config, q, k, v)
+    return found + _project(passes.inside, (*query[:-1], heads, value_dim), features or (query[-1],), bound=2)
 
 
 def attention(passes: Passes, kind: str, config: LayerSettings, shapes: InputShapes) -> Records:
@@ -105,17 +114,21 @@ def _attend(passes: Passes, config: LayerSettings, q: Shape, k: Shape, v: Shape)
     chosen = tuple(range(1, rank - 2)) if axes is None else shape_of([axes] if is_size(axes) else axes)
     if chosen is None or any(a is None or not 0 < a < rank - 2 for a in chosen):
         return []
-    dot, combine = _equations(rank, tuple(a for a in chosen if a is not None))
-    source, target, labels = dot.replace("->", ",").split(",")
-    sizes = {**dict(zip(source, k, strict=True)), **dict(zip(target, q, strict=True))}
-    scores = tuple(sizes[label] for label in labels)
-    return einsum(passes, dot, k, q, weights=False) + einsum(passes, combine, scores, v, weights=False)
+    return _by_equations(passes, _equations(rank, tuple(a for a in chosen if a is not None)), k, q, v)
+
+
+def _by_equations(passes: Passes, equations: tuple[str, str], a: Shape, b: Shape, v: Shape) -> Records:
+    """Return the scores of two operands and their product with the values."""
+    scores = einsum(passes, equations[0], a, b, weights=False)
+    return scores + einsum(passes, equations[1], scores[0][0].output_shape or (), v, weights=False)
+
+
+def _attend_grouped(passes: Passes, config: LayerSettings, q: Shape, k: Shape, v: Shape) -> Records:
+    return _batched(passes, q, k, v, queries_first=True) if rate_of(config, "dropout") else _fused(passes, q, k, v)
 
 
 def _fused(passes: Passes, q: Shape, k: Shape, v: Shape) -> Records:
-    scores = (q[0], q[2], q[1], k[1])
-    found = einsum(passes, "BTNH,BSNH->BNTS", q, k, weights=False)
-    return found + einsum(passes, "BNTS,BSNH->BTNH", scores, v, weights=False)
+    return _by_equations(passes, ("BTNH,BSNH->BNTS", "BNTS,BSNH->BTNH"), q, k, v)
 
 
 def _batched(passes: Passes, q: Shape, k: Shape, v: Shape, queries_first: bool) -> Records:

@@ -43,16 +43,10 @@ class SlidingWindow(Struct, frozen=True):
         one = None if channels is None or not groups or channels % groups else channels // groups
         given, result = image.shape, Image(image.batch, out, self.filters, image.last).shape
         kernel, vector = (*taps, one, self.filters), (axes + 2,)
-        attributes: dict[str, Any] = {
-            "data_format": _LAYOUTS[axes, image.last],
-            "dilations": list(image._replace(spatial=dilations).with_channels(1, 1)),
-            "groups": groups,
-        }
+        spread, step = ([*Image(1, sizes, 1, image.last).shape] for sizes in (dilations, strides))
+        attributes: dict[str, Any] = {"data_format": _LAYOUTS[axes, image.last], "dilations": spread, "groups": groups}
         if self.padding is not None:  # else how strides fall is not known either
-            attributes |= {
-                "strides": list(image._replace(spatial=strides).with_channels(1, 1)),
-                "padding": self.padding,
-            }
+            attributes |= {"strides": step, "padding": self.padding}
         name, suffix = f"Conv{axes}D", "V2" if axes == 3 else ""
         return passes.keep(
             passes.op(name, (given, kernel), result, "forward", **attributes),
@@ -107,7 +101,7 @@ def conv_recurrent(passes: Passes, kind: str, config: LayerSettings, shapes: Inp
     image = window.image._replace(spatial=window.out, channels=window.filters)
     state = replace(window, image=image, strides=ones, dilations=ones, padding="SAME")
     found = _spread(window).records(passes) + state.records(passes.inside)
-    return times(times(found, 4), 1 if steps is None else steps)
+    return times(times(found, 4), steps)
 
 
 def _image(kind: str, config: LayerSettings, shape: Shape | None) -> Image | None:

@@ -92,16 +92,13 @@ def _dot(passes: Passes, _: str, config: LayerSettings, shapes: InputShapes) -> 
     return activations(passes, (left[0], rows, left[axes[0]]), (right[0], right[axes[1]], columns))
 
 
-def _time_distributed(passes: Passes, _: str, config: LayerSettings, shapes: InputShapes) -> Records:
+def _time_distributed(passes: Passes, kind: str, config: LayerSettings, shapes: InputShapes) -> Records:
     """The layer inside once for each time step; of an unknown batch where their number is not known."""
-    inner, shape = wrapped_layer(config), shapes[0]
-    if inner is None:
-        return []
+    shape = shapes[0]
     if shape is None or len(shape) < 3:
-        return _records(passes, *inner, [None])
-    steps = shape[1]
-    found = _records(passes, *inner, [(None if steps is None else shape[0], *shape[2:])])
-    return times(found, 1 if steps is None else steps)
+        return _wrapper(passes, kind, config, [None])
+    batch, steps, *rest = shape
+    return times(_wrapper(passes, kind, config, [(None if steps is None else batch, *rest)]), steps)
 
 
 def _bidirectional(passes: Passes, _: str, config: LayerSettings, shapes: InputShapes) -> Records:

@@ -45,13 +45,13 @@ class Passes(Struct, frozen=True):
 
     def keep(self, forward: OpRecord, dgrad: OpRecord, wgrad: OpRecord) -> Records:
         """Return those of the three that the step runs, once each."""
-        ops = (forward, dgrad if self.data else None, wgrad if self.weights else None)
-        return [(op, 1.0) for op in ops if op is not None]
+        runs = ((forward, True), (dgrad, self.data), (wgrad, self.weights))
+        return [(op, 1.0) for op, does in runs if does]
 
 
-def times(records: Records, count: float) -> Records:
-    """Return the ops, each running `count` times as often."""
-    return [(record, calls * count) for record, calls in records]
+def times(records: Records, count: float | None) -> Records:
+    """Return the ops, each running `count` times as often; as often where that is not known."""
+    return [(record, calls * (1 if count is None else count)) for record, calls in records]
 
 
 def multiplied(

@@ -24,13 +24,13 @@ def uses_cudnn(kind: str, config: LayerSettings) -> bool | None:
     needs = class_of(kind).cudnn
     if not needs:
         return False
-    answers = [_meets(config, name, need) for name, need in needs]
+    answers = [meets(config, name, need) for name, need in needs]
     given = config.get("use_cudnn", "auto")
     answers.append(given is not False if given in ("auto", True, False) else None)
     return False if False in answers else None if None in answers else True
 
 
-def _meets(config: LayerSettings, name: str, need: str | float | bool) -> bool | None:
+def meets(config: LayerSettings, name: str, need: str | float | bool) -> bool | None:
     """Say whether a setting is what cuDNN needs, which is Keras' default; None where it is not known."""
     value: str | float | None
     if isinstance(need, str):
@@ -99,7 +99,7 @@ def _loop(passes: Passes, kind: str, config: LayerSettings, shape: Shape, unroll
     count = 1 if steps is None else steps
     found: Records = []
     for width in of_input:
-        found += times(_step(passes, (rows, inputs, units), width, of_state=False), count)
+        found += times(_step(passes, (rows, inputs, units), width, of_state=False), steps)
     scaled = kind == "GRU" and flag_of(config, "reset_after", True) is False
     for index, width in enumerate(of_state):
         step = _step(passes.inside, (rows, units, units), width, of_state=True)

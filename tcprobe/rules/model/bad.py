@@ -22,8 +22,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tcprobe.gemm.alignment import bytes_of, multiple_for, next_size
-from tcprobe.gemm.ops import OpFamily, family_of
-from tcprobe.gemm.torch import torch_kind
+from tcprobe.gemm.ops import is_convolution
 from tcprobe.rules.model.links import IMAGE_CHANNELS, Linked, is_image
 from tcprobe.rules.model.sizes import (
     FEATURES,
@@ -34,7 +33,7 @@ from tcprobe.rules.model.sizes import (
     attention_of,
     grouped,
     head_dimensions,
-    head_sizes,
+    head_widths,
     is_head_size,
 )
 from tcprobe.rules.model.step import Gain, Step, added
@@ -43,7 +42,6 @@ from tcprobe.schema.finding import Range
 TINY: Final = 16
 """So few columns read their operands once and are bound by memory."""
 VOCABULARY: Final = 1000
-_CONVOLUTIONS: Final[tuple[OpFamily, ...]] = ("conv", "conv_dgrad", "conv_wgrad", "hlo_conv")
 _VOCABULARY_MULTIPLE: Final = 64  # EleutherAI, "The Case for Co-Designing Model Architectures with Hardware"
 _LITTLE: Final = 0.01  # share that a vocabulary may grow by for it, and that an image must save of its products
 
@@ -82,8 +80,7 @@ class Bad(Struct, frozen=True):
 
 def convolves(step: Step, dimension: Dimension) -> bool:
     """Return whether a dimension is a convolution's."""
-    types = [step.model.products[index].record.op_type for index in dimension.products]
-    return any(family_of(op_type) in _CONVOLUTIONS or torch_kind(op_type) == "conv" for op_type in types)
+    return any(is_convolution(step.model.products[index].record.op_type) for index in dimension.products)
 
 
 @lru_cache(maxsize=4)
@@ -147,7 +144,7 @@ def _own(step: Step) -> Iterator[Dimension]:
 def _in_attention(step: Step, dimension: Dimension) -> bool:
     """Return whether a size of an attention layer of known heads is one's, or follows from what the layer takes."""
     attention = attention_of(step.sizes, dimension.layer)
-    if attention is None or not head_sizes(attention):
+    if attention is None or not head_widths(attention):
         return False
     return is_head_size(attention, dimension.size) or dimension.name not in INPUTS
 

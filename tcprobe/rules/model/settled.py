@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from tcprobe.rules.model.bad import Bad, bad_sizes, with_parts
 from tcprobe.rules.model.links import Linked
 from tcprobe.rules.model.sizes import INPUTS, Dimension, LinkedChange, units_of
-from tcprobe.rules.model.step import Step, idle, total_range
+from tcprobe.rules.model.step import Step, added, idle
 from tcprobe.schema.finding import Range
 
 MOST_ROUNDS: Final = 3
@@ -67,7 +67,9 @@ def _may_shrink(step: Step, bad: Bad) -> bool:
 
 def _after(step: Step, changes: tuple[LinkedChange, ...]) -> Step:
     """Return the step with all changes made."""
-    products = [replace(p, record=step.changed(i, changes)) for i, p in enumerate(step.model.products)]
+    products = list(step.model.products)
+    for index, record in step.records_after(changes).items():
+        products[index] = replace(products[index], record=record)
     return Step(replace(step.model, products=tuple(products)), step.gpu, step.dtype)
 
 
@@ -76,14 +78,9 @@ def _smaller(step: Step, after: Step, made: Made, bad: Bad) -> Linked | None:
     dimension, suggested = bad.dimension, bad.suggested or 0
     if not matters(after, dimension.products):
         return None
-    links: dict[int, Linked] = {}
-    found: list[Smaller] = []
-    for size in smaller_sizes(suggested):
-        linked = step.link(dimension.resized(size))
-        if fits(linked, size):
-            links[size] = linked
-            found.append(Smaller(size, net_gain(after, _behind(linked.changes, made))))
-    best = worth(after, found)
+    links = fitting(step, dimension, suggested)
+    smaller = (Smaller(size, net_gain(after, _behind(linked.changes, made))) for size, linked in links.items())
+    best = worth(after, smaller)
     return None if best is None else links[best.size]
 
 
@@ -129,9 +126,14 @@ def smaller_sizes(size: int) -> list[int]:
     return sorted(new for new in found if 0 < size - new <= MOST_FEWER * size)
 
 
-def fits(linked: Linked, size: int) -> bool:
-    """Return whether a change to a size is possible, and leaves every size that changes with it a multiple of 8."""
-    return linked.reason is None and linked.changes[0].new == size and all(c.new % 8 == 0 for c in linked.changes)
+def fitting(step: Step, dimension: Dimension, below: int) -> dict[int, Linked]:
+    """Return the change to each size just below one that is possible and leaves all it changes multiples of 8."""
+    links = {size: step.link(dimension.resized(size)) for size in smaller_sizes(below)}
+    return {
+        size: linked
+        for size, linked in links.items()
+        if linked.reason is None and linked.changes[0].new == size and all(c.new % 8 == 0 for c in linked.changes)
+    }
 
 
 def net_gain(step: Step, changes: Iterable[LinkedChange]) -> Range:
@@ -144,7 +146,7 @@ def net_gain(step: Step, changes: Iterable[LinkedChange]) -> Range:
             gained = step.gain(index, (change,))
             if gained is not None:
                 parts.append(beyond(step, index, gained, 1 - change.new / change.old))
-    return total_range(parts) or Range(0.0, 0.0, 0.0)
+    return added(parts)
 
 
 def beyond(step: Step, index: int, gained: Range, fewer: float) -> Range:

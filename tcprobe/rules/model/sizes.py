@@ -68,11 +68,17 @@ class Dimension(Struct, frozen=True):
         return LinkedChange(self.layer, self.name, self.size, size)
 
 
-def head_sizes(layer: Layer) -> dict[str, int]:
-    """Return the sizes of one head by the name of its argument, equal ones once; nothing where they are unknown."""
-    found = {name: layer.config.get(name) for name in class_of(layer.kind).inner}
-    known = {name: size for name, size in found.items() if isinstance(size, int) and size > 0}
-    return {name: size for i, (name, size) in enumerate(known.items()) if size not in list(known.values())[:i]}
+def head_widths(layer: Layer) -> dict[str, tuple[int, ...]]:
+    """Return the size of one head, and how wide all of them are together, by its argument; nothing where unknown.
+
+    Together they are of queries and of keys; of arguments of one size the first stands for all.
+    """
+    found: dict[str, tuple[int, ...]] = {}
+    for name in class_of(layer.kind).inner:
+        size = layer.config.get(name)
+        if isinstance(size, int) and size > 0 and all(size != wide[0] for wide in found.values()):
+            found[name] = (size, *(count * size for count in head_counts(layer)))
+    return found
 
 
 def head_counts(layer: Layer) -> list[int]:
@@ -203,7 +209,7 @@ class LayerSizes:
         layer = self.layers.get(name)
         if layer is None:
             return frozenset()
-        return frozenset(size for one in head_sizes(layer).values() for size in _together(layer, one))
+        return frozenset(size for wide in head_widths(layer).values() for size in wide[1:])
 
     @cached_property
     def vocabularies(self) -> frozenset[int]:
@@ -278,24 +284,18 @@ def attention_of(sizes: LayerSizes, name: str) -> Layer | None:
 
 def is_head_size(layer: Layer, size: int) -> bool:
     """Return whether a size of an attention layer's products is that of one head or of all its heads."""
-    return any(size in (one, *_together(layer, one)) for one in head_sizes(layer).values())
+    return any(size in wide for wide in head_widths(layer).values())
 
 
 def head_dimensions(sizes: LayerSizes) -> list[Dimension]:
     """Return the sizes of heads of every attention layer, with the products that have them."""
     found = []
     for layer in sizes.model.layers:
-        for name, one in head_sizes(layer).items():
-            wide = (one, *_together(layer, one))
+        for name, wide in head_widths(layer).items():
             held = [(i, named_sizes(sizes.model.products[i].record)) for i in products_within(sizes, layer.name)]
             touched = tuple(i for i, names in held if any(size in wide for _, size in names))
-            found.append(Dimension(layer.name, name, one, touched))
+            found.append(Dimension(layer.name, name, wide[0], touched))
     return found
-
-
-def _together(layer: Layer, size: int) -> list[int]:
-    """Return how wide all heads of a size are together, of queries and of keys."""
-    return [count * size for count in head_counts(layer)]
 
 
 def products_within(sizes: LayerSizes, name: str) -> list[int]:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from functools import cached_property
-from operator import itemgetter
 from typing import Final, TypeAlias
 
 from msgspec import Struct, field
@@ -28,7 +27,6 @@ Ends: TypeAlias = tuple[float, float, float]
 Changes: TypeAlias = tuple[LinkedChange, ...]
 Gain: TypeAlias = Callable[[int, Changes, Changes], Range | None]
 """What changes save at one product, by its index, where others are made already; None where that is unknown."""
-_FEW: Final = 8  # changes that are looked at one by one
 _ALIASES: Final = "aliases"  # an op's other names, which change no cost
 
 
@@ -100,7 +98,6 @@ class Step:
         self.measured = measured or {}
         self.sizes = LayerSizes(model)
         self._alike = _Alike()
-        self._divided: _Divided | None = None
 
     @cached_property
     def target(self) -> Target:
@@ -147,12 +144,8 @@ class Step:
 
         At best the host runs ahead of the GPU, and no launch shows.
         """
-        times = [
-            Range(cost.low_ns, cost.timed_ns, cost.high_ns + cost.launch_ns).scaled(product.calls)
-            for cost, product in zip(self.costs, self.model.products, strict=True)
-            if cost is not None
-        ]
-        return total_range(times)
+        costs = ((cost, product.calls) for cost, product in zip(self.costs, self.model.products, strict=True) if cost)
+        return total_range([Range(c.low_ns, c.timed_ns, c.high_ns + c.launch_ns).scaled(calls) for c, calls in costs])
 
     def dtype_of(self, index: int) -> str | None:
         """Return the dtype in which a product computes; None where unknown."""
@@ -161,7 +154,7 @@ class Step:
     def basis_of(self, indexes: Iterable[int]) -> str | None:
         """Return ``calibrated`` where all predicted costs of products are, else ``predicted``; None without any."""
         found = {cost.basis for cost in self.known_costs(indexes)}
-        return None if not found else "calibrated" if found == {"calibrated"} else "predicted"
+        return max(found, default=None)  # the lesser one comes last
 
     def constants_of(self, indexes: Iterable[int]) -> Provenance | None:
         """Return whose constants the predicted costs of products rest on: those of the costliest; None without any."""
@@ -188,12 +181,11 @@ class Step:
             if gain is None:
                 return None
             saved.append(gain.scaled(product.calls))
-            times.append(Range(*_ends(cost)).scaled(product.calls))
-        gained, spent = total_range(saved), total_range(times)
-        if gained is None or spent is None or spent.low <= 0:
+            times.append(Range(*cost.ends_ns).scaled(product.calls))
+        gained, spent = added(saved), added(times)
+        if spent.low <= 0:
             return None
-        parts = (gained.low / spent.low, gained.mid / spent.mid, gained.high / spent.high)
-        return Range(*(100 * part for part in parts))
+        return Range(*(100 * (gain / ns) for gain, ns in zip(_ends(gained), _ends(spent), strict=True)))
 
     @cached_property
     def is_mostly_known(self) -> bool:
@@ -208,8 +200,8 @@ class Step:
         """
         if self.ns is None or self.ns.low <= 0:
             return None
-        found = _ordered((saved.low / self.ns.low, saved.mid / self.ns.mid, saved.high / self.ns.high))
-        return Range(*(min(100.0, 100.0 * share) for share in (found.low, found.mid, found.high)))
+        shares = (gain / ns for gain, ns in zip(_ends(saved), _ends(self.ns), strict=True))
+        return _ordered(tuple(min(100.0, 100.0 * share) for share in shares))
 
     def products_of(self, layer: str) -> list[int]:
         """Return the indexes of a layer's products; nothing where it multiplies nothing."""
@@ -234,9 +226,8 @@ class Step:
         Every product is predicted once, with all its changes made. None where no product that they touch could be
         predicted.
         """
-        made = self.links.settled(tuple(changes))
-        touched = dict.fromkeys(index for change in made for index in self.touched(change))
-        found = [self.gain(index, made) for index in touched]
+        after = self._numbers_after(self.links.settled(tuple(changes)))
+        found = [self._gain(index, self._own[index], number) for index, number in after.items()]
         return total_range([saved for saved in found if saved is not None])
 
     def touched(self, change: LinkedChange) -> list[int]:
@@ -250,7 +241,11 @@ class Step:
 
         None where the product cannot be predicted or none of the changes touches it.
         """
-        ends = self._saved(index, changes, made)
+        before = self._changed(index, made, self._own[index])
+        return self._gain(index, before, self._changed(index, changes, before))
+
+    def _gain(self, index: int, before: int, after: int) -> Range | None:
+        ends = self._saved(index, before, after)
         return None if ends is None else _ordered(ends).scaled(self.model.products[index].calls)
 
     def share(self, index: int, changes: Changes, made: Changes = ()) -> Range | None:
@@ -258,19 +253,16 @@ class Step:
 
         Least over least, likely over likely, largest over largest, since the model's errors go together.
         """
-        ends, whole = self._saved(index, changes, made), self.cost(index)
+        before = self._changed(index, made, self._own[index])
+        ends, whole = self._saved(index, before, self._changed(index, changes, before)), self.cost(index)
         return None if ends is None or whole is None else _share(ends, whole)
 
-    def _saved(self, index: int, changes: Changes, made: Changes) -> Ends | None:
-        """Return what one execution saves at the least, the likely and the largest time of both."""
-        before = self._changed(index, made, self._own[index])
-        after = self._changed(index, changes, before)
+    def _saved(self, index: int, before: int, after: int) -> Ends | None:
+        """Return what one execution saves at the least, the likely and the largest time of both records."""
         if after == before:
             return None
         now, then = self._cost(index, before), self._cost(index, after)
-        if now is None or then is None:
-            return None
-        return gains(now, then)
+        return None if now is None or then is None else gains(now, then)
 
     def computing(self, dtype: str | None, tf32: bool) -> Step:
         """Return the step as it is where its products compute in another dtype; None keeps each one's own.
@@ -298,25 +290,24 @@ class Step:
         """Return whether changes make a product another one."""
         return self._changed(index, changes, self._own[index]) != self._own[index]
 
-    def changed(self, index: int, changes: Changes) -> OpRecord:
-        """Return the record of a product after those of the changes that touch it."""
-        return self._alike.records[self._changed(index, changes, self._own[index])]
+    def records_after(self, changes: Changes) -> dict[int, OpRecord]:
+        """Return the record after changes of each product that one of them may touch, by its index."""
+        return {index: self._alike.records[number] for index, number in self._numbers_after(changes).items()}
+
+    def _numbers_after(self, changes: Changes) -> dict[int, int]:
+        found: dict[int, int] = {}
+        for change in changes:
+            for index in self.touched(change):
+                found[index] = self._after(found.get(index, self._own[index]), change)
+        return found
 
     def _changed(self, index: int, changes: Changes, number: int) -> int:
         product = self.model.products[index]
         name = product.layer or product.op
-        for change in self._near(name, changes):
+        for change in changes:
             if name == change.layer or (change.dimension in HEADS and name.startswith(f"{change.layer}/")):
                 number = self._after(number, change)
         return number
-
-    def _near(self, name: str, changes: Changes) -> Changes:
-        """Return those of many changes that may touch a layer's products, in their order: its own, and all of heads."""
-        if len(changes) <= _FEW:
-            return changes
-        if self._divided is None or self._divided.changes is not changes:
-            self._divided = _Divided.of(changes)
-        return self._divided.own.get(name, self._divided.heads)
 
     def _after(self, number: int, change: LinkedChange) -> int:
         """Return the number of a record after a change; its own where it has no such size or is not understood."""
@@ -340,27 +331,6 @@ class Step:
             return record if name is None else resized(record, name, change.old, change.new, transposed)
         except ValueError:  # what `resized` does not know how to change
             return record
-
-
-class _Divided(Struct, frozen=True):
-    """Changes by the layer that they name, each with all of heads, which touch parts of a layer too."""
-
-    changes: Changes
-    own: dict[str, Changes]
-    heads: Changes
-
-    @classmethod
-    def of(cls, changes: Changes) -> _Divided:
-        heads = [(at, change) for at, change in enumerate(changes) if change.dimension in HEADS]
-        own: dict[str, list[tuple[int, LinkedChange]]] = {}
-        for at, change in enumerate(changes):
-            if change.dimension not in HEADS:
-                own.setdefault(change.layer, []).append((at, change))
-        return cls(changes, {name: _in_order([*found, *heads]) for name, found in own.items()}, _in_order(heads))
-
-
-def _in_order(numbered: list[tuple[int, LinkedChange]]) -> Changes:
-    return tuple(change for _, change in sorted(numbered, key=itemgetter(0)))
 
 
 class _Alike(Struct):
@@ -394,8 +364,7 @@ def share_saved(before: Cost, after: Cost) -> Range | None:
 def _share(saved: Ends, whole: Cost) -> Range | None:
     if whole.low_ns <= 0:
         return None
-    low, mid, high = (gained / now for gained, now in zip(saved, _ends(whole), strict=True))
-    return _ordered((low, mid, high))
+    return _ordered(tuple(gained / now for gained, now in zip(saved, whole.ends_ns, strict=True)))
 
 
 def rests_on(costs: Iterable[Cost]) -> tuple[Provenance, ...]:
@@ -415,9 +384,9 @@ def added(parts: Iterable[Range]) -> Range:
     return Range(sum(p.low for p in found), sum(p.mid for p in found), sum(p.high for p in found))
 
 
-def _ends(cost: Cost) -> Ends:
-    return cost.low_ns, cost.ns, cost.high_ns
+def _ends(range_: Range) -> Ends:
+    return range_.low, range_.mid, range_.high
 
 
-def _ordered(ends: Ends) -> Range:
+def _ordered(ends: Sequence[float]) -> Range:
     return Range(min(ends), ends[1], max(ends))

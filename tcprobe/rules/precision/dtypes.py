@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
+
+from msgspec.structs import replace
 
 from tcprobe.hardware import Gpu
 from tcprobe.keras.catalogue import class_of
@@ -28,7 +30,7 @@ from tcprobe.rules.precision.policy import (
 )
 from tcprobe.schema.finding import Edit, Finding, Fix, Severity
 from tcprobe.schema.finding_kinds import FindingKind
-from tcprobe.schema.model import Layer
+from tcprobe.schema.model import Layer, Product
 from tcprobe.schema.place import Place
 from tcprobe.schema.statement import About, Both, Statement, say
 
@@ -126,9 +128,8 @@ def _activation(layer: Layer) -> str | None:
 
 
 def _severity(layer: Layer, activation: str | None, keras: int | None) -> Severity:
-    if layer.dtype != "float16":
-        return "note"
-    return "warning" if activation in _PROBABILITIES or keras == 2 else "note"
+    loses = layer.dtype == "float16" and (activation in _PROBABILITIES or keras == 2)
+    return "warning" if loses else "note"
 
 
 def _output(layer: Layer, activation: str | None) -> Statement[FindingKind]:
@@ -142,14 +143,11 @@ def _output(layer: Layer, activation: str | None) -> Statement[FindingKind]:
 
 def _casts_outputs(subject: Subject) -> bool:
     """Say whether a file casts to float32 outside a layer's call: it may be the model's output."""
-    for file in touched(subject):
-        for node in file.called("cast"):
-            if file.name(node.func).endswith(".cast") and len(node.args) == 2:
-                function = file.function_of(node)
-                inside = function is not None and function.name == "call"
-                if not inside and "float32" in ast.unparse(node.args[1]):
-                    return True
-    return False
+    casts = ((file, node) for file in touched(subject) for node in file.called("cast") if len(node.args) == 2)
+    return any(
+        file.name(node.func).endswith(".cast") and not file.in_call(node) and "float32" in ast.unparse(node.args[1])
+        for file, node in casts
+    )
 
 
 def _in_float32(subject: Subject, layer: Layer) -> Fix | None:
@@ -186,23 +184,22 @@ def tc204(subject: Subject) -> Iterator[Finding]:
 
 def _hard_coded(subject: Subject, layer: Layer, half: str) -> Iterator[Finding]:
     products = [subject.model.products[i] for i in subject.step.products_of(layer.name)]
-    if not products:
-        return
+    found = _tc204(subject, say("layer_in_float32", subject=About(layer.class_name, layer.name)), products, half)
+    if products and (found.saving_ns is None or found.saving_ns.high > 0):
+        yield replace(
+            found,
+            place=layer.arguments["dtype"],
+            layer=layer.name,
+            layer_class=layer.class_name,
+            passes=tuple(dict.fromkeys(p.record.pass_ for p in products if p.record.pass_)),
+            fix=_in_policy(subject, layer),
+        )
+
+
+def _tc204(subject: Subject, says: Statement[FindingKind], products: Sequence[Product], half: str) -> Finding:
     gain = saved(subject, products, half)
-    if gain is not None and gain.ns.high <= 0:
-        return
-    finding = Finding(
-        code="TC204",
-        says=say("layer_in_float32", subject=About(layer.class_name, layer.name)),
-        place=layer.arguments["dtype"],
-        severity=None if gain is not None else "note",
-        layer=layer.name,
-        layer_class=layer.class_name,
-        passes=tuple(dict.fromkeys(p.record.pass_ for p in products if p.record.pass_)),
-        dtype="float32",
-        fix=_in_policy(subject, layer),
-    )
-    yield with_saving(finding, subject, gain, "sizes_unknown")
+    finding = Finding("TC204", says, severity=None if gain is not None else "note", dtype="float32")
+    return with_saving(finding, subject, gain, "sizes_unknown")
 
 
 def _in_policy(subject: Subject, layer: Layer) -> Fix | None:
@@ -227,28 +224,13 @@ def _in_policy(subject: Subject, layer: Layer) -> Fix | None:
 def _casts(subject: Subject, file: File, half: str) -> Iterator[Finding]:
     """Yield the products in a layer's call with an operand cast to float32, in place or through its name."""
     for node in file.calls:
-        if not _PRODUCTS.fullmatch(file.name(node.func)):
+        if not _PRODUCTS.fullmatch(file.name(node.func)) or not file.in_call(node):
             continue
-        function = file.function_of(node)
-        operands = [op for op in node.args if _is_float32(file, op)]
-        if function is not None and function.name == "call" and operands:
-            yield _product(subject, file, node, operands[0], half)
-
-
-def _product(subject: Subject, file: File, node: ast.Call, operand: ast.expr, half: str) -> Finding:
-    place = file.place(node)
-    products = [
-        p for p in subject.model.products if p.place and (p.place.file, p.place.line) == (place.file, place.line)
-    ]
-    gain = saved(subject, products, half)
-    finding = Finding(
-        code="TC204",
-        says=say("product_in_float32", function=ast.unparse(node.func)),
-        place=file.place(operand),
-        severity=None if gain is not None else "note",
-        dtype="float32",
-    )
-    return with_saving(finding, subject, gain, "sizes_unknown")
+        if operands := [op for op in node.args if _is_float32(file, op)]:
+            place, every = file.place(node), subject.model.products
+            products = [p for p in every if p.place and (p.place.file, p.place.line) == (place.file, place.line)]
+            found = _tc204(subject, say("product_in_float32", function=ast.unparse(node.func)), products, half)
+            yield replace(found, place=file.place(operands[0]))
 
 
 def _is_float32(file: File, node: ast.expr) -> bool:
@@ -264,16 +246,16 @@ def _is_float32(file: File, node: ast.expr) -> bool:
 
 def tc206(subject: Subject) -> Iterator[Finding]:
     """Yield at most one finding: what the target GPU cannot do or leaves idle."""
-    dtype = _dtype(subject)
-    target = subject.step.target
-    verdict = None
-    if dtype in NEEDED:
-        verdict = _slow(dtype, target.gpu)
-    elif dtype == "float32" and subject.model.products:
-        verdict = _idle(target.gpu, tf32=target.tf32)
-    if verdict is not None and dtype is not None:
-        says, severity = verdict
-        yield Finding("TC206", says, _place(subject), severity, dtype=dtype)
+    dtype, target = _dtype(subject), subject.step.target
+    places = [setter.place for setter in setters_of(subject)]
+    place = places[0] if len(places) == 1 else None  # where the policy is set
+    if dtype in NEEDED and not has_cores_for(target.gpu, dtype):
+        yield Finding("TC206", _slow(dtype, target.gpu), place, "warning", dtype=dtype)
+    elif dtype == "float32" and subject.model.products and target.gpu.tensor_cores:
+        has_tf32 = has_cores_for(target.gpu, "bfloat16")
+        if not has_tf32 or not target.tf32:
+            kind: FindingKind = "cores_idle_tf32_off" if has_tf32 else "cores_idle_without_tf32"
+            yield Finding("TC206", say(kind, gpu=target.gpu.name), place, "note", dtype=dtype)
 
 
 def _dtype(subject: Subject) -> str | None:
@@ -290,26 +272,11 @@ def _dtype(subject: Subject) -> str | None:
     return found.pop() if len(found) == 1 else None
 
 
-def _slow(dtype: str, gpu: Gpu) -> tuple[Statement[FindingKind], Severity] | None:
-    if has_cores_for(gpu, dtype):
-        return None
+def _slow(dtype: str, gpu: Gpu) -> Statement[FindingKind]:
     capability = "{}.{}".format(*gpu.compute_capability)
     if gpu.tensor_cores:
         since = "{}.{}".format(*NEEDED[dtype])
-        return say("dtype_without_cores", gpu=gpu.name, capability=capability, dtype=dtype, since=since), "warning"
+        return say("dtype_without_cores", gpu=gpu.name, capability=capability, dtype=dtype, since=since)
     if gpu.compute_capability >= _TURING:
-        return say("half_slower", gpu=gpu.name, capability=capability), "warning"
-    return say("half_saves_memory", gpu=gpu.name, capability=capability, dtype=dtype), "warning"
-
-
-def _idle(gpu: Gpu, *, tf32: bool) -> tuple[Statement[FindingKind], Severity] | None:
-    has_tf32 = gpu.compute_capability >= NEEDED["bfloat16"]
-    if not gpu.tensor_cores or (has_tf32 and tf32):
-        return None
-    return say("cores_idle_tf32_off" if has_tf32 else "cores_idle_without_tf32", gpu=gpu.name), "note"
-
-
-def _place(subject: Subject) -> Place | None:
-    """Return where the policy is set; None if no file sets it or several calls do."""
-    found = [setter.place for setter in setters_of(subject)]
-    return found[0] if len(found) == 1 else None
+        return say("half_slower", gpu=gpu.name, capability=capability)
+    return say("half_saves_memory", gpu=gpu.name, capability=capability, dtype=dtype)

@@ -117,6 +117,11 @@ class File:
         """Return the innermost function around a node; None at module level."""
         return next((a for a in self.ancestors(node) if isinstance(a, FunctionNode)), None)
 
+    def in_call(self, node: ast.AST) -> bool:
+        """Say whether the innermost function around a node is a layer's ``call``."""
+        function = self.function_of(node)
+        return function is not None and function.name == "call"
+
     def class_of(self, node: ast.AST) -> ast.ClassDef | None:
         """Return the innermost class around a node; None if there is none."""
         return next((a for a in self.ancestors(node) if isinstance(a, ast.ClassDef)), None)

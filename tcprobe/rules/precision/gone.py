@@ -100,17 +100,16 @@ def _renamed(file: File, node: ast.Call, name: str) -> _Gone:
     new = "set_global_policy" if old == "set_policy" else old
     if not known(f"keras.mixed_precision.{new}"):
         return say("api_gone", name=name), None
-    if keyword(node, "loss_scale") is not None or (old != "set_policy" and len(node.args) > 1):
-        return say("api_renamed_without_scale", name=name, new=new), None
-    return say("api_renamed", name=name, new=new), _rename(file, node.func, new)
+    scaled = keyword(node, "loss_scale") is not None or (old != "set_policy" and len(node.args) > 1)
+    kind: FindingKind = "api_renamed_without_scale" if scaled else "api_renamed"
+    return say(kind, name=name, new=new), None if scaled else _rename(file, node.func, new)
 
 
 def _rename(file: File, node: ast.expr, new: str) -> Fix | None:
     """Return the edit that renames a function written with its module; None if an import must change too."""
     text = file.segment(node)
     match = re.fullmatch(r"((?:\w++\.)*mixed_precision)(\.experimental)?\.\w+", text)
-    spelled = match is not None and (match.group(2) or ".experimental." not in file.name(node))
-    if match is None or not spelled:
+    if match is None or (match.group(2) is None and ".experimental." in file.name(node)):
         return None
     edit = Edit(file.place(node), text, f"{match.group(1)}.{new}")
     return Fix(say("call_renamed", new=new), (edit,), safe=True)
@@ -125,15 +124,13 @@ def _method(file: File, node: ast.Call) -> _Gone | None:
 def _unscaled(file: File, node: ast.Call) -> Fix | None:
     """Return the edits that turn both calls in a function into Keras 3's; None unless there is one of each."""
     nodes = (n for n in ast.walk(file.function_of(node) or file.root) if isinstance(n, ast.Call))
-    methods = [n.func for n in nodes if isinstance(n.func, ast.Attribute)]
+    methods = [n.func for n in nodes if isinstance(n.func, ast.Attribute) and n.func.attr in _METHODS]
     scaled = [method for method in methods if method.attr == "get_scaled_loss"]
-    alone = sum(method.attr == "get_unscaled_gradients" for method in methods) == 1
-    if len(scaled) != 1 or not alone or len(node.args) != 1 or node.keywords:
+    if len(scaled) != 1 or len(methods) != 2 or len(node.args) != 1 or node.keywords:
         return None
-    name, call = file.place(scaled[0]), file.place(node)
     text = file.segment(scaled[0])
     edits = (
-        Edit(name, text, text.removesuffix("get_scaled_loss") + "scale_loss"),
-        Edit(call, file.segment(node), file.segment(node.args[0])),
+        Edit(file.place(scaled[0]), text, text.removesuffix("get_scaled_loss") + "scale_loss"),
+        Edit(file.place(node), file.segment(node), file.segment(node.args[0])),
     )
     return Fix(say("scale_as_keras_3"), tuple(sorted(edits, key=lambda edit: edit.place)), safe=True)

@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from msgspec.structs import replace
+
 from tcprobe.keras.catalogue import class_of
 from tcprobe.keras.row import PREPARES, LayerKind
 from tcprobe.rules.base import Says, Subject
@@ -58,17 +60,16 @@ def _in_order(subject: Subject) -> Iterator[Finding]:
 
 
 def _finding(subject: Subject, setter: Setter, places: list[Place]) -> Finding:
-    gain = _gain(subject, setter)
-    share = subject.step.share_pct(gain.ns) if gain is not None else None
     finding = Finding(
         code="TC205",
         says=say("policy_after_layers", policy=setter.policy, layers=len(places)),
         place=setter.place,
-        severity=None if share is not None and share.mid >= ERROR_PCT else "warning",
         dtype="float32",
         related=tuple((place, say("built_before_policy")) for place in places[:_SHOWN]),
     )
-    return with_saving(finding, subject, gain, "cost_unknown")
+    found = with_saving(finding, subject, _gain(subject, setter), "cost_unknown")
+    share = found.saving_pct
+    return found if share is not None and share.mid >= ERROR_PCT else replace(found, severity="warning")
 
 
 def _gain(subject: Subject, setter: Setter) -> Saved | None:
@@ -137,13 +138,8 @@ def _surely(statement: ast.AST) -> Iterator[ast.AST]:
 
 def _builders(file: File) -> dict[str, list[ast.Call]]:
     """Return the module's functions that build layers without setting a policy, with those layers."""
-    found = {}
-    for statement in file.root.body:
-        if isinstance(statement, FunctionNode) and "policy" not in ast.unparse(statement):
-            calls = [c for child in statement.body for c in _built(file, child, {})]
-            if calls:
-                found[statement.name] = calls
-    return found
+    functions = (f for f in file.root.body if isinstance(f, FunctionNode) and "policy" not in ast.unparse(f))
+    return {f.name: [call for child in f.body for call in _built(file, child, {})] for f in functions}
 
 
 def _used(file: File, names: set[str], later: list[ast.stmt], *, feeds: bool) -> bool:

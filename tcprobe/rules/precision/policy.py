@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec.structs import replace
 
-from tcprobe.cost.predict import Cost, op_cost
+from tcprobe.cost.predict import op_cost
 from tcprobe.hardware import Capability, Gpu
 from tcprobe.rules.base import Subject
 from tcprobe.rules.model.step import added, rests_on
@@ -87,9 +87,10 @@ def keras_major(subject: Subject, file: File | None = None) -> int | None:
 
 def call_of(subject: Subject, layer: Layer) -> tuple[File, Call] | None:
     """Return the call that constructs a layer, and its file; None where it is not known."""
-    source = subject.sources.get(layer.place.file) if layer.place is not None else None
-    call = source.call_at(layer.place.line, layer.class_name) if source is not None and layer.place else None
-    return (file_of(source), call) if source is not None and call is not None else None
+    if (place := layer.place) is None or (source := subject.sources.get(place.file)) is None:
+        return None
+    call = source.call_at(place.line, layer.class_name)
+    return None if call is None else (file_of(source), call)
 
 
 class Saved(NamedTuple):
@@ -111,7 +112,8 @@ def saved(subject: Subject, products: Iterable[Product], half: str) -> Saved | N
         before = op_cost(product.record, target, "float32", product.compiled)
         after = op_cost(product.record, target, half, product.compiled)
         if before is not None and after is not None and before.ns > 0:
-            parts.append(_saving_of(before, after).scaled(product.calls))
+            share = 1 - after.ns / before.ns
+            parts.append(Range(*sorted(ns * share for ns in before.ends_ns)).scaled(product.calls))
             costs.append(before)
     basis = "predicted" if target.constants is None else "calibrated"
     return Saved(added(parts), basis, next(iter(rests_on(costs)), None)) if parts else None
@@ -123,9 +125,3 @@ def with_saving(finding: Finding, subject: Subject, gain: Saved | None, unknown:
         return replace(finding, why=say(unknown))
     share = subject.step.share_pct(gain.ns)
     return replace(finding, saving_ns=gain.ns, saving_pct=share, basis=gain.basis, constants=gain.constants)
-
-
-def _saving_of(before: Cost, after: Cost) -> Range:
-    share = 1 - after.ns / before.ns
-    bounds = sorted((before.low_ns * share, before.high_ns * share))
-    return Range(bounds[0], before.ns * share, bounds[1])

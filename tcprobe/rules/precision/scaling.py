@@ -99,14 +99,9 @@ def tc202(subject: Subject) -> Iterator[Finding]:
     named = any("LossScaleOptimizer" in file.words for file in files)
     for file in files:
         for node, optimizer in _loops(file) if policy in HALF_POLICIES else ():
-            major = keras_major(subject, file)
-            if not _is_compiled(file, node, optimizer):
-                verdict = _own(file, optimizer, major, named)
-            elif policy == "mixed_float16":
-                verdict = _compiled(major)
-            else:
-                verdict = None
-            if verdict is not None:
+            compiled, major = _is_compiled(file, node, optimizer), keras_major(subject, file)
+            verdict = _compiled(major) if compiled else _own(file, optimizer, major, named)
+            if verdict and (not compiled or policy == "mixed_float16"):
                 yield Finding("TC202", verdict[0], file.place(node), verdict[1], dtype="float16")
         if not named:
             yield from _pure_float16(file)
@@ -134,9 +129,9 @@ def _is_compiled(file: File, node: ast.AST, optimizer: ast.expr) -> bool:
 
 
 def _compiled(major: int | None) -> _Verdict:
-    if major == 2:
-        return say("step_never_scales"), "warning"
-    return (say("step_scales_nothing"), "warning") if major is None else (say("step_divided_alone"), "error")
+    if major is None or major == 2:
+        return say("step_scales_nothing" if major is None else "step_never_scales"), "warning"
+    return say("step_divided_alone"), "error"
 
 
 def _own(file: File, optimizer: ast.expr, major: int | None, named: bool) -> _Verdict | None:
@@ -201,28 +196,25 @@ def _static(file: File, call: ast.Call, major: int | None) -> Iterator[Finding]:
 
 def _factors(file: File, made: list[ast.Call]) -> Iterator[Finding]:
     """Yield the optimizers with a loss_scale_factor: ignored if they are wrapped, else fixed."""
-    if "loss_scale_factor" not in file.text:
-        return
     inner = [_wrapped(file, call) for call in made]
-    for node in file.calls:
-        factor = file.number(keyword(node, "loss_scale_factor"))
-        if factor is None:
-            continue
+    for node, factor in _with_factor(file):
         kind: FindingKind = "factor_ignored" if node in inner else "factor_fixed"
         yield _found(file, node, say(kind, factor=factor), "note")
+
+
+def _with_factor(file: File) -> Iterator[tuple[ast.Call, float]]:
+    for node in file.calls if "loss_scale_factor" in file.text else ():
+        if (factor := file.number(keyword(node, "loss_scale_factor"))) is not None:
+            yield node, factor
 
 
 def _on_top(file: File) -> Iterator[Finding]:
     """Yield the losses scaled both by LossScaleOptimizer and by a constant."""
     for call in file.called("scale_loss", "get_scaled_loss"):
-        parent = file.parents.get(call)
-        candidates = [*call.args[:1], *([parent] if isinstance(parent, ast.BinOp) else [])]
+        candidates = [*call.args[:1], file.parents[call]]
         for product in candidates:
-            if isinstance(product, ast.BinOp) and isinstance(product.op, ast.Mult):
-                values = [file.number(side) for side in (product.left, product.right)]
-                scale = next((v for v in values if v is not None and v >= SMALLEST_SCALE and power_of_two(v)), None)
-                if scale is not None:
-                    yield _found(file, product, say("scaled_twice", scale=scale), "warning")
+            if scale := next(filter(power_of_two, _scales_in(file, product, ast.Mult)), None):
+                yield _found(file, product, say("scaled_twice", scale=scale), "warning")
 
 
 def tc210(subject: Subject) -> Iterator[Finding]:
@@ -253,10 +245,8 @@ def _scalings(file: File) -> Iterator[tuple[ast.expr, str | float]]:
     """Yield what scales a loss, with the name of the API, or the factor if the user's own code does."""
     for call in wrappers(file):
         yield call, "LossScaleOptimizer"
-    if "loss_scale_factor" in file.text:
-        for node in file.calls:
-            if file.number(keyword(node, "loss_scale_factor")) is not None:
-                yield node, "loss_scale_factor"
+    for node, _ in _with_factor(file):
+        yield node, "loss_scale_factor"
     yield from by_hand(file)
 
 
@@ -292,12 +282,16 @@ def by_hand(file: File) -> Iterator[tuple[ast.BinOp, float]]:
 
 def _scaled(file: File, operator: type[ast.operator]) -> Iterator[tuple[ast.BinOp, float]]:
     for node in file.nodes:
-        if isinstance(node, ast.BinOp) and isinstance(node.op, operator):
-            sides = (node.right,) if operator is ast.Div else (node.left, node.right)
-            values = [file.number(side) for side in sides]
-            value = next((v for v in values if v is not None and math.isfinite(v) and v >= SMALLEST_SCALE), None)
-            if value is not None and file.number(node) is None:
-                yield node, value
+        if isinstance(node, ast.BinOp) and (scales := _scales_in(file, node, operator)) and file.number(node) is None:
+            yield node, scales[0]
+
+
+def _scales_in(file: File, node: ast.AST, operator: type[ast.operator]) -> list[float]:
+    """Return the known numbers large enough to be a scale by which a product multiplies, or a quotient divides."""
+    if not isinstance(node, ast.BinOp) or not isinstance(node.op, operator):
+        return []
+    values = [file.number(side) for side in ((node.right,) if operator is ast.Div else (node.left, node.right))]
+    return [value for value in values if value is not None and SMALLEST_SCALE <= value < math.inf]
 
 
 def power_of_two(value: float) -> bool:

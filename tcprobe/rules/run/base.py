@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from tcprobe.schema.changes.whatif import WhatIf
     from tcprobe.schema.columns import Row, Value
     from tcprobe.schema.profile import Profile
+    from tcprobe.schema.waits import StepLength
 
 SHAPES: Final[tuple[BlockerKind, ...]] = ("shape", "shape_required")
 CHOSEN: Final[tuple[BlockerKind, ...]] = (*SHAPES, "library")
@@ -186,8 +187,13 @@ class OffOp(Struct, frozen=True):
         return Where(text(row["layer"]), text(row["op"]), text(row["pass"]), text(row["source"]))
 
 
+def names_in(where: Where) -> frozenset[str]:
+    """Return the op and the layer of a place, for what asks whether two items draw on the same time."""
+    return frozenset(name for name in (where.op, where.layer) if name)
+
+
 def names_of(ops: Sequence[OffOp]) -> frozenset[str]:
-    """Return the ops, and their layers, for what asks whether two items draw on the same time."""
+    """Return the same of ops and their layers."""
     return frozenset(name for op in ops for name in (str(op.row["op"]), op.place))
 
 
@@ -256,7 +262,7 @@ class Run:
     def short_ns(self) -> float:
         """What of the window passes between kernels at the pace of launches; 0 if unknown."""
         paced = (row for row in self.waits if row["short"] and row["host_work"] in ("launch", "queued"))
-        return sum(float(row["idle_ns"] or 0) for row in paced)
+        return idle_ns(paced)
 
     def blocked(self, *kinds: BlockerKind) -> list[OffOp]:
         """Return the ops that one of these keeps off, without those that an item on sizes covers; costliest first."""
@@ -282,26 +288,13 @@ class Run:
         concern = self.concern_of(ops, shrinks)
         return Advice(code, say(kind, **fields), concern, ops[0].where, blocker=ops[0].blocker, draws_on=names_of(ops))
 
-    def of_step(self, at_most_ns: float, bound: Bound, kernel_ns: float | None = None) -> Concern:
-        """Return how much of a step an item concerns that can save so much of it; a step's length must be known.
+    def in_step(self, window_ns: float) -> float:
+        """Return a kernel time of the window, of all GPUs, as that of a step on the one that ran most; 0 if unknown."""
+        return window_ns / self.steps * self.busiest if self.steps else 0.0
 
-        Args:
-            at_most_ns: of a step; cut to the step.
-            bound: what that is.
-            kernel_ns: kernel time in a step, summed over GPUs.
-        """
-        step = 0.0 if self.waiting is None else self.waiting.step_ns
-        most = max(0.0, min(at_most_ns, step))
-        length = None if self.waiting is None else self.waiting.length
-        return Concern(100.0 * most / step if step else 0.0, "step", kernel_ns, most, step or None, length, bound)
-
-    def in_step(self, window_ns: float) -> float | None:
-        """Return a kernel time of the window, summed over GPUs, as that of a step on the GPU that ran most."""
-        return window_ns / self.steps * self.busiest if self.steps else None
-
-    def waits_in_step(self, window_ns: float) -> float | None:
-        """Return a time of waiting in the window, summed over GPUs, as that of a step on one of them."""
-        return window_ns / self.steps / self.gpus if self.steps else None
+    def waits_in_step(self, window_ns: float) -> float:
+        """Return a time of waiting in the window, summed over GPUs, as that of a step on one of them; 0 if unknown."""
+        return window_ns / self.steps / self.gpus if self.steps else 0.0
 
     def concern_of(self, ops: Sequence[OffOp], shrinks: float = 1.0) -> Concern:
         """Return how much of a step these ops concern.
@@ -325,16 +318,24 @@ class Run:
         """
         each = None if spent_ns is None or not self.steps else spent_ns / self.steps
         if self.waiting is None or spent_ns is None:
-            return Concern(share, of, each, None, self.step_ns, self.waiting.length if self.waiting else None)
-        busy = self.busy_ns
-        alone = busy * share / 100.0 if each is None else each * self.busiest
+            return Concern(share, of, each, None, self.step_ns, self.length)
+        alone = self.busy_ns * share / 100.0 if each is None else each * self.busiest
         bound: Bound = "kernel time" if shrinks == 1.0 else "peak rates"
-        return Concern(share, of, each, shrinks * min(alone, busy), self.waiting.step_ns, self.waiting.length, bound)
+        return Concern(share, of, each, shrinks * min(alone, self.busy_ns), self.waiting.step_ns, self.length, bound)
+
+    @property
+    def length(self) -> StepLength | None:
+        """What the length of a step rests on; None if unknown."""
+        return self.waiting.length if self.waiting else None
+
+    def of_kernels(self, ns: float) -> Concern:
+        """Return how much of a step some kernel time of the window concerns, all of which may go."""
+        share = 100.0 * ns / self.kernel_ns if self.kernel_ns > 0 else 0.0
+        return self.concern(min(share, 100.0), "kernel_time", ns)
 
     def part_of(self, ns: float, at_most_ns: float, bound: Bound) -> Concern:
         """Return how much of a step some kernel time of the window concerns, of which a part can go at most."""
-        share = 100.0 * ns / self.kernel_ns if self.kernel_ns > 0 else 0.0
-        concern = self.concern(min(share, 100.0), "kernel_time", ns)
+        concern = self.of_kernels(ns)
         if concern.at_most_ns is None or ns <= 0:
             return concern
         return replace(concern, at_most_ns=concern.at_most_ns * min(1.0, at_most_ns / ns), bound=bound)
@@ -363,6 +364,11 @@ class Run:
         """Return the layers of which every listed size is best left as it is."""
         sizes = self.sizes
         return {row["layer"] for row in sizes} - {row["layer"] for row in sizes if row["advice_kind"] not in LEAVE}
+
+
+def idle_ns(rows: Iterable[Row]) -> float:
+    """Return the time of rows of `waits` together."""
+    return sum(float(row["idle_ns"] or 0) for row in rows)
 
 
 def to_change(row: Row) -> bool:

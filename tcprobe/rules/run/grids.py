@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from tcprobe.rules.base import Says
-from tcprobe.rules.run.base import Run
-from tcprobe.schema.advice import Advice
-from tcprobe.schema.statement import Both, Name, say
+from tcprobe.rules.run.base import Run, names_in
+from tcprobe.schema.advice import Advice, AdviceKind
+from tcprobe.schema.statement import Both, Name, Statement, say
 
 LEAST_PCT: Final = 5.0  # of the kernel time
 FILL: Final = (
@@ -48,20 +48,10 @@ def tc319(run: Run) -> Iterator[Advice]:
     if found is None or run.kernel_ns <= 0 or run.tuning is not None or 100.0 * found.ns < LEAST_PCT * run.kernel_ns:
         return
     concern = run.part_of(found.ns, found.ns, "full waves")
-    drawn = frozenset(name for name in (found.where.op, found.where.layer) if name)
-    yield Advice(
-        "TC319",
-        say(
-            "fill_waves",
-            kernel=found.kernel,
-            waves=found.waves,
-            blocks_per_sm=found.blocks_per_sm,
-            tile=found.tile,
-        ),
-        concern,
-        found.where,
-        draws_on=drawn,
+    said: Statement[AdviceKind] = say(
+        "fill_waves", kernel=found.kernel, waves=found.waves, blocks_per_sm=found.blocks_per_sm, tile=found.tile
     )
+    yield Advice("TC319", said, concern, found.where, draws_on=names_in(found.where))
 
 
 def tc320(run: Run) -> Iterator[Advice]:
@@ -70,14 +60,7 @@ def tc320(run: Run) -> Iterator[Advice]:
     if found is None or run.kernel_ns <= 0 or run.tuning is not None:
         return
     concern = run.part_of(found.ns, found.at_most_ns, "aligned rates")
-    yield Advice(
-        "TC320",
-        say(
-            "align_kernel",
-            kernel=found.kernel,
-            alignment=found.alignment,
-            rate_pct=found.rate_pct,
-            timed=found.timed,
-        ),
-        concern,
+    said: Statement[AdviceKind] = say(
+        "align_kernel", kernel=found.kernel, alignment=found.alignment, rate_pct=found.rate_pct, timed=found.timed
     )
+    yield Advice("TC320", said, concern)

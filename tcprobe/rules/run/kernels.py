@@ -9,8 +9,8 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from tcprobe.rules.base import Says
-from tcprobe.rules.run.base import TINY_NS, VECTOR, Run, TopKernel, to_change
-from tcprobe.rules.run.waiting import Parts, bounded, named_work, of_step, usual_step, waiting_of
+from tcprobe.rules.run.base import TINY_NS, VECTOR, Run, TopKernel, names_in, to_change
+from tcprobe.rules.run.waiting import Parts, bounded, named_work, of_step, saves, usual_step, waiting_of
 from tcprobe.rules.words import way
 from tcprobe.schema.advice import COPIES, LAUNCHES, Advice
 from tcprobe.schema.kinds import BlockerKind, CauseKind
@@ -174,8 +174,7 @@ SAYS: Final[Says] = {
 def tc309(run: Run) -> Iterator[Advice]:
     """Yield one item where kernels without Tensor Cores belong to no op that the source names."""
     if run.facts.unnamed_ns > 0 and run.kernel_ns > 0:
-        share = 100.0 * run.facts.unnamed_ns / run.kernel_ns
-        concern, bound = run.concern(share, "kernel_time", run.facts.unnamed_ns), run.library_bound
+        concern, bound = run.of_kernels(run.facts.unnamed_ns), run.library_bound
         sixteen_bit = bound is not None and 2 * bound.spent_ns >= (concern.at_most_ns or math.inf)
         if bound is not None and sixteen_bit and concern.at_most_ns is not None:
             rest = max(0.0, concern.at_most_ns - bound.spent_ns)
@@ -192,8 +191,8 @@ def tc310(run: Run) -> Iterator[Advice]:
     tiny, launches = found.tiny / run.steps, found.launches / run.steps
     if tiny < LEAST_TINY or tiny < MANY * launches or "launch" in named_work(run):
         return
-    spent, short = run.in_step(found.tiny_ns) or 0.0, run.waits_in_step(run.short_ns) or 0.0
-    concern = run.of_step(spent + short, "launches", found.tiny_ns / run.steps)
+    spent, short = run.in_step(found.tiny_ns), run.waits_in_step(run.short_ns)
+    concern = saves(waiting, spent + short, "launches", found.tiny_ns / run.steps)
     if concern.share_pct < LEAST_PCT:
         return
     yield Advice(
@@ -219,8 +218,8 @@ def tc311(run: Run) -> Iterator[Advice]:
     found = run.facts.layout
     if found is None or run.kernel_ns <= 0 or run.tuning is not None:
         return
-    share = 100.0 * found.ns / run.kernel_ns
-    if share < LEAST_PCT:
+    concern = run.of_kernels(found.ns)
+    if concern.share_pct < LEAST_PCT:
         return
     yield Advice(
         "TC311",
@@ -238,9 +237,9 @@ def tc311(run: Run) -> Iterator[Advice]:
             op_ns=found.op_ns / run.steps if run.steps else None,
             of_a_step=run.waiting is None or run.waiting.length != "capture",
         ),
-        run.concern(min(share, 100.0), "kernel_time", found.ns),
+        concern,
         found.where,
-        draws_on=frozenset([COPIES, *(name for name in (found.where.op, found.where.layer) if name)]),
+        draws_on=frozenset([COPIES]) | names_in(found.where),
     )
 
 
@@ -267,7 +266,7 @@ def tc314(run: Run) -> Iterator[Advice]:
         ),
         concern,
         top.where,
-        draws_on=frozenset(name for name in (top.where.op, top.where.layer) if name),
+        draws_on=names_in(top.where),
     )
 
 

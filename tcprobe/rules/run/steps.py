@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from tcprobe.rules.base import Says
-from tcprobe.rules.run.base import MemoryUse, Run, WarmUp
-from tcprobe.rules.run.waiting import bounded, main_work, named_work, of_step, usual_step, waiting_of
+from tcprobe.rules.run.base import Run
+from tcprobe.rules.run.waiting import bounded, main_work, named_work, of_step, saves, usual_step, waiting_of
 from tcprobe.schema.advice import LAUNCHES, Advice, AdviceKind, Concern, Where
-from tcprobe.schema.statement import Both, Duration, FieldValue, Name, say
+from tcprobe.schema.statement import Both, Duration, Name, Statement, say
 from tcprobe.schema.waits import HOST_WORK, HostWork, Waiting
 
 MOST_USED_PCT: Final = 50.0  # of the memory: beyond that twice the batch may not fit
@@ -40,10 +40,8 @@ def _skip_warm_up(slow: int, slowest_ns: float, usual_ns: float, **_: Any) -> Bo
     )
 
 
-def _larger_batch(
-    used_gb: float, total_gb: float, free_gb: float, small_ns: float, waiting_ns: float, **f: Any
-) -> Both:
-    holds = f"the workload holds {used_gb:.1f} of {total_gb:.1f} GB at most, {free_gb:.1f} GB are free; "
+def _larger_batch(small_ns: float, waiting_ns: float, **f: Any) -> Both:
+    holds = f"the workload holds {f['used_gb']:.1f} of {f['total_gb']:.1f} GB at most, {f['free_gb']:.1f} GB are free; "
     small = ("products too small to fill the GPU take ", Duration(small_ns)) if small_ns else ()
     waits = ("the GPU waits ", Duration(waiting_ns), " for what the host does once a step") if waiting_ns else ()
     why = (*small, *((" and ",) if small and waits else ()), *waits)
@@ -79,18 +77,15 @@ def tc302(run: Run) -> Iterator[Advice]:
     tuning = run.tuning
     if tuning is None:
         return
-    yield Advice(
-        "TC302",
-        say(
-            "profile_later",
-            ops=tuning.ops,
-            kernels=tuning.kernels,
-            worst_op=tuning.worst_op,
-            worst_calls=tuning.worst_calls,
-        ),
-        replace(run.concern(tuning.share_pct, "kernel_time", tuning.sum_ns), at_most_ns=None),
-        Where(op=tuning.worst_op),
+    concern = replace(run.concern(tuning.share_pct, "kernel_time", tuning.sum_ns), at_most_ns=None)
+    said: Statement[AdviceKind] = say(
+        "profile_later",
+        ops=tuning.ops,
+        kernels=tuning.kernels,
+        worst_op=tuning.worst_op,
+        worst_calls=tuning.worst_calls,
     )
+    yield Advice("TC302", said, concern, Where(op=tuning.worst_op))
 
 
 def tc312(run: Run) -> Iterator[Advice]:
@@ -98,20 +93,11 @@ def tc312(run: Run) -> Iterator[Advice]:
     found, waiting = run.facts.scaling, usual_step(run)
     if found is None or waiting is None or not run.steps:
         return
-    spent, waits = run.in_step(found.ns) or 0.0, run.waits_in_step(found.waiting_ns) or 0.0
-    concern = run.of_step(spent + min(waits, waiting.idle_ns), "loss scaling", found.ns / run.steps)
-    yield Advice(
-        "TC312",
-        say(
-            "fix_scale",
-            ops=found.ops,
-            ns=spent,
-            waiting_ns=waits,
-            **bounded(concern),
-        ),
-        concern,
-        draws_on=frozenset([LAUNCHES]) | (waiting_of(*HOST_WORK) if waits else frozenset()),
-    )
+    spent, waits = run.in_step(found.ns), run.waits_in_step(found.waiting_ns)
+    concern = saves(waiting, spent + min(waits, waiting.idle_ns), "loss scaling", found.ns / run.steps)
+    said: Statement[AdviceKind] = say("fix_scale", ops=found.ops, ns=spent, waiting_ns=waits, **bounded(concern))
+    drawn = frozenset([LAUNCHES]) | (waiting_of(*HOST_WORK) if waits else frozenset())
+    yield Advice("TC312", said, concern, draws_on=drawn)
 
 
 def tc313(run: Run) -> Iterator[Advice]:
@@ -119,21 +105,14 @@ def tc313(run: Run) -> Iterator[Advice]:
     found = run.facts.warm_up
     if found is None or run.tuning is not None or "compile" in named_work(run):
         return
-    if found.slow:
-        yield _warm_up(
-            run, "skip_warm_up", found, slow=found.slow, slowest_ns=found.slowest_ns, usual_ns=found.usual_ns
-        )
-    elif found.steps is None or found.steps <= 1:
-        yield _warm_up(run, "profile_steps", found)
-
-
-def _warm_up(run: Run, kind: AdviceKind, found: WarmUp, **fields: Any) -> Advice:
-    return Advice("TC313", say(kind, steps=found.steps, **fields), _of_all(run))
+    if found.slow or found.steps is None or found.steps <= 1:
+        kind: AdviceKind = "skip_warm_up" if found.slow else "profile_steps"
+        fields = asdict(found) if found.slow else {"steps": found.steps}
+        yield Advice("TC313", say(kind, **fields), _of_all(run))
 
 
 def _of_all(run: Run) -> Concern:
-    length = None if run.waiting is None else run.waiting.length
-    return Concern(100.0, "step", None, None, run.step_ns, length)
+    return Concern(100.0, "step", None, None, run.step_ns, run.length)
 
 
 def tc315(run: Run) -> Iterator[Advice]:
@@ -144,21 +123,11 @@ def tc315(run: Run) -> Iterator[Advice]:
     small = _small(run)
     waits = 0.0 if small else _waits(run, waiting)  # the item on waiting bounds that by itself
     if small or waits:
-        yield _batch(run, memory, small, waits)
-
-
-def _batch(run: Run, memory: MemoryUse, small: float, waits: float) -> Advice:
-    concern = run.of_step(small + waits, "small batch")
-    said = dict[str, FieldValue](
-        used_gb=memory.peak_bytes / 1e9,
-        total_gb=memory.total_bytes / 1e9,
-        free_gb=(memory.total_bytes - memory.peak_bytes) / 1e9,
-        small_ns=small,
-        waiting_ns=waits,
-        **bounded(concern),
-    )
-    drawn = waiting_of(*PER_STEP) if waits else frozenset[str]()
-    return Advice("TC315", say("larger_batch", **said), concern, draws_on=drawn)
+        concern = saves(waiting, small + waits, "small batch")
+        used, total = memory.peak_bytes, memory.total_bytes
+        sizes = {"used_gb": used / 1e9, "total_gb": total / 1e9, "free_gb": (total - used) / 1e9}
+        said: Statement[AdviceKind] = say("larger_batch", **sizes, small_ns=small, waiting_ns=waits, **bounded(concern))
+        yield Advice("TC315", said, concern, draws_on=waiting_of(*PER_STEP) if waits else frozenset())
 
 
 def _small(run: Run) -> float:
@@ -166,7 +135,7 @@ def _small(run: Run) -> float:
     small = run.facts.small_ns
     if run.kernel_ns <= 0 or 100.0 * small < LEAST_SMALL_PCT * run.kernel_ns:
         return 0.0
-    return min(run.in_step(small) or 0.0, run.busy_ns)
+    return min(run.in_step(small), run.busy_ns)
 
 
 def _waits(run: Run, waiting: Waiting) -> float:

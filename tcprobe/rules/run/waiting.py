@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
 from tcprobe.rules.base import Says
-from tcprobe.rules.run.base import Run
+from tcprobe.rules.run.base import Run, idle_ns
 from tcprobe.rules.words import way
-from tcprobe.schema.advice import WAITING, Advice, AdviceKind, Concern
+from tcprobe.schema.advice import WAITING, Advice, AdviceKind, Bound, Concern
 from tcprobe.schema.statement import Both, Duration, FieldValue, Name, Share, Statement, say
 from tcprobe.schema.waits import HOST_WORK, HostWork, Waiting
 
@@ -111,12 +111,8 @@ def _way(work: HostWork, compiled: bool, framework: str | None, in_short: bool) 
 
 
 def _feed_gpu(work: HostWork, compiled: bool, framework: str | None, **f: Any) -> Both:
-    if f["part"]:
-        return Both(_way(work, compiled, framework, f["in_short"]), _part(work, **f))
-    return Both(
-        _way(work, compiled, framework, f["in_short"]),
-        (*_waits(**f), *_gap(**f), "; ", *_part(work, **f), *_untold(work, **f)),
-    )
+    order, part = _way(work, compiled, framework, f["in_short"]), _part(work, **f)
+    return Both(order, part if f["part"] else (*_waits(**f), *_gap(**f), "; ", *part, *_untold(work, **f)))
 
 
 def _waits(length: str | None, idle_ns: float, idle_pct: float, busy_ns: float, step_ns: float, **_: Any) -> Parts:
@@ -177,7 +173,8 @@ def _item(run: Run, waiting: Waiting, work: HostWork, pct: float | None, part: b
     share = 1.0 if pct is None else pct / 100.0
     gap: Mapping[str, FieldValue] = run.gaps[0] if run.gaps else {"duration_ns": None, "before": None}
     rows = [row for row in run.waits if row["host_work"] == work]
-    short = sum(float(row["idle_ns"] or 0) for row in rows if row["short"])
+    short = idle_ns(row for row in rows if row["short"])
+    saved = share * waiting.idle_ns
     said: Statement[AdviceKind] = say(
         "feed_gpu",
         framework=run.facts.framework,
@@ -189,15 +186,14 @@ def _item(run: Run, waiting: Waiting, work: HostWork, pct: float | None, part: b
         length=waiting.length,
         work=work,
         work_pct=pct,
-        work_ns=share * waiting.idle_ns,
+        work_ns=saved,
         host_op=next((row["host_op"] for row in rows if row["host_op"]), None),
-        in_short=2 * short > sum(float(row["idle_ns"] or 0) for row in rows),
+        in_short=2 * short > idle_ns(rows),
         unknown_pct=next((pct for other, pct in by_work(run) if other == "unknown"), 0.0),
         part=part,
         gap_ns=gap["duration_ns"],
         before=gap["before"],
     )
-    saved = share * waiting.idle_ns
     concern = Concern(share * waiting.idle_pct, "step", None, saved, waiting.step_ns, waiting.length, "idle")
     return Advice("TC301", said, concern, draws_on=waiting_of(work))
 
@@ -233,6 +229,20 @@ def usual_step(run: Run) -> Waiting | None:
     """Return how long a step takes and the GPU waits in it; None of steps with autotuning, and where no step tells."""
     waiting = run.waiting
     return None if waiting is None or waiting.length == "capture" or run.tuning is not None else waiting
+
+
+def saves(waiting: Waiting, at_most_ns: float, bound: Bound, kernel_ns: float | None = None) -> Concern:
+    """Return how much of a step an item concerns that can save so much of it.
+
+    Args:
+        waiting: the step.
+        at_most_ns: of a step; cut to the step.
+        bound: what that is.
+        kernel_ns: kernel time in a step, summed over GPUs.
+    """
+    step = waiting.step_ns
+    most = max(0.0, min(at_most_ns, step))
+    return Concern(100.0 * most / step if step else 0.0, "step", kernel_ns, most, step or None, waiting.length, bound)
 
 
 def bounded(concern: Concern) -> dict[str, FieldValue]:

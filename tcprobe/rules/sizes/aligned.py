@@ -13,7 +13,7 @@ from tcprobe.rules.model.bad import Bad, convolves
 from tcprobe.rules.model.settled import settled_sizes
 from tcprobe.rules.model.sizes import HEADS, INPUTS, OUTPUTS, Dimension
 from tcprobe.rules.model.step import Step, total_range
-from tcprobe.rules.sizes.findings import Effect, effect, finding_of, is_timed, passes_of, subject, why_unknown
+from tcprobe.rules.sizes.findings import Effect, effect, finding_of, is_timed, passes_of, subject_of, why_unknown
 from tcprobe.rules.words import MAY_LOSE
 from tcprobe.schema.finding import Finding, Range, Severity
 from tcprobe.schema.finding_kinds import COST_UNKNOWN, AddedKind, EffectKind, FindingKind, WhyKind
@@ -76,8 +76,9 @@ def tc104(given: Subject) -> Iterator[Finding]:
     for bad in _bad(given.step, "TC104"):
         channels = convolves(given.step, bad.dimension)
         why: Statement[WhyKind] = say("few_channels_slower" if channels else "tiny_product")
-        about = subject(given.step, bad.dimension)
-        yield finding_of(given.step, bad, say("best_left", subject=about, multiple=bad.multiple, why=why), why, "note")
+        about = subject_of(given.step, bad.dimension)
+        says: Statement[FindingKind] = say("best_left", subject=about, multiple=bad.multiple, why=why)
+        yield replace(finding_of(given.step, bad, says, why), severity="note")
 
 
 def tc105(given: Subject) -> Iterator[Finding]:
@@ -106,15 +107,12 @@ def _finding(step: Step, bad: Bad, *more: Added) -> Finding:
         told = _direct(step, bad) or told
     padded = None if does.free else step.padding_pct(bad.dimension.products)
     added = () if does.free else tuple(_remarks(step, bad, padded))
-    about = subject(step, bad.dimension)
-    found = finding_of(
-        step,
-        bad,
-        say("not_a_multiple", subject=about, multiple=bad.multiple, effect=told, added=(*added, *more)),
-        _why(step, bad, does),
-        _severity(step, bad, does),
+    about = subject_of(step, bad.dimension)
+    says: Statement[FindingKind] = say(
+        "not_a_multiple", subject=about, multiple=bad.multiple, effect=told, added=(*added, *more)
     )
-    return replace(found, padding_pct=padded)
+    found = finding_of(step, bad, says, _why(step, bad, does))
+    return replace(found, severity=_severity(step, bad, does), padding_pct=padded)
 
 
 def _severity(step: Step, bad: Bad, does: Effect) -> Severity | None:
@@ -211,11 +209,11 @@ def _of_group(step: Step, bad: Bad) -> Finding:
     if bad.is_depthwise and not does.free:
         told = replace(told, saved=None)
         says, added, why, severity = WHY_DEPTHWISE, (), WHY_DEPTHWISE, "note"
-    about = subject(step, whole)
+    about = subject_of(step, whole)
     said: Statement[FindingKind] = say(
         "group_not_a_multiple", subject=about, groups=groups, multiple=bad.multiple, effect=says, added=added
     )
-    return finding_of(step, told, said, why, severity)
+    return replace(finding_of(step, told, said, why), severity=severity)
 
 
 def _lost(step: Step, dimension: Dimension) -> Range | None:
@@ -223,8 +221,7 @@ def _lost(step: Step, dimension: Dimension) -> Range | None:
     found = []
     for index in dimension.products:
         cost = step.costs[index]
-        if cost is not None and cost.rate_pct is not None:
-            lost = (1 - rate / 100 for rate in (cost.rate_pct.high, cost.rate_pct.mid, cost.rate_pct.low))
-            low, mid, high = (cost.ns * share for share in lost)
-            found.append(Range(low, mid, high).scaled(step.model.products[index].calls))
+        if cost is not None and (rate := cost.rate_pct) is not None:
+            lost = Range(*(cost.ns * (1 - pct / 100) for pct in (rate.high, rate.mid, rate.low)))
+            found.append(lost.scaled(step.model.products[index].calls))
     return total_range(found)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from tcprobe.keras.catalogue import class_of
+from tcprobe.keras.products.rnn import meets
 from tcprobe.rules.base import Says, Subject
 from tcprobe.schema.finding import Finding
 from tcprobe.schema.model import Layer
@@ -42,14 +43,10 @@ def tc107(subject: Subject) -> Iterator[Finding]:
 
 
 def _against(layer: Layer) -> dict[str, Any]:
-    needs = class_of(layer.kind).cudnn
-    return {name: need for name, need in needs if name in layer.config and not _meets(layer, name, need)}
-
-
-def _meets(layer: Layer, name: str, need: Any) -> bool:
-    value = layer.config[name]
-    if name.endswith("activation"):
-        return value == need or not isinstance(value, str | None)
-    if not isinstance(value, bool | int | float):
-        return True
-    return bool(value == need)
+    """Return the settings that keep a layer off cuDNN, with what it needs; an activation of None is linear."""
+    return {
+        name: need
+        for name, need in class_of(layer.kind).cudnn
+        if name in layer.config
+        and (meets(layer.config, name, need) is False or (isinstance(need, str) and layer.config[name] is None))
+    }

@@ -19,7 +19,7 @@ from tcprobe.rules.model.bad import Bad, convolves
 from tcprobe.rules.model.sizes import INPUTS, OUTPUTS, Dimension
 from tcprobe.rules.model.step import Step, idle
 from tcprobe.rules.words import BOUND, ESTIMATED, UNHURT, listed, with_article
-from tcprobe.schema.finding import Finding, Severity
+from tcprobe.schema.finding import Finding, Range
 from tcprobe.schema.finding_kinds import EffectKind, FindingKind, InputSize, RelatedKind, WhyKind
 from tcprobe.schema.kinds import SIXTEEN_BIT
 from tcprobe.schema.model import Layer
@@ -109,7 +109,7 @@ def passes_of(step: Step, indexes: Iterable[int]) -> tuple[str, ...]:
     return tuple(p for p in PASSES if p in found)
 
 
-def subject(step: Step, dimension: Dimension) -> About:
+def subject_of(step: Step, dimension: Dimension) -> About:
     """Return the subject of a finding about a dimension."""
     layer = step.sizes.layers.get(dimension.layer)
     ops = [step.model.products[index].record.op_type for index in dimension.products[:1]]
@@ -216,37 +216,38 @@ def related_of(step: Step, bad: Bad) -> tuple[tuple[Place, Statement[RelatedKind
     return tuple(dict.fromkeys(found))
 
 
-def finding_of(
+def finding_of(step: Step, bad: Bad, says: Statement[FindingKind], why: Statement[WhyKind] | None) -> Finding:
+    """Return the finding about a bad size, without a severity."""
+    found = about(step, bad.code, says, bad.dimension, bad.suggested, bad.saved)
+    evidence = None if bad.saved is None else step.evidence_of(bad.dimension.products)
+    return replace(found, dtype=bad.dtype, why=why, related=related_of(step, bad), evidence=evidence)
+
+
+def about(
     step: Step,
-    bad: Bad,
+    code: str,
     says: Statement[FindingKind],
-    why: Statement[WhyKind] | None,
-    severity: Severity | None = None,
+    dimension: Dimension,
+    suggested: int | None,
+    saved: Range | None,
 ) -> Finding:
-    """Return the finding about a bad size."""
-    dimension = bad.dimension
-    layer = step.sizes.layers.get(dimension.layer)
-    saved = bad.saved
-    return Finding(
-        code=bad.code,
+    """Return a finding about a dimension, which need not be a layer's, and what the suggestion saves."""
+    layer, products = step.sizes.layers.get(dimension.layer), dimension.products
+    found = Finding(
+        code=code,
         says=says,
         place=place_of(step, dimension),
-        severity=severity,
-        layer=dimension.layer,
+        layer=dimension.layer or None,
         layer_class=layer.class_name if layer else None,
         dimension=dimension.name,
         size=dimension.size,
-        suggested=bad.suggested,
-        passes=passes_of(step, dimension.products),
-        dtype=bad.dtype,
-        saving_ns=saved,
-        saving_pct=step.share_pct(saved) if saved is not None else None,
-        why=why,
-        basis=step.basis_of(dimension.products) if saved is not None else None,
-        constants=step.constants_of(dimension.products) if saved is not None else None,
-        related=related_of(step, bad),
-        evidence=step.evidence_of(dimension.products) if saved is not None else None,
+        suggested=suggested,
+        passes=passes_of(step, products),
     )
+    if saved is None:
+        return found
+    share, basis, whose = step.share_pct(saved), step.basis_of(products), step.constants_of(products)
+    return replace(found, saving_ns=saved, saving_pct=share, basis=basis, constants=whose)
 
 
 def why_unknown(step: Step, indexes: Iterable[int]) -> Statement[WhyKind]:

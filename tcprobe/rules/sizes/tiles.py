@@ -15,7 +15,7 @@ from tcprobe.rules.model.settled import (
     NOTICED_PCT,
     Smaller,
     beyond,
-    fits,
+    fitting,
     is_choice,
     matters,
     net_gain,
@@ -25,12 +25,12 @@ from tcprobe.rules.model.settled import (
     worth,
 )
 from tcprobe.rules.model.sizes import Dimension, grouped
-from tcprobe.rules.model.step import Step, total_range
-from tcprobe.rules.sizes.findings import passes_of, place_of, subject
+from tcprobe.rules.model.step import Step, added
+from tcprobe.rules.sizes.findings import about, place_of, subject_of
 from tcprobe.rules.words import listed, with_article
 from tcprobe.schema.finding import Finding, Range
-from tcprobe.schema.finding_kinds import WhyKind
-from tcprobe.schema.op import OpRecord, Shape
+from tcprobe.schema.finding_kinds import FindingKind, WhyKind
+from tcprobe.schema.op import OpRecord
 from tcprobe.schema.place import Place
 from tcprobe.schema.statement import Both, Statement, say
 
@@ -84,7 +84,7 @@ def batch_place(given: Subject) -> Place | None:
     for source in given.sources.values():
         for call in source.calls():
             value = call.arguments.get("batch_size")
-            if value is not None and value.known is not None and value.known.value == given.model.batch:
+            if value and value.known and value.known.value == given.model.batch:
                 return value.place
     return None
 
@@ -125,11 +125,8 @@ def tc108(given: Subject) -> Iterator[Finding]:
 
 def _small(step: Step) -> dict[int, float]:
     """Return the time per step, with launches, of each product of less than one wave of tiles, by its index."""
-    found = {}
-    for index, (cost, product) in enumerate(zip(step.costs, step.model.products, strict=True)):
-        if cost is not None and cost.waves is not None and cost.waves < 1:
-            found[index] = cost.timed_ns * product.calls
-    return found
+    costs = enumerate(zip(step.costs, step.model.products, strict=True))
+    return {i: c.timed_ns * p.calls for i, (c, p) in costs if c is not None and c.waves is not None and c.waves < 1}
 
 
 def tc109(given: Subject) -> Iterator[Finding]:
@@ -154,12 +151,8 @@ def _candidates(step: Step) -> Iterator[Dimension]:
 
 
 def _best(step: Step, dimension: Dimension) -> Smaller | None:
-    found = []
-    for size in smaller_sizes(dimension.size):
-        linked = step.link(dimension.resized(size))
-        if fits(linked, size):
-            found.append(Smaller(size, net_gain(step, linked.changes)))
-    return worth(step, found)
+    links = fitting(step, dimension, dimension.size)
+    return worth(step, [Smaller(size, net_gain(step, linked.changes)) for size, linked in links.items()])
 
 
 def _best_batch(step: Step) -> Smaller | None:
@@ -175,36 +168,17 @@ def _net_batch(step: Step, size: int) -> Range:
         saved = saving(product.record, after, step.target, step.dtype, product.compiled) if after else None
         if saved is not None:
             parts.append(beyond(step, index, saved.scaled(product.calls), 1 - size / old))
-    return total_range(parts) or Range(0.0, 0.0, 0.0)
+    return added(parts)
 
 
 def _past(step: Step, dimension: Dimension, better: Smaller) -> Finding:
-    layer = step.sizes.layers.get(dimension.layer)
-    batch = dimension.name == "batch"
-    about = None if batch else subject(step, dimension)
-    basis = next((cost.basis for i in dimension.products if (cost := step.costs[i]) is not None), None)
-    return Finding(
-        code="TC109",
-        says=say(
-            "past_a_tile",
-            subject=about,
-            batch=dimension.size if batch else None,
-            gpu=step.target.gpu.name,
-            better=better.size,
-        ),
-        place=place_of(step, dimension) if layer else None,
-        layer=dimension.layer or None,
-        layer_class=layer.class_name if layer else None,
-        dimension=dimension.name,
-        size=dimension.size,
-        suggested=better.size,
-        passes=passes_of(step, dimension.products),
-        dtype=step.dtype_of(dimension.products[0]) if dimension.products else None,
-        saving_ns=better.net,
-        saving_pct=step.share_pct(better.net),
-        basis=basis,
-        constants=step.constants_of(dimension.products),
+    batch = dimension.size if dimension.name == "batch" else None
+    subject = None if batch else subject_of(step, dimension)
+    says: Statement[FindingKind] = say(
+        "past_a_tile", subject=subject, batch=batch, gpu=step.target.gpu.name, better=better.size
     )
+    found = about(step, "TC109", says, dimension, better.size, better.net)
+    return replace(found, dtype=step.dtype_of(dimension.products[0]) if dimension.products else None)
 
 
 def with_batch(record: OpRecord, old: int, new: int) -> OpRecord | None:
@@ -219,13 +193,12 @@ def with_batch(record: OpRecord, old: int, new: int) -> OpRecord | None:
         where = _CONVOLUTIONS[family]
     else:
         return None
-    inputs = list(record.input_shapes)
-    output = record.output_shape
+    inputs, output = list(record.input_shapes), record.output_shape
     for index in where:
         shape = output if index == _OUTPUT else record.shape(index)
-        scaled = _scaled(shape, old, new)
-        if scaled is None:
+        if not shape or shape[0] is None or shape[0] % old:
             return None
+        scaled = (shape[0] // old * new, *shape[1:])
         if index == _OUTPUT:
             output = scaled
         else:
@@ -239,9 +212,3 @@ def _rows_of_matmul(record: OpRecord) -> tuple[int, ...]:
         return (0, 1) if record.output_shape is not None and len(record.output_shape) == 2 else (0, 1, _OUTPUT)
     right = record.shape(1)
     return (0, _OUTPUT) if right is not None and len(right) == 2 else (0, 1, _OUTPUT)
-
-
-def _scaled(shape: Shape | None, old: int, new: int) -> Shape | None:
-    if not shape or shape[0] is None or shape[0] % old:
-        return None
-    return (shape[0] // old * new, *shape[1:])

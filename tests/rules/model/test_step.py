@@ -12,7 +12,7 @@ from tcprobe.rules.model.sizes import LinkedChange
 from tcprobe.schema.finding import Range
 from tcprobe.schema.model import Model
 from tcprobe.schema.op import OpRecord
-from tests.rules.builders import Network, dense, raw, step_of
+from tests.rules.builders import Network, dense, raw, record_after, step_of
 
 
 def changes(linked: list[LinkedChange]) -> set[tuple[str, str, int, int]]:
@@ -207,7 +207,7 @@ def test_a_recurrent_layers_units_change_in_all_its_products() -> None:
     step = step_of(network.model())
     linked = step.link(LinkedChange("lstm", "units", 100, 104)).changes
     assert changes(linked) == {("lstm", "units", 100, 104), ("head", "inputs", 100, 104)}
-    after = step.changed(0, linked)
+    after = record_after(step, 0, linked)
     assert after.shape(1) == (1, 1024, 104)
     assert after.shape(0) == (50, 1024, 64)
 
@@ -230,9 +230,9 @@ def test_what_an_attention_layer_takes_is_told_apart_from_its_heads_of_the_same_
     assert put_out is not None
     assert (taken.size, put_out.size) == (250, 250)
     first, last, scores = 0, 15, 9  # of the queries' projection, the output's, and the scores
-    assert [step.changed(first, linked).shape(n) for n in (0, 1)] == [(32, 128, 256), (256, 500)]
-    assert [step.changed(last, linked).shape(n) for n in (0, 1)] == [(32, 128, 500), (500, 256)]
-    assert step.changed(scores, linked) == step.model.products[scores].record
+    assert [record_after(step, first, linked).shape(n) for n in (0, 1)] == [(32, 128, 256), (256, 500)]
+    assert [record_after(step, last, linked).shape(n) for n in (0, 1)] == [(32, 128, 500), (500, 256)]
+    assert record_after(step, scores, linked) == step.model.products[scores].record
 
 
 @given(st.integers(17, 5000), st.integers(17, 5000))

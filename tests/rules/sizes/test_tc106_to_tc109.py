@@ -16,7 +16,21 @@ from tcprobe.schema.finding import Finding
 from tcprobe.schema.model import Layer, Model
 from tcprobe.schema.op import OpRecord
 from tcprobe.schema.place import Place
-from tests.rules.builders import FILE, Network, check, dense, found, step_of, tc101, tc104, tc106, tc107, tc108, tc109
+from tests.rules.builders import (
+    FILE,
+    Network,
+    check,
+    dense,
+    found,
+    record_after,
+    step_of,
+    tc101,
+    tc104,
+    tc106,
+    tc107,
+    tc108,
+    tc109,
+)
 
 
 def one(findings: list[Finding]) -> Finding:
@@ -46,8 +60,8 @@ def test_heads_that_are_unaligned_though_all_together_are_not() -> None:
     assert (finding.size, finding.suggested) == (12, 16)
     step = step_of(attention(256, num_heads=8, key_dim=12))
     wide = step.link(LinkedChange("mha", "key_dim", 12, 16)).changes
-    changed = [i for i in step.touched(wide[0]) if step.changed(i, wide) != step.model.products[i].record]
-    shapes = [[step.changed(i, wide).output_shape, *step.changed(i, wide).input_shapes] for i in changed]
+    changed = [i for i in step.touched(wide[0]) if record_after(step, i, wide) != step.model.products[i].record]
+    shapes = [[record_after(step, i, wide).output_shape, *record_after(step, i, wide).input_shapes] for i in changed]
     assert len(changed) == len(step.model.products)  # all of them, no 12 and no 96 left
     assert not [size for product in shapes for shape in product if shape for size in shape if size in (12, 96)]
 
