@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from tcprobe.rules.base import Says
+from tcprobe.rules.run import kernels
 from tcprobe.rules.run.base import TINY_NS, ChainWork, Run
-from tcprobe.rules.run.kernels import tc310
 from tcprobe.rules.run.waiting import Parts, named_work
 from tcprobe.rules.words import listed, way
 from tcprobe.schema.advice import COPIES, LAUNCHES, Advice
@@ -52,7 +52,7 @@ SAYS: Final[Says] = {"fuse_chain": _fuse_chain}
 def _said_of_launches(run: Run, found: ChainWork) -> bool:
     """Return whether these kernels are tiny, and TC301 or TC310 says already that a compiler fuses such kernels."""
     tiny = found.ns < TINY_NS * found.launches
-    return tiny and ("launch" in named_work(run) or any(True for _ in tc310(run)))
+    return tiny and ("launch" in named_work(run) or any(True for _ in kernels.tc310(run)))
 
 
 def tc318(run: Run) -> Iterator[Advice]:
