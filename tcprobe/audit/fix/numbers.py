@@ -10,6 +10,7 @@ import ast
 import itertools
 import operator
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
@@ -51,7 +52,7 @@ class Numbers:
         """
         node = self._arguments.get((want.place, want.argument))
         name = node.id if isinstance(node, ast.Name) else None
-        value = self._assigned.get(name) if name is not None else node
+        value = self._value(name) if name is not None else node
         installed = _INSTALLED & set(Path(self._source.path).parts)
         if installed or not isinstance(value, ast.Constant) or type(value.value) is not int or value.value != want.old:
             raise NotCertain(say("not_literal", argument=want.argument))
@@ -79,7 +80,7 @@ class Numbers:
         return [Edit(place, self._source.segment(place), str(new)) for place, new in news.items()]
 
     def _loads(self, name: str) -> list[ast.Name]:
-        return [use for use in self._names[name] if isinstance(use.ctx, ast.Load)]
+        return [use for use in self._names.get(name, ()) if isinstance(use.ctx, ast.Load)]
 
     @cached_property
     def _arguments(self) -> dict[tuple[Place, str], ast.expr]:
@@ -102,7 +103,7 @@ class Numbers:
 
     @cached_property
     def _assigned(self) -> dict[str, ast.expr]:
-        """What names stand for everywhere in the file, but for those that other code may bind or read."""
+        """What modules and functions assign to names, where no code reads names by their text."""
         bodies = (n.body for n in ast.walk(self._source.tree) if isinstance(n, ast.Module | ast.FunctionDef))
         found: dict[str, ast.expr] = {}
         for node in itertools.chain(*bodies) if not _REFLECTS.search(self._source.text) else ():
@@ -111,13 +112,18 @@ class Numbers:
                     found[name] = value
                 case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
                     found[name] = value
-        return {name: value for name, value in found.items() if self._is_plain(name)}
+        return found
 
-    def _is_plain(self, name: str) -> bool:
-        """Say whether a name is assigned once and stands nowhere but as a variable of the file."""
+    def _value(self, name: str) -> ast.expr | None:
+        """Return what a name is assigned; None where it is more than once, or stands for anything but a variable."""
+        once = self._words[name] == len(self._names.get(name, ())) == len(self._loads(name)) + 1
         word = re.compile(rf"\b{re.escape(name)}\b")
-        once = len(word.findall(self._source.text)) == len(self._names[name]) == len(self._loads(name)) + 1
-        return once and not any(word.search(other.text) for other in self._others)
+        plain = once and not any(word.search(other.text) for other in self._others)
+        return self._assigned.get(name) if plain else None
+
+    @cached_property
+    def _words(self) -> Counter[str]:
+        return Counter(re.findall(r"\w+", self._source.text))
 
     @cached_property
     def _elsewhere(self) -> list[tuple[ast.expr, set[int]]]:
@@ -128,7 +134,8 @@ class Numbers:
             a for a in self._arguments.values() if not any(isinstance(n, ast.Call) for n in ast.walk(a))
         }
         for name, value in self._assigned.items():
-            if isinstance(value, ast.Constant) and (loads := self._loads(name)) and own.issuperset(loads):
+            loads = self._loads(name) if isinstance(value, ast.Constant) else []
+            if loads and own.issuperset(loads) and self._value(name) is not None:
                 own.update((value, *self._names[name]))
         found, todo = list[tuple[ast.expr, set[int]]](), [*ast.iter_child_nodes(self._source.tree)]
         for node in todo:

@@ -6,12 +6,13 @@ What lies between those layers must take any number of features by itself; whate
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
 
 from tcprobe.keras.catalogue import LAYER_CLASSES, class_of
-from tcprobe.rules.model.sizes import INPUTS, OUTPUTS, LinkedChange
+from tcprobe.rules.model.sizes import INPUTS, OUTPUTS, LinkedChange, grouped
 from tcprobe.schema.finding import Finding
 from tcprobe.schema.finding_kinds import LinkReason, RefusalKind
 from tcprobe.schema.model import Layer, Model
@@ -81,7 +82,7 @@ def wants_of(finding: Finding, step: Step, steps: Sequence[Step]) -> Wants:
             seen.add((at, layer.name))
             want = _want(layer, own)
             wants.arguments[want] = None
-            made = [(other, x) for other in steps for x in other.model.layers if want.place in x.arguments.values()]
+            made = [(other, x) for other in steps for x in _made_at(other).get(want.place, ())]
             if not any(other.model.mode == "source" for other, _ in made):
                 raise NotCertain(say("unproven"))  # other code may make layers there as well
             for other, x in made:
@@ -115,7 +116,7 @@ def _linked(step: Step, change: LinkedChange) -> tuple[LinkedChange, ...]:
     fed = {c.layer for c in linked.changes if c.dimension in INPUTS}
     todo, reached = list(changed), dict[str, Layer]()
     for name in todo:
-        takers = [layer for layer in layers.values() if name in (*layer.inputs_from, *layer.also_from)]
+        takers = _takers(step).get(name, ())
         if not takers or layers[name].is_last is not False or _takes_state(layers[name]):
             raise NotCertain(say("linked_unknown", layer=name))
         reached.update((taker.name, taker) for taker in takers)
@@ -150,11 +151,30 @@ def _takes_state(layer: Layer) -> bool:
 
 def _own_products(step: Step, changed: Iterable[str], sizes: set[int]) -> list[str]:
     """Return the products of the user's own that may work on what changes: the other operand would have to fit."""
-    found = [unknown.name for unknown in step.model.not_judged if unknown.kind == "product"]
-    for product in step.model.products:
-        layer = step.sizes.layers.get(product.layer or "")
-        own = layer is None or class_of(layer.class_name).products == "none"
-        taken = {size for shape in product.record.input_shapes for size in shape or ()}
-        if own and not (sizes.isdisjoint(taken) and set(product.inputs_from).isdisjoint(changed)):
-            found.insert(0, product.op)
-    return found
+    reached = set(changed)
+    own = [op for op, taken, behind in _products(step) if not (sizes.isdisjoint(taken) and reached.isdisjoint(behind))]
+    return [*own, *(unknown.name for unknown in step.model.not_judged if unknown.kind == "product")]
+
+
+@lru_cache(maxsize=16)
+def _products(step: Step) -> list[tuple[str, set[int | None], tuple[str, ...]]]:
+    """Return op, sizes and layers before it of each product that is no layer's own arithmetic."""
+    layers = step.sizes.layers
+    return [
+        (product.op, {size for shape in product.record.input_shapes for size in shape or ()}, product.inputs_from)
+        for product in step.model.products
+        if (layer := layers.get(product.layer or "")) is None or class_of(layer.class_name).products == "none"
+    ]
+
+
+@lru_cache(maxsize=16)
+def _takers(step: Step) -> dict[str, tuple[Layer, ...]]:
+    """Return the layers that take the output of each layer, in whatever call, by its name."""
+    layers = step.model.layers
+    return grouped((name, x) for x in layers for name in dict.fromkeys((*x.inputs_from, *x.also_from)))
+
+
+@lru_cache(maxsize=16)
+def _made_at(step: Step) -> dict[Place, tuple[Layer, ...]]:
+    """Return the layers that each argument in the source is given to, by where it stands."""
+    return grouped((place, x) for x in step.model.layers for place in x.arguments.values())

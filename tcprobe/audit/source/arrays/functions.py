@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, lru_cache
 from typing import Final, TypeAlias
 
 from tcprobe.audit.source.arrays import (
@@ -177,11 +177,17 @@ def array_function(name: str, given: Arguments) -> SourceValue | None:
 
 def rule_of(name: str, given: Arguments) -> tuple[Rule, ArrayCall] | None:
     """Return the rule that a function on arrays follows, and its call; None where it is no such function."""
-    for library, pattern in _LIBRARIES:
-        if found := pattern.fullmatch(name):
-            row = _rules().get((library, found[1]))
-            return (row[0], _bound(library, found[1], row[1], given)) if row is not None else None
-    return None
+    row = _row(name)
+    return (row[2], _bound(row[0], row[1], row[3], given)) if row is not None else None
+
+
+@lru_cache(maxsize=4096)
+def _row(name: str) -> tuple[str, str, Rule, tuple[str, ...]] | None:
+    """Return library, name in it, rule and parameters of a function."""
+    matches = ((library, pattern.fullmatch(name)) for library, pattern in _LIBRARIES)
+    library, last = next(((library, found[1]) for library, found in matches if found), ("", ""))
+    row = _rules().get((library, last))
+    return (library, last, *row) if row is not None else None
 
 
 def _bound(library: str, last: str, parameters: tuple[str, ...], given: Arguments) -> ArrayCall:
