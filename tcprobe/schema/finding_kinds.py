@@ -161,6 +161,7 @@ LinkReason = Literal[
 RefusalKind = Literal[
     "not_literal",
     "used_otherwise",
+    "set_elsewhere",
     "linked_unknown",
     "not_split",
     "unproven",

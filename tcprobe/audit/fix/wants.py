@@ -89,7 +89,7 @@ def wants_of(finding: Finding, step: Step, steps: Sequence[Step]) -> Wants:
                 _want(x, own)
                 todo.append((other, replace(own, layer=x.name)))
     if not wants.arguments:
-        raise NotCertain(say("not_literal", argument=dimension))
+        raise NotCertain(say("set_elsewhere"))
     return wants
 
 

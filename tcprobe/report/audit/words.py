@@ -42,6 +42,7 @@ SAYS: Final[Says] = {
         f"{argument} is neither a number in the layer's own call nor a name that the file assigns once"
     ),
     "used_otherwise": lambda number: f"{number} stands for something else in the file as well",
+    "set_elsewhere": "the size is no layer's to choose",
     "linked_unknown": lambda layer: f"what '{layer}' makes of another size is unknown",
     "not_split": "where a layer behind it would stand is unknown, or the code takes layers by number or name",
     "unproven": "the edited file could not be shown to make the same models",
