@@ -11,11 +11,11 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from tcprobe.readers.arrays import Ints
-from tcprobe.schema.waits import HOST_WORK, HostWork
+from tcprobe.schema.waits import EVENT_WORK, HostWork
 
 LEAST_NS: Final = 10_000  # shorter events explain no gap worth a row
 SHORTEST_GAP_NS: Final = 100_000  # shorter ones are the pace of launches
-KINDS: Final = tuple(HOST_WORK)
+KINDS: Final = EVENT_WORK
 
 # The first that fits. Names of TensorFlow's TraceMe events and of XLA's, of CUPTI's and ROCm's driver calls, of MPI and
 # PyTorch in NVTX, and of the Python tracer ($file.py:12 function). Threads that prepare data ahead (PrefetchProduce,

@@ -30,7 +30,7 @@ from tcprobe.schema.kinds import (
     SIZE_ADVICE,
 )
 from tcprobe.schema.op import PASSES
-from tcprobe.schema.waits import HOST_WORK, STEP_LENGTHS
+from tcprobe.schema.waits import EVENT_WORK, HOST_WORK, STEP_LENGTHS
 
 USES_TC: Final = ("yes", "no", "unknown")
 EXECUTES_BASES: Final = ("graph collection", "liveness", "traced", "eager", "optimised HLO", "length 1", "profile")
@@ -148,13 +148,13 @@ HOST_OPS: Final = T(
 )
 HOST_EVENTS: Final = T(
     "host_events",
-    "one long event that says what the host did while a GPU ran no kernel",
+    "one long event that says what the host did while a GPU ran no kernel, or one outermost call of the framework",
     (
         C("thread", "int", "host thread", nullable=False),
         C("start_ns", "int", "start, from the start of the capture", nullable=False),
         C("duration_ns", "int", "length", nullable=False),
         C("name", "str", "name as recorded", nullable=False),
-        C("work", "str", "what the host does in it", False, tuple(HOST_WORK)),
+        C("work", "str", "what the host does in it; call: an outermost call of the framework", False, EVENT_WORK),
     ),
     capture=True,
 )

@@ -7,8 +7,8 @@ from typing import Final, Literal, get_args
 from msgspec import Struct
 
 HostWork = Literal[
-    "copy", "set", "compile", "input", "communicate", "copy_call", "synchronise", "op", "launch", "python", "queued",
-    "range", "unknown",
+    "copy", "set", "compile", "input", "communicate", "copy_call", "synchronise", "op", "launch", "executor", "python",
+    "queued", "outside", "range", "unknown",
 ]  # fmt: skip
 HOST_WORK: Final[dict[HostWork, str]] = {
     "copy": "copies between host and GPU",
@@ -20,12 +20,18 @@ HOST_WORK: Final[dict[HostWork, str]] = {
     "synchronise": "waiting for the GPU",
     "op": "an op that runs on the host",
     "launch": "launching ops and kernels one by one",
+    "executor": "the executor of ops, long without a launch",
     "python": "Python between the calls",
     "queued": "a pause before a kernel that was launched already",
+    "outside": "what runs outside the training call: Python, or what it calls",
     "range": "a range that the program marks, and nothing else that is recorded",
     "unknown": "nothing that the profile tells",
 }
 """What the host did while the GPU waited."""
+CALL: Final = "call"
+"""What an event of the host shows that is an outermost call of the framework from Python."""
+EVENT_WORK: Final = (*HOST_WORK, CALL)
+"""What an event of the host may show; ``unknown`` where its name does not tell what the host does."""
 MOST_GAPS: Final = 20
 """Rows of `gaps` of one GPU: the longest."""
 SHORT_NS: Final = 100_000

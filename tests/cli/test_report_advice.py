@@ -22,7 +22,7 @@ XPLANE = "samples/xplane/{}.xplane.pb"
 SIMPLE = "samples/dlprof/simple_0.16_json/{}.json"
 SAMPLES = {
     XPLANE.format("tf24_v100_idle_0.07pct"): ["TC301", "TC313"],
-    XPLANE.format("tf25_turing_idle"): ["TC301", "TC301", "TC303", "TC313"],
+    XPLANE.format("tf25_turing_idle"): ["TC301", "TC310", "TC303", "TC313"],
     XPLANE.format("tf25_turing_chess_fp32"): ["TC301", "TC303", "TC313"],
     XPLANE.format("tf25_turing_busy_88pct"): ["TC303", "TC311", "TC301", "TC301", "TC313"],
     XPLANE.format("tf24_t4_alexnet_fp32"): ["TC303", "TC301", "TC313"],

@@ -88,9 +88,9 @@ def _host_work(moments: Moments, place: int, names: Names) -> Row:
 
 
 def _costliest(name: IntArray, ns: IntArray) -> tuple[int, int]:
-    """Return the name that takes most of some moments, -1 where none is named, and how long."""
+    """Return the name that takes most of some moments, -1 where most of them have none, and how long."""
     spent = np.bincount(name + 1, ns)
-    named = int(spent[1:].argmax()) + 1 if len(spent) > 1 else 0
+    named = int(spent[1:].argmax()) + 1 if 2 * spent[0] <= ns.sum() else 0
     return named - 1, int(spent[named])
 
 

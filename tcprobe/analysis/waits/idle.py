@@ -5,14 +5,17 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tcprobe.analysis.host import processes_of
+from tcprobe.analysis.waits.calls import training_calls
 from tcprobe.schema.columns import FloatArray, IntArray, Names, Table
 from tcprobe.schema.profile import Profile
-from tcprobe.schema.waits import HOST_WORK, HostWork
+from tcprobe.schema.waits import CALL, EVENT_WORK, HOST_WORK, HostWork
 
 KINDS: Final = tuple(HOST_WORK)
 WORK: Final[dict[HostWork, int]] = {work: place for place, work in enumerate(KINDS)}
+TRAINS: Final = EVENT_WORK.index(CALL)  # as the work of an event: an outermost call that trains
 COPIES: Final = {"MemcpyH2D": "copy", "MemcpyD2H": "copy", "MemcpyP2P": "copy", "MemcpyD2D": "set", "Memset": "set"}
 """Kinds of `memory_ops` that keep a GPU busy, as what the host waits for."""
 
@@ -25,7 +28,8 @@ class Events(NamedTuple):
     # start_ns, end_ns: when each ran.
     start_ns: IntArray
     end_ns: IntArray
-    work: IntArray  # what each shows, as its place in `KINDS`
+    work: IntArray  # what each shows, as its place in `KINDS`, or `TRAINS`
+    thread: IntArray  # of the host; of copies and sets -1
     name: IntArray  # of each, as its place in `names`
     names: list[str]  # each once
 
@@ -63,6 +67,7 @@ class Host(NamedTuple):
     launches: FloatArray
     events: FloatArray
     callers: FloatArray  # thread of each launch; NaN where the source does not say
+    trains: NDArray[np.bool_]  # which events are calls that train
 
 
 def host_of(profile: Profile) -> Host:
@@ -70,7 +75,8 @@ def host_of(profile: Profile) -> Host:
     threads = [profile.require(name).numbers("thread").astype(np.float64) for name in ("launches", "host_events")]
     launched, host = (processes_of(profile, thread) for thread in threads)
     known = not np.isnan(launched).all()
-    return Host(launched if known else threads[0], host if known else threads[1], threads[0])
+    trains = training_calls(profile.require("host_events"), profile.require("launches"))
+    return Host(launched if known else threads[0], host if known else threads[1], threads[0], trains)
 
 
 def gpu_of(profile: Profile, device: int, host: Host, window: tuple[int, int], tuned: IntArray) -> Gpu:
@@ -95,11 +101,11 @@ def gpu_of(profile: Profile, device: int, host: Host, window: tuple[int, int], t
 def _of_gpu(events: Table, host: Host, rows: IntArray) -> Table:
     """Return the events but those of processes, or threads, that launch on other GPUs alone; ranges of launching ones.
 
-    Where no thread of a launch is known, every range counts.
+    Of calls those that train. Where no thread of a launch is known, every range counts.
     """
     launched = host.launches
     others = np.setdiff1d(launched[~np.isnan(launched)], launched[rows])
-    kept = ~np.isin(host.events, others)
+    kept = ~np.isin(host.events, others) & (host.trains | ~events.names("work").among(CALL))
     callers = host.callers[rows]
     if not np.isnan(callers).all():
         kept &= ~events.names("work").among("range") | np.isin(events.numbers("thread"), callers)
@@ -131,15 +137,17 @@ def _idle(launches: Table, rows: IntArray, window: tuple[int, int], tuned: IntAr
 def _events(host: Table, memory: Table) -> Events:
     """Return the events of the host, and the copies and sets of one GPU, in one list."""
     kinds, events, moves = host.names("work"), host.names("name"), memory.names("kind")
-    place = np.array([*(KINDS.index(name) for name in kinds.names), -1], np.int64)
+    place = np.array([*(EVENT_WORK.index(name) for name in kinds.names), -1], np.int64)
     moved = np.array([*(KINDS.index(COPIES[name]) if name in COPIES else -1 for name in moves.names), -1], np.int64)
     work = np.append(place[kinds.ids], moved[moves.ids])
     name = np.append(events.ids, moves.ids + len(events.names)).astype(np.int64)
     start, length = (
         np.append(host.numbers(c), memory.numbers(c)).astype(np.int64) for c in ("start_ns", "duration_ns")
     )
+    thread = np.append(host.numbers("thread"), np.full(len(memory), -1)).astype(np.int64)
     kept = (work >= 0) & (length > 0)
-    return Events(start[kept], (start + length)[kept], work[kept], name[kept], [*events.names, *moves.names])
+    columns = (start[kept], (start + length)[kept], work[kept], thread[kept], name[kept])
+    return Events(*columns, [*events.names, *moves.names])
 
 
 def names_of(gpu: Gpu, ops: Names) -> Names:

@@ -14,13 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tcprobe.analysis.ranges.nesting import latest
-from tcprobe.analysis.waits.idle import NO_NAME, WORK, Gpu
+from tcprobe.analysis.waits.idle import NO_NAME, TRAINS, WORK, Gpu
 from tcprobe.grouping import distinct_numbers
 from tcprobe.schema.columns import IntArray
 from tcprobe.schema.waits import SHORT_NS, HostWork
 
 OF_THE_HOST: Final[tuple[HostWork, ...]] = ("compile", "input", "communicate", "copy_call")
 """What holds up the host whatever else it does."""
+LEAST_EXECUTOR_NS: Final = 1_000_000
+"""A stretch as long holds no launch of tens of ops: that the executor of ops runs says nothing of launching."""
+_EXECUTOR: Final = "ExecutorState::Process"
 _EXECUTOR_OP: Final = re.compile(r"[^:\s]+:[^:\s]+")
 
 
@@ -60,7 +63,8 @@ class _Division:
         short = (idle.length_ns < SHORT_NS)[self.stretch]
         launched, late = called <= start, called > start
         long_op = self.ops[events.name] & (events.end_ns - events.start_ns >= SHORT_NS)
-        launches = events.work == WORK["launch"]
+        launches, trains = events.work == WORK["launch"], events.work == TRAINS
+        calling = np.isin(events.thread, events.thread[trains])
         self._of_events("copy")
         self._of_events("set")
         self._mark("queued", short & launched)
@@ -70,24 +74,31 @@ class _Division:
         self._mark("queued", launched | (~short & (self.time >= called + SHORT_NS)))
         self._of_events("synchronise")
         self._mark("launch", short & late)
+        self._claim_outside(trains, calling)
         self._claim("op", launches & long_op)
         self._claim("launch", launches)
+        self._claim_executor()
         self._of_events("python")
         self._mark("launch", late & (self.time >= called))
         self._of_events("range")
+        self._claim("unknown", trains)
         self._mark("unknown", np.ones(len(self.time), np.bool_))
         _, around = self._innermost(events.work == WORK["range"], np.arange(len(self.time)))
         return Moments(self.stretch, self.ns, self.work, self.name, around, short)
 
-    def _innermost(self, which: NDArray[np.bool_], rows: IntArray) -> tuple[NDArray[np.bool_], IntArray]:
-        """Return whether one of these events lasts at each of these moments, and the name of the one begun last."""
+    def _last_begun(self, which: NDArray[np.bool_], rows: IntArray) -> IntArray:
+        """Return the event, of these the one begun last, that lasts at each of these moments; -1 for none."""
         chosen = np.flatnonzero(which)
         chosen = chosen[np.argsort(self.events.start_ns[chosen], kind="stable")]
         if not len(chosen):
-            return np.zeros(len(rows), np.bool_), np.full(len(rows), -1, np.int64)
+            return np.full(len(rows), -1, np.int64)
         time = self.time[rows]
-        place = latest(self.events.start_ns[chosen], self.events.end_ns[chosen], time, time)
-        return place >= 0, np.append(self.events.name[chosen], -1)[place]
+        return np.append(chosen, -1)[latest(self.events.start_ns[chosen], self.events.end_ns[chosen], time, time)]
+
+    def _innermost(self, which: NDArray[np.bool_], rows: IntArray) -> tuple[NDArray[np.bool_], IntArray]:
+        """Return whether one of these events lasts at each of these moments, and the name of the one begun last."""
+        event = self._last_begun(which, rows)
+        return event >= 0, np.append(self.events.name, -1)[event]
 
     def _claim(self, work: HostWork, which: NDArray[np.bool_]) -> None:
         free = np.flatnonzero(self.work < 0)
@@ -96,6 +107,29 @@ class _Division:
 
     def _of_events(self, work: HostWork) -> None:
         self._claim(work, self.events.work == WORK[work])
+
+    def _claim_outside(self, trains: NDArray[np.bool_], calling: NDArray[np.bool_]) -> None:
+        """Give moments between calls that train to what is outside of them, unless other threads run ops then.
+
+        A frame of Python that is recorded then tells by itself.
+        """
+        free = np.flatnonzero(self.work < 0)
+        if not trains.any() or not len(free):
+            return
+        launches = self.events.work == WORK["launch"]
+        within, _ = self._innermost(trains | (launches & ~calling), free)
+        free = free[~within]
+        beside = (launches & calling) | np.isin(self.events.work, (WORK["python"], WORK["unknown"]))
+        event = self._last_begun(beside, free)
+        framed = np.append(self.events.work, -1)[event] == WORK["python"]
+        self.work[free] = np.where(framed, WORK["python"], WORK["outside"])
+        self.name[free] = np.append(self.events.name, -1)[event]
+
+    def _claim_executor(self) -> None:
+        """Tell launching apart from what the executor does where it launches nothing for long."""
+        executor = [code for code, name in enumerate(self.events.names) if name == _EXECUTOR]
+        long = self.idle.length_ns[self.stretch] >= LEAST_EXECUTOR_NS
+        self.work[(self.work == WORK["launch"]) & np.isin(self.name, executor) & long] = WORK["executor"]
 
     def _mark(self, work: HostWork, where: NDArray[np.bool_]) -> None:
         self.work[where & (self.work < 0)] = WORK[work]

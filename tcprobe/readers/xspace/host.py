@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any, Final, TypeVar
 
 import numpy as np
 from msgspec import Struct, field
 from numpy.typing import NDArray
 
-from tcprobe.probe.constants import STEP_MARK
 from tcprobe.readers.arrays import Bytes, Ints, combine, dense
 from tcprobe.readers.host_work import KINDS, LEAST_NS, Stretches, stretches, work_code
 from tcprobe.readers.rows import summed
+from tcprobe.readers.xspace.calls import LONG_NS, Spans, calls_framework, is_evidence, joined, long, outermost_calls
 from tcprobe.readers.xspace.codes import Index, Texts
 from tcprobe.readers.xspace.events import DECODE, LEAVE_OUT, NO_STATS, Events, Stats, Wanted, decode
 from tcprobe.readers.xspace.gpu import NONE
 from tcprobe.readers.xspace.lines import event_bounds
 from tcprobe.readers.xspace.text import executor_op
 from tcprobe.readers.xspace.wire import Line, Plane, line_head, string_map
+from tcprobe.schema.waits import CALL
 
 HOST_PLANES: Final = ("/host:CPU", "/host:CUPTI")
 EAGER: Final = "EagerLocalExecute"
@@ -110,6 +110,7 @@ def read_host(file: Bytes, plane: Plane, host: Host) -> None:
         line = line_head(file.data, span)
         for starts, ends in event_bounds(file, line.events):
             reader.add(line, decode(file, starts, ends, reader.wanted, reader.need), host)
+        reader.end_line(line, host)
     reader.finish(host)
 
 
@@ -141,6 +142,9 @@ class _HostReader:
         self.is_op = np.array([*(op is not None for op in self.ops), False])
         self.work = np.array([*map(work_code, self.names), -1], np.int8)
         self.calling = np.array([*map(calls_framework, self.names), False])
+        self.evidence = np.array([*map(is_evidence, self.names), False]) & (self.work < 0)
+        self.marks = np.zeros(len(self.names) + 1, np.bool_)  # names of marks of steps
+        self.spans: list[Spans] = []  # long events of the line
         known = {**dict.fromkeys(USELESS, LEAVE_OUT), **dict.fromkeys(TIMES_ONLY, NO_STATS)}
         useless = [known.get(name, DECODE) for name in self.names]
         self.needed = np.array([*useless, DECODE], np.int8)
@@ -157,6 +161,8 @@ class _HostReader:
         if self.calling[name].any():
             host.events.callers.add(line.id)
         host.events.add(line.id, name + self.first_name, self.work[name], start, duration)
+        self.marks[name[events.stats.of(STEP).row]] = True
+        self.spans.append(long(Spans(name, start, duration)))
         self._count_ops(name, duration, events.stats.of(SHAPE))
         launches = events.stats.of(CORRELATION)
         valid = np.flatnonzero(launches.number() > 0)
@@ -165,6 +171,20 @@ class _HostReader:
         self._count_hlo(name, duration, events.stats, host)
         self._find_marks(name, start, duration, events.stats, host)
         self._learn(name, events.stats)
+
+    def end_line(self, line: Line, host: Host) -> None:
+        """Keep the outermost calls of a thread, and what it did beside them."""
+        spans, self.spans = self.spans, []
+        if not spans:
+            return
+        events = joined(spans)
+        events = events.take(~self.marks[events.name])
+        calls = self.calling[events.name]
+        beside = events.take(self.evidence[events.name] & (calls.any() | (events.duration_ns >= LONG_NS)))
+        host.events.add_beside(line.id, beside._replace(name=beside.name + self.first_name))
+        if calls.any():
+            outer = outermost_calls(events, calls)
+            host.events.add_calls(line.id, outer._replace(name=outer.name + self.first_name))
 
     def need(self, metadata_id: Ints) -> NDArray[np.int8]:
         """Return how events of these kinds are to be decoded."""
@@ -240,19 +260,8 @@ def add_times(found: dict[_OpKey, Times], key: _OpKey, times: Times) -> None:
         found[key].add(times)
 
 
-# of the threads that call the framework; what Python does in others, it does ahead or beside
-_CALLS: Final = re.compile(
-    rf"^(?:EagerExecute|EagerLocalExecute|TFE_Py_|PjitFunction|PJRT_LoadedExecutable_Execute|{STEP_MARK}$)"
-)
-
-
-def calls_framework(name: str) -> bool:
-    """Return whether an event of this name shows that its thread calls the framework from Python."""
-    return _CALLS.search(name) is not None
-
-
 class HostEvents(Struct):
-    """Long events of the host that say what it does, gathered chunk by chunk."""
+    """Long events of the host that say what it does, and calls of the framework, gathered chunk by chunk."""
 
     while_idle: Stretches  # when some GPU ran no kernel; events outside are left out
     names: list[str] = field(default_factory=list)  # of the events, by code
@@ -265,11 +274,34 @@ class HostEvents(Struct):
     ) -> None:
         """Keep those events of a chunk that are long, tell something, and overlap a stretch without kernels."""
         row = np.flatnonzero((duration >= LEAST_NS) & (work >= 0))
-        if len(row):
-            row = row[self.while_idle.meet(start[row], start[row] + duration[row])]
-        if len(row):
-            named, does = code[row].astype(np.int64), work[row].astype(np.int64)
-            self._parts.append((np.full(len(row), thread), named, does, start[row], duration[row]))
+        self._keep(thread, code[row], work[row], start[row], duration[row])
+
+    def add_beside(self, thread: int, events: Spans) -> None:
+        """Keep events of a thread that tell no kind of work, if they overlap a stretch without kernels."""
+        work = np.full(len(events.name), KINDS.index("unknown"), np.int8)
+        self._keep(thread, events.name, work, events.start_ns, events.duration_ns)
+
+    def add_calls(self, thread: int, calls: Spans) -> None:
+        """Keep the outermost calls of a thread: all, for which of them launch most is told by all."""
+        self._append(thread, calls.name, np.full(len(calls.name), KINDS.index(CALL)), calls.start_ns, calls.duration_ns)
+
+    def _keep(
+        self, thread: int, code: NDArray[np.integer[Any]], work: NDArray[np.int8], start: Ints, duration: Ints
+    ) -> None:
+        row = np.flatnonzero(self.while_idle.meet(start, start + duration)) if len(start) else np.zeros(0, np.int64)
+        self._append(thread, code[row], work[row], start[row], duration[row])
+
+    def _append(
+        self,
+        thread: int,
+        code: NDArray[np.integer[Any]],
+        work: NDArray[np.integer[Any]],
+        start: Ints,
+        duration: Ints,
+    ) -> None:
+        if len(start):
+            part = np.full(len(start), thread, np.int64), code.astype(np.int64), work.astype(np.int64), start, duration
+            self._parts.append(part)
 
     def columns(self) -> tuple[Ints, ...]:
         """Return (thread, code of the name, place of the work in `KINDS`, start, duration) of all events."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
@@ -9,13 +10,14 @@ from tcprobe.rules.base import Says
 from tcprobe.rules.run.base import Run, idle_ns
 from tcprobe.rules.words import way
 from tcprobe.schema.advice import WAITING, Advice, AdviceKind, Bound, Concern
+from tcprobe.schema.columns import Row
 from tcprobe.schema.statement import Both, Duration, FieldValue, Name, Share, Statement, say
 from tcprobe.schema.waits import HOST_WORK, HostWork, Waiting
 
 Parts: TypeAlias = tuple[str | Name | Duration | Share, ...]
 LEAST_PCT: Final = 5.0  # of the step: gaps between launches alone reach a few percent of a busy GPU's step
 MUCH_PCT: Final = 25.0  # of the waiting: a cause from here on is worth its remedy
-UNTOLD: Final = "the profile does not tell what the host did"
+MOST_PCT: Final = 50.0  # of the waiting: a cause below it is told as a part
 LEAST_UNKNOWN_PCT: Final = 10.0  # of the waiting
 WAYS: Final[Mapping[HostWork, dict[str | None, str]]] = {
     "input": {
@@ -80,6 +82,18 @@ WAYS: Final[Mapping[HostWork, dict[str | None, str]]] = {
         None: "Give the GPU fewer and longer kernels, or launch them by a CUDA graph: it pauses between kernels that "
         "wait in its queue, longer under a profiler",
     },
+    "executor": {
+        None: "Profile later steps: the first calls of an op load its kernels and choose algorithms. If it lasts, time "
+        "on the host the op that launches the next kernel",
+    },
+    "outside": {
+        None: "Do less between the steps: look at what the training loop calls there, such as callbacks, metrics, "
+        "logging and saving, and do it less often",
+        "tensorflow": "Do less between the steps: look at callbacks, metrics, logging and saving, do them less often, "
+        "or train several steps a call (Model.compile(steps_per_execution=...))",
+        "jax": "Do less between the steps: look at what the training loop calls there, such as metrics, logging and "
+        "saving, do it less often, or train several steps a call (jax.lax.scan)",
+    },
     "range": {
         None: "Find out what the program does in that range: time its parts, or mark them with ranges of their own",
     },
@@ -95,6 +109,11 @@ COMPILED: Final[dict[str | None, str]] = {
     "jax": "Launch fewer and longer kernels: a larger batch, or jax.lax.scan over several steps",
 }
 """What to do about launches where XLA compiled the step already."""
+SILENT: Final = (
+    "Record later steps, and several: nothing of the host was recorded in that time (a call that had not ended when "
+    "the recording did leaves no trace); record Python too, or time the input pipeline alone"
+)
+"""What to do about waiting in which the profiler recorded nothing of the host, though it records the host."""
 BLOCKED: Final = (
     "Find out what the next kernel waits for, which was launched already: a copy, another stream, another process, or "
     "the profiler"
@@ -104,15 +123,21 @@ MOST_REPORTED_PCT: Final = 99.0
 """Above it a share that DLProf reports, with one decimal, tells less than two digits of how long the GPU is busy."""
 
 
-def _way(work: HostWork, compiled: bool, framework: str | None, in_short: bool) -> str:
+def _way(work: HostWork, compiled: bool, framework: str | None, in_short: bool, recorded: bool) -> str:
     if work == "queued" and not in_short:
         return BLOCKED
+    if work == "unknown" and recorded:
+        return SILENT
     return way(COMPILED if work == "launch" and compiled else WAYS[work], framework)
 
 
-def _feed_gpu(work: HostWork, compiled: bool, framework: str | None, **f: Any) -> Both:
-    order, part = _way(work, compiled, framework, f["in_short"]), _part(work, **f)
-    return Both(order, part if f["part"] else (*_waits(**f), *_gap(**f), "; ", *part, *_untold(work, **f)))
+def _feed_gpu(
+    work: HostWork, compiled: bool, framework: str | None, in_short: bool, recorded: bool, part: bool, **f: Any
+) -> Both:
+    about: Parts = () if part else (*_waits(**f), *_gap(**f), "; ")
+    spent = _part(work, in_short, recorded, part, **f)
+    untold = () if part else _untold(work, recorded, **f)
+    return Both(_way(work, compiled, framework, in_short, recorded), (*about, *spent, *untold))
 
 
 def _waits(length: str | None, idle_ns: float, idle_pct: float, busy_ns: float, step_ns: float, **_: Any) -> Parts:
@@ -132,23 +157,40 @@ def _gap(gap_ns: float | None, before: str | None, idle_ns: float, **_: Any) -> 
     return f"; the longest gap{longer}, ", Duration(gap_ns), ", ", *ends
 
 
-def _part(work: HostWork, work_pct: float | None, work_ns: float, **f: Any) -> Parts:
+def _part(
+    work: HostWork, in_short: bool, recorded: bool, part: bool, work_pct: float | None, work_ns: float, **f: Any
+) -> Parts:
     """Return what of the waiting goes to one kind of work, and the event that takes most of that."""
     if work_pct is None:
         return ("the profile does not tell when",)
+    which = "another part, " if part else "a part, " if work_pct < MOST_PCT else ""
+    share: Parts = (which, Share(work_pct), " of the waiting, ", Duration(work_ns))
     if work == "unknown":
-        return ("of ", Share(work_pct), " of the waiting, ", Duration(work_ns), f", {UNTOLD}")
-    parts: Parts = (Share(work_pct), " of the waiting, ", Duration(work_ns), f", goes to {HOST_WORK[work]}")
-    if work == "launch" and f["in_short"]:
-        return (*parts, ", in short gaps")
-    return (*parts, " (above all ", Name(f["host_op"]), ")") if f["host_op"] else parts
+        return (*share, f", has {_why_untold(recorded)}")
+    if work == "outside":
+        return (*share, ", passes outside the training call", *_named(silence=SILENCE, **f))
+    return (*share, f", goes to {HOST_WORK[work]}", ", in short gaps" if in_short else "", *_named(**f))
 
 
-def _untold(work: HostWork, unknown_pct: float, **_: Any) -> Parts:
+SILENCE: Final = ", with nothing recorded: likely Python, or what it calls (callbacks, I/O, the profiler)"
+
+
+def _named(host_op: str | None, named_pct: float, silence: str = "", **_: Any) -> Parts:
+    """Return the event that tells of most of some waiting; what to say where none does."""
+    if host_op is None or (named_pct < MUCH_PCT and silence):
+        return (silence,) if silence else ()
+    return (" (above all " if named_pct >= MOST_PCT else " (the largest part ", Name(host_op), ")")
+
+
+def _why_untold(recorded: bool) -> str:
+    return "no event of the host" if recorded else "no record of what the host did"
+
+
+def _untold(work: HostWork, recorded: bool, unknown_pct: float, **_: Any) -> Parts:
     """Say what share of the waiting nothing tells of, where that is noticeable and not said already."""
     if work == "unknown" or unknown_pct < LEAST_UNKNOWN_PCT:
         return ()
-    return ("; of ", Share(unknown_pct), f" of it {UNTOLD}")
+    return ("; ", Share(unknown_pct), f" of it has {_why_untold(recorded)}")
 
 
 SAYS: Final[Says] = {"feed_gpu": _feed_gpu}
@@ -175,6 +217,7 @@ def _item(run: Run, waiting: Waiting, work: HostWork, pct: float | None, part: b
     rows = [row for row in run.waits if row["host_work"] == work]
     short = idle_ns(row for row in rows if row["short"])
     saved = share * waiting.idle_ns
+    host_op, named_pct = _evidence(rows)
     said: Statement[AdviceKind] = say(
         "feed_gpu",
         framework=run.facts.framework,
@@ -187,8 +230,10 @@ def _item(run: Run, waiting: Waiting, work: HostWork, pct: float | None, part: b
         work=work,
         work_pct=pct,
         work_ns=saved,
-        host_op=next((row["host_op"] for row in rows if row["host_op"]), None),
+        host_op=host_op,
+        named_pct=named_pct,
         in_short=2 * short > idle_ns(rows),
+        recorded=len(run.profile.require("host_events")) > 0,
         unknown_pct=next((pct for other, pct in by_work(run) if other == "unknown"), 0.0),
         part=part,
         gap_ns=gap["duration_ns"],
@@ -196,6 +241,18 @@ def _item(run: Run, waiting: Waiting, work: HostWork, pct: float | None, part: b
     )
     concern = Concern(share * waiting.idle_pct, "step", None, saved, waiting.step_ns, waiting.length, "idle")
     return Advice("TC301", said, concern, draws_on=waiting_of(work))
+
+
+def _evidence(rows: list[Row]) -> tuple[str | None, float]:
+    """Return the event that tells of most of some rows of `waits` (None: no event does), and its share of their time."""
+    spent: Counter[str] = Counter()
+    for row in rows:
+        if row["host_op"] is not None:
+            spent[str(row["host_op"])] += int(row["idle_ns"] or 0)
+    if not spent:
+        return None, 0.0
+    (name, ns), *_ = sorted(spent.items(), key=lambda one: (-one[1], one[0]))
+    return name, 100.0 * ns / sum(int(row["idle_ns"] or 0) for row in rows)
 
 
 def waiting_of(*works: HostWork) -> frozenset[str]:
