@@ -261,9 +261,8 @@ def _waits(a: _Analysis) -> None:
     inside = counted(profile.metadata.window, profile.require("launches").numbers("iteration"))
     a.profile = replace(profile, tuning=tuning_of(profile, a.tuned, inside))
     a.note(*tuning_notes(a.profile.tuning))
-    waits, gaps = waits_and_gaps(a.profile, a.tuned)
-    a.add("waits", waits, NO_GAPS)
-    a.add("gaps", gaps, NO_GAPS)
+    for name, table in zip(("waits", "gaps", "copies"), waits_and_gaps(a.profile, a.tuned), strict=True):
+        a.add(name, table, NO_GAPS)
     if (stretches := stretch_table(a.profile)) is not None:
         a.profile = a.profile.with_tables(stretches)
 

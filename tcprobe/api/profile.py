@@ -101,6 +101,7 @@ class Profile(Shown):
     devices: pd.DataFrame
     waits: pd.DataFrame
     gaps: pd.DataFrame
+    copies: pd.DataFrame
     gemms: pd.DataFrame
     bad_sizes: pd.DataFrame
     what_ifs: pd.DataFrame

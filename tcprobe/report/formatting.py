@@ -97,6 +97,14 @@ def size(value: Value) -> str:
     return NA if value is None else _scaled(float(value), BINARY, "B")
 
 
+def rate(value: Value) -> str:
+    """Return bytes a second with a decimal prefix, as links and memories are sold (3.5 GB/s)."""
+    if value is None:
+        return NA
+    scaled = _scaled(float(value), DECIMAL, "")
+    return f"{scaled}B/s" if scaled[-1].isalpha() else f"{scaled} B/s"
+
+
 def flops(value: Value) -> str:
     """Return a count of floating-point operations with a decimal prefix (12.3 GFLOP)."""
     if value is None:
@@ -128,6 +136,7 @@ FORMATTERS: dict[str, Callable[[Value], str]] = {
     "pct": percent,
     "ns": duration,
     "bytes": size,
+    "rate": rate,
     "flops": flops,
 }
 

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from tcprobe.hardware import lookup_gpu, spoken_name
-from tcprobe.report.formatting import duration, percent, shorten
+from tcprobe.report.formatting import duration, percent, rate, shorten, size
 from tcprobe.rules.base import Says
 from tcprobe.schema.provenance import Provenance
-from tcprobe.schema.statement import About, Both, Duration, FieldValue, Name, Sentence, Share, Statement
+from tcprobe.schema.statement import About, Both, Duration, FieldValue, Name, Rate, Sentence, Share, Size, Statement
 
 NAME_WIDTH: Final = 60  # of the name of a kernel or op within a sentence
 
@@ -36,7 +36,7 @@ def render(sentence: Sentence) -> str:
     return sentence if isinstance(sentence, str) else "".join(map(_text, sentence))
 
 
-def _text(part: str | Name | Duration | Share) -> str:
+def _text(part: str | Name | Duration | Share | Size | Rate) -> str:
     match part:
         case Name(text):
             return shorten(text, NAME_WIDTH)
@@ -44,6 +44,10 @@ def _text(part: str | Name | Duration | Share) -> str:
             return duration(ns)
         case Share(pct):
             return percent(pct)
+        case Size(size_bytes):
+            return size(size_bytes)
+        case Rate(bytes_per_s):
+            return rate(bytes_per_s)
         case _:
             return part
 

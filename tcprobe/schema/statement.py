@@ -69,7 +69,19 @@ class Share(NamedTuple):
     pct: float
 
 
-Sentence: TypeAlias = str | tuple[str | Name | Duration | Share, ...]
+class Size(NamedTuple):
+    """A number of bytes in a sentence."""
+
+    size_bytes: float
+
+
+class Rate(NamedTuple):
+    """Bytes a second in a sentence."""
+
+    bytes_per_s: float
+
+
+Sentence: TypeAlias = str | tuple[str | Name | Duration | Share | Size | Rate, ...]
 """Text, or parts of which `tcprobe.report.sentences` makes text."""
 
 

@@ -577,6 +577,21 @@ WAITS: Final = T(
     ),
     key=("device", "host_work", "short", "host_op", "range"),
 )
+COPIES: Final = T(
+    "copies",
+    "the copies, or sets, of one kind that begin within the window on one GPU: time of the device, not of the calls",
+    (
+        C("device", "int", "GPU ordinal", nullable=False),
+        C("kind", "str", "MemcpyH2D, MemcpyD2H, MemcpyD2D, MemcpyP2P, Memset", nullable=False),
+        C("calls", "int", "how many", nullable=False),
+        C("size_bytes", "int", "what they move, summed; NA where the size of one is not known"),
+        C("sum_ns", "int", "their time, summed", nullable=False),
+        C("bytes_per_s", "float", "size_bytes / sum_ns; NA likewise"),
+        C("idle_ns", "int", "time in which one of them ran and no kernel: the most that hiding them can save"),
+        C("step_ns", "float", "that of one step; NA where the window's steps are not known"),
+    ),
+    key=("device", "kind"),
+)
 GEMMS: Final = T(
     "gemms",
     "one matrix multiplication that an op performs",
@@ -860,6 +875,6 @@ RECORDED: Final = (
 )  # fmt: skip
 DERIVED: Final = (
     SUMMARY, CAUSES_OF_TIME, KINDS_OF_KERNELS, PHASES, KERNELS, OPS, RANGE_KERNELS, LAYERS, ITERATIONS, STEP_RANGES,
-    UNITS, DEVICES, WAITS, GAPS, STRETCHES, CHAINS, GEMMS, BAD_SIZES, WHAT_IFS, ADVICE,
+    UNITS, DEVICES, WAITS, GAPS, COPIES, STRETCHES, CHAINS, GEMMS, BAD_SIZES, WHAT_IFS, ADVICE,
 )  # fmt: skip
 TABLES: Final = {spec.name: spec for spec in (*RECORDED, *DERIVED)}

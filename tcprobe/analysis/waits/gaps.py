@@ -6,6 +6,7 @@ from typing import Final
 
 import numpy as np
 
+from tcprobe.analysis.waits.copies import build_copies
 from tcprobe.analysis.waits.idle import KINDS, WORK, Gpu, gpu_of, host_of, names_of
 from tcprobe.analysis.waits.moments import Moments, moments_of
 from tcprobe.analysis.waits.table import build_waits
@@ -21,8 +22,8 @@ LEAST_OF_CAPTURE: Final = 0.0001  # of a capture without steps, which may hold t
 MOST: Final = 0.5  # of the stretch: what takes less explains it no better than what is not recorded
 
 
-def waits_and_gaps(profile: Profile, tuned: TunedCalls) -> tuple[Table | None, Table | None]:
-    """Return `waits` and `gaps`; None where no clock tells when kernels ran.
+def waits_and_gaps(profile: Profile, tuned: TunedCalls) -> tuple[Table | None, Table | None, Table | None]:
+    """Return `waits`, `gaps` and `copies`; None where no clock tells when kernels ran.
 
     Args:
         profile: with its window and `waiting`.
@@ -30,7 +31,7 @@ def waits_and_gaps(profile: Profile, tuned: TunedCalls) -> tuple[Table | None, T
     """
     window, launches = profile.metadata.window, profile.require("launches")
     if window.start_ns is None or window.end_ns is None or not len(launches):
-        return None, None
+        return None, None, None
     host, rows, gpus = host_of(profile), list[Row](), list[tuple[Gpu, Moments]]()
     bounds = window.start_ns, window.end_ns
     for device in distinct_numbers(launches.numbers("device")).tolist():
@@ -38,7 +39,8 @@ def waits_and_gaps(profile: Profile, tuned: TunedCalls) -> tuple[Table | None, T
         gpus.append((gpu, moments_of(gpu)))
         rows += _gaps(profile, *gpus[-1], bounds[1] - bounds[0])
     rows.sort(key=lambda row: (-int(row["duration_ns"] or 0), int(row["start_ns"] or 0)))
-    return build_waits(profile, gpus), Table.from_rows(GAPS, rows)
+    copies = build_copies(profile, [gpu for gpu, _ in gpus])
+    return build_waits(profile, gpus), Table.from_rows(GAPS, rows), copies
 
 
 def _least(profile: Profile, span: int) -> float:

@@ -27,7 +27,7 @@ from tcprobe.report.blocks import (
 from tcprobe.report.document import Added, DataTable, ReportSpec, data_of
 from tcprobe.report.fields import cell_of, field_of, section
 from tcprobe.report.formatting import any_text, full_number
-from tcprobe.report.run import advice, findings, headline, views
+from tcprobe.report.run import advice, findings, headline, views, wait_views
 from tcprobe.report.run.causes import cause_table
 from tcprobe.report.run.chains import CHAIN_VIEW
 from tcprobe.report.run.tables import data_table, view_section, written
@@ -124,8 +124,9 @@ class RunDocument(Struct, frozen=True):
         waits = profile.waiting is not None and profile.waiting.idle_pct >= NOTICEABLE_PCT
         found = [
             findings.what_if_table(profile, top),
-            view_section(profile, views.WAIT_VIEW, rows) if waits else None,
-            view_section(profile, views.GAP_VIEW, rows) if waits else None,
+            view_section(profile, wait_views.WAIT_VIEW, rows) if waits else None,
+            view_section(profile, wait_views.GAP_VIEW, rows) if waits else None,
+            view_section(profile, wait_views.COPY_VIEW, rows) if waits else None,
             cause_table(profile),
             view_section(profile, CHAIN_VIEW, rows),
             findings.blockers(profile, cost, rows) if cost and not cost.measured else None,
@@ -160,8 +161,9 @@ def _usual(profile: Profile) -> list[View]:
     """Return the views of a report for which no table was asked; some stand further up, or only in some reports."""
     elsewhere = [
         views.PHASE_VIEW,
-        views.WAIT_VIEW,
-        views.GAP_VIEW,
+        wait_views.WAIT_VIEW,
+        wait_views.GAP_VIEW,
+        wait_views.COPY_VIEW,
         views.CAUSE_VIEW,
         views.KIND_VIEW,
         CHAIN_VIEW,

@@ -94,11 +94,19 @@ def _renamed(field: Field, words: dict[str, str]) -> Field:
     return replace(field, head=replace(field.head, text=text)) if text else field
 
 
+_NO_SUMS: Final = frozenset(
+    (
+        *("host_ops", "iterations", "phases", "waits", "gaps", "copies", "units", "stretches", "step_ranges"),
+        "advice",
+    )
+)
+
+
 def _has_times(table: Table) -> bool:
     """Return whether a table has kernel times that are sums over steps."""
     name = table.spec.name
     times = "kernel_ns" if name == "gemms" else "sum_ns"
-    if name in ("host_ops", "iterations", "phases", "waits", "gaps", "units", "stretches", "step_ranges", "advice"):
+    if name in _NO_SUMS:
         return False
     return not np.isnan(np.asarray(table.numbers(times), dtype=np.float64)).all()
 

@@ -12,12 +12,12 @@ from tcprobe.report.fields import Field, cell_of, field_of, name_of, number_of, 
 from tcprobe.report.run.causes import cause_label, cause_of_op
 from tcprobe.report.run.chains import CHAIN_VIEW
 from tcprobe.report.run.view import View
+from tcprobe.report.run.wait_views import COPY_VIEW, GAP_VIEW, WAIT_VIEW
 from tcprobe.report.run.words import kind_label, phase_steps
 from tcprobe.schema.columns import Row, Value
 from tcprobe.schema.kinds import NO_STEPS
 from tcprobe.schema.op import Part
 from tcprobe.schema.tables import RANGE_BUCKETS
-from tcprobe.schema.waits import HOST_WORK
 
 
 def _source_of(rank: int) -> Field:
@@ -297,39 +297,6 @@ DEVICE_VIEW = View(
         number_of("peak memory", "peak_memory_bytes", 3),
     ),
 )
-GAP_VIEW = View(
-    "gaps",
-    "Longest gaps",
-    (
-        number_of("start", "start_ns"),
-        number_of("length", "duration_ns"),
-        number_of("of the window", "share_pct"),
-        field_of("the host did", "host_work", show=lambda work: HOST_WORK.get(work, f.NA)),
-        name_of("evidence", "host_op", 2),
-        number_of("of it", "host_ns", 3),
-        name_of("after", "after", 4),
-        name_of("before", "before", 1),
-        number_of("step", "iteration", 5),
-        number_of("GPU", "device", 6),
-    ),
-    order=("duration_ns",),
-)
-WAIT_VIEW = View(
-    "waits",
-    "What the GPU waits for",
-    (
-        field_of("the host did", "host_work", show=lambda work: HOST_WORK.get(work, f.NA)),
-        field_of("short gaps", "short"),
-        number_of("share", "share_pct"),
-        number_of("a step", "step_ns"),
-        number_of("of the window", "idle_ns", 3),
-        name_of("evidence", "host_op", 1),
-        name_of("in the range", "range", 2),
-        number_of("gaps", "stretches", 4),
-        number_of("GPU", "device", 5),
-    ),
-    order=("idle_ns",),
-)
 HOST_OP_VIEW = View(
     "host_ops",
     "Ops by host time",
@@ -436,6 +403,7 @@ BY: Final = {
     "phase": PHASE_VIEW,
     "wait": WAIT_VIEW,
     "gap": GAP_VIEW,
+    "copy": COPY_VIEW,
     "cause": CAUSE_VIEW,
     "kind": KIND_VIEW,
     "advice": ADVICE_VIEW,

@@ -21,7 +21,7 @@ TC301: Final = RuleDoc(
         "the GPU computes. Copies: keep data on the GPU, or copy ahead of time; only time in which the GPU copies "
         "counts, while a call that copies and waits is told apart. Python between calls: put the whole step into one "
         "compiled function. Time outside the training call: do less between steps; of a single step it may be what "
-        "ends the recording. Tracing or compiling: keep shapes the same, and profile after warm-up. A wait for results: "
+        "ends the recording. Tracing or compiling: keep shapes the same, profile after warm-up. A wait for results: "
         "fetch them less often. A wait for other GPUs or processes: balance the work, and send less, earlier. Many "
         "short launches: let a compiler fuse them, or give each more work. A profile without a record of the host "
         "tells how long the GPU waits and not why.\n\n"

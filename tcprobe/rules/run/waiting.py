@@ -11,13 +11,14 @@ from tcprobe.rules.run.base import Run, idle_ns
 from tcprobe.rules.words import way
 from tcprobe.schema.advice import WAITING, Advice, AdviceKind, Bound, Concern
 from tcprobe.schema.columns import Row
-from tcprobe.schema.statement import Both, Duration, FieldValue, Name, Share, Statement, say
+from tcprobe.schema.statement import Both, Duration, FieldValue, Name, Rate, Share, Size, Statement, say
 from tcprobe.schema.waits import HOST_WORK, HostWork, Waiting
 
-Parts: TypeAlias = tuple[str | Name | Duration | Share, ...]
+Parts: TypeAlias = tuple[str | Name | Duration | Share | Size | Rate, ...]
 LEAST_PCT: Final = 5.0  # of the step: gaps between launches alone reach a few percent of a busy GPU's step
 MUCH_PCT: Final = 25.0  # of the waiting: a cause from here on is worth its remedy
 MOST_PCT: Final = 50.0  # of the waiting: a cause below it is told as a part
+BETWEEN: Final = ("MemcpyH2D", "MemcpyD2H", "MemcpyP2P")  # kinds of copies that leave the GPU
 LEAST_UNKNOWN_PCT: Final = 10.0  # of the waiting
 WAYS: Final[Mapping[HostWork, dict[str | None, str]]] = {
     "input": {
@@ -169,7 +170,20 @@ def _part(
         return (*share, f", has {_why_untold(recorded)}")
     if work == "outside":
         return (*share, ", passes outside the training call", *_named(silence=SILENCE, **f))
-    return (*share, f", goes to {HOST_WORK[work]}", ", in short gaps" if in_short else "", *_named(**f))
+    goes: Parts = (*share, f", goes to {HOST_WORK[work]}", ", in short gaps" if in_short else "", *_named(**f))
+    return (*goes, *_copied(work, **f)) if work in ("copy", "copy_call") else goes
+
+
+def _copied(
+    work: HostWork, copy_ns: float, copy_bytes: float | None, copies: float, length: str | None, **_: Any
+) -> Parts:
+    """Return what the device itself copies in a step; of calls that copy, that this is all that they move."""
+    moved: Parts = () if copy_bytes is None else (", ", Size(copy_bytes))
+    rate: Parts = (" at ", Rate(copy_bytes / copy_ns * 1e9)) if copy_bytes and copy_ns else ()
+    if work == "copy_call":
+        return ("; the GPU itself copies for ", Duration(copy_ns), *moved)
+    step = "" if length == "capture" else " a step"
+    return (f"; {copies:,.4g} copies{step} take ", Duration(copy_ns), *moved, *rate) if copies else ()
 
 
 SILENCE: Final = ", with nothing recorded: likely Python, or what it calls (callbacks, I/O, the profiler)"
@@ -232,6 +246,7 @@ def _item(run: Run, waiting: Waiting, work: HostWork, pct: float | None, part: b
         work_ns=saved,
         host_op=host_op,
         named_pct=named_pct,
+        **_moved(run),
         in_short=2 * short > idle_ns(rows),
         recorded=len(run.profile.require("host_events")) > 0,
         unknown_pct=next((pct for other, pct in by_work(run) if other == "unknown"), 0.0),
@@ -244,7 +259,7 @@ def _item(run: Run, waiting: Waiting, work: HostWork, pct: float | None, part: b
 
 
 def _evidence(rows: list[Row]) -> tuple[str | None, float]:
-    """Return the event that tells of most of some rows of `waits` (None: no event does), and its share of their time."""
+    """Return the event that tells of most of some rows of `waits`, and its share of their time; None and 0 for none."""
     spent: Counter[str] = Counter()
     for row in rows:
         if row["host_op"] is not None:
@@ -253,6 +268,19 @@ def _evidence(rows: list[Row]) -> tuple[str | None, float]:
         return None, 0.0
     (name, ns), *_ = sorted(spent.items(), key=lambda one: (-one[1], one[0]))
     return name, 100.0 * ns / sum(int(row["idle_ns"] or 0) for row in rows)
+
+
+def _moved(run: Run) -> dict[str, FieldValue]:
+    """Return the copies between host and GPU in a step of one GPU: time of the device, bytes (None: not known), number.
+
+    Where no step is known, those of the capture.
+    """
+    rows = [row for row in run.profile.require("copies").rows() if row["kind"] in BETWEEN]
+    each = (run.profile.kernel_steps or 1) * max(run.gpus, 1)
+    sizes = [row["size_bytes"] for row in rows]
+    moved = None if None in sizes else sum(float(size or 0) for size in sizes) / each
+    spent, calls = (sum(float(row[name] or 0) for row in rows) / each for name in ("sum_ns", "calls"))
+    return {"copy_ns": spent, "copy_bytes": moved, "copies": calls}
 
 
 def waiting_of(*works: HostWork) -> frozenset[str]:
