@@ -36,6 +36,7 @@ from tcprobe.analysis.phases import graph_of, of_a_step, window_phase, with_wind
 from tcprobe.analysis.ranges.kernels import NO_RANGES, NO_TIMES, build_range_kernels, range_notes
 from tcprobe.analysis.ranges.nesting import Around
 from tcprobe.analysis.ranges.ops import with_ranges
+from tcprobe.analysis.ranges.times import range_times
 from tcprobe.analysis.sizes.run import JudgedStep, judged_step, known_gpu
 from tcprobe.analysis.stretches import stretch_table, without_start_up
 from tcprobe.analysis.summary.figures import SummaryInputs, Totals, not_applicable
@@ -251,6 +252,8 @@ def _times(a: _Analysis) -> None:
         a.add("range_kernels", None, NO_LAUNCHES if a.launched is None else NO_TIMES if len(ranges) else NO_RANGES)
     else:
         a.profile = a.profile.with_tables(build_range_kernels(a.around, a.launched))
+    if (spent := range_times(a.profile.require("ranges"))) is not None:
+        a.profile = a.profile.with_tables(spent)
     a.note(*range_notes(a.profile))
 
 

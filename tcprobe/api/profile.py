@@ -92,6 +92,7 @@ class Profile(Shown):
     kernels: pd.DataFrame
     ops: pd.DataFrame
     range_kernels: pd.DataFrame
+    range_times: pd.DataFrame
     layers: pd.DataFrame
     iterations: pd.DataFrame
     step_ranges: pd.DataFrame

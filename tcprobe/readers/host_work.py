@@ -48,6 +48,21 @@ def host_work(name: str) -> HostWork | None:
     return next((work for work, pattern in _WORK if pattern.search(name)), None)
 
 
+_COMPILES: Final = re.compile(r"compil|lazy", re.IGNORECASE)
+_FULL: Final = "command buffer full"  # launches are as far ahead of the GPU as they can be: no cost of the profiler
+
+
+def overhead_work(name: str) -> HostWork | None:
+    """Return what the host does during an event that CUPTI, or Nsight Systems, calls overhead; None if it waits.
+
+    Source: CUPTI, CUpti_ActivityOverheadKind: driver compiler, buffer flush, instrumentation, resource, runtime
+    triggered module loading, lazy function loading, command buffer full, activity buffer request.
+    """
+    if _FULL in name.lower():
+        return None
+    return "compile" if _COMPILES.search(name) or "module loading" in name.lower() else "profiler"
+
+
 def work_code(name: str) -> int:
     """Return the place in `KINDS` of what the host does during an event of this name; -1 if the name does not tell."""
     work = host_work(name)

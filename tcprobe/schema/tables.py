@@ -426,6 +426,20 @@ RANGE_KERNELS: Final = T(
     ),
     key=("domain", "name", "bucket"),
 )
+RANGE_TIMES: Final = T(
+    "range_times",
+    "the NVTX ranges of one domain and name in the capture, whether or not kernels were launched in them: host time",
+    (
+        C("domain", "str", "NVTX domain; NA for the default one"),
+        C("name", "str", "their name", nullable=False),
+        C("calls", "int", "how many", nullable=False),
+        C("sum_ns", "int", "how long they last, summed; ranges within one another overlap", nullable=False),
+        C("mean_ns", "float", "mean length", nullable=False),
+        C("min_ns", "int", "shortest", nullable=False),
+        C("max_ns", "int", "longest", nullable=False),
+    ),
+    key=("domain", "name"),
+)
 LAYERS: Final = T(
     "layers",
     "one layer of the model",
@@ -874,7 +888,7 @@ RECORDED: Final = (
     SCOPES, STEPS, METRICS, KERNEL_COUNTERS, REPORTED,
 )  # fmt: skip
 DERIVED: Final = (
-    SUMMARY, CAUSES_OF_TIME, KINDS_OF_KERNELS, PHASES, KERNELS, OPS, RANGE_KERNELS, LAYERS, ITERATIONS, STEP_RANGES,
-    UNITS, DEVICES, WAITS, GAPS, COPIES, STRETCHES, CHAINS, GEMMS, BAD_SIZES, WHAT_IFS, ADVICE,
+    SUMMARY, CAUSES_OF_TIME, KINDS_OF_KERNELS, PHASES, KERNELS, OPS, RANGE_KERNELS, RANGE_TIMES, LAYERS, ITERATIONS,
+    STEP_RANGES, UNITS, DEVICES, WAITS, GAPS, COPIES, STRETCHES, CHAINS, GEMMS, BAD_SIZES, WHAT_IFS, ADVICE,
 )  # fmt: skip
 TABLES: Final = {spec.name: spec for spec in (*RECORDED, *DERIVED)}

@@ -7,12 +7,13 @@ from typing import Final, Literal, get_args
 from msgspec import Struct
 
 HostWork = Literal[
-    "copy", "set", "compile", "input", "communicate", "copy_call", "synchronise", "op", "launch", "executor", "python",
-    "queued", "outside", "range", "unknown",
+    "copy", "set", "profiler", "compile", "input", "communicate", "copy_call", "synchronise", "op", "launch",
+    "executor", "python", "queued", "outside", "range", "unknown",
 ]  # fmt: skip
 HOST_WORK: Final[dict[HostWork, str]] = {
     "copy": "copies between host and GPU",
     "set": "copies within the GPU, and sets",
+    "profiler": "the profiler itself",
     "compile": "tracing, compiling or autotuning",
     "input": "the input pipeline",
     "communicate": "waiting for other GPUs or processes",

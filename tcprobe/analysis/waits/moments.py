@@ -19,7 +19,7 @@ from tcprobe.grouping import distinct_numbers
 from tcprobe.schema.columns import IntArray
 from tcprobe.schema.waits import SHORT_NS, HostWork
 
-OF_THE_HOST: Final[tuple[HostWork, ...]] = ("compile", "input", "communicate", "copy_call")
+OF_THE_HOST: Final[tuple[HostWork, ...]] = ("profiler", "compile", "input", "communicate", "copy_call")
 """What holds up the host whatever else it does."""
 LEAST_EXECUTOR_NS: Final = 1_000_000
 """A stretch as long holds no launch of tens of ops: that the executor of ops runs says nothing of launching."""

@@ -14,9 +14,10 @@ from tcprobe.errors import EmptyInput
 from tcprobe.masking import mask_words
 from tcprobe.probe.constants import DOMAIN
 from tcprobe.readers.arrays import combine, dense
-from tcprobe.readers.host_work import KINDS, LEAST_NS, Stretches, stretches, work_code
+from tcprobe.readers.host_work import KINDS, LEAST_NS, Stretches, overhead_work, stretches, work_code
 from tcprobe.readers.nsys import ranges as nvtx
 from tcprobe.readers.nsys.columns import NONE, Columns, Ints, count_rows, read_columns, read_strings
+from tcprobe.readers.nsys.diagnostics import diagnostic_notes, traces_cuda
 from tcprobe.readers.nsys.launches import (
     CALLS,
     LATEST,
@@ -42,6 +43,7 @@ from tcprobe.schema.profile import Metadata, Note, Profile
 
 STRINGS: Final = "StringIds"
 GRAPHS: Final = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"
+OVERHEADS: Final = ("PROFILER_OVERHEAD", "CUPTI_ACTIVITY_KIND_OVERHEAD")
 EPOCH: Final = 10**15  # ns; eleven days: no capture is as long, so such a clock counts from elsewhere
 _VERSION: Final = re.compile(r"(?:_pt[sd][sz])?(?:_v\d+)?$")
 _WAITS: Final = ("input", "communicate")
@@ -103,11 +105,14 @@ def _profile(database: Database, named: Path) -> Profile:
     made.append(_host_table(host, host_names, threads, origin))
     described, notes = _session(database)
     graph_launches = count_rows(database, GRAPHS)
-    notes = [*_notes(run, marked, len(marks), graph_launches), *_shared(run, gpus), *notes]
-    used = bool(run.kernels.rows or graph_launches or calls.rows)
+    used, traced = bool(run.kernels.rows or graph_launches or calls.rows), traces_cuda(database)
+    said = [*diagnostic_notes(database), *_no_kernels(run, graph_launches, traced)]
+    notes = [*said, *_notes(run, marked, len(marks), graph_launches), *_shared(run, gpus), *notes]
     if not used and not marked.rows:
         raise EmptyInput(named, "holds neither kernels nor NVTX ranges", "record with nsys profile --trace=cuda,nvtx")
-    metadata = Metadata("nsys", (str(named),), gpu_used=used, notes=tuple(notes), **described)
+    metadata = Metadata(
+        "nsys", (str(named),), gpu_used=used or (None if traced is False else False), notes=tuple(notes), **described
+    )
     tables = {table.spec.name: table for table in made if len(table)}
     return Profile(metadata, tables, {name: why for name, why in _ABSENT.items() if name not in tables})
 
@@ -187,14 +192,15 @@ def _host_events(
     start, duration = kernels["start"], kernels["end"] - kernels["start"]
     by_gpu = [devices == device for device in np.unique(devices).tolist()]
     idle = stretches([(start[mine], duration[mine]) for mine in by_gpu])
-    calls, names = _long_calls(database, idle)
+    parts = [_long_calls(database, idle), *(_overheads(database, table, idle) for table in OVERHEADS)]
     texts = [one.text for one in ranges.named]
     work = np.array([*map(_range_code, ranges.named)], np.int64)[ranges["code"]]
     rows = np.flatnonzero((work >= 0) & (ranges["thread"] > 0) & (ranges["end"] - ranges["start"] >= LEAST_NS))
     rows = rows[idle.meet(ranges["start"][rows], ranges["end"][rows])]
     waits = {**ranges.take(rows), "work": work[rows]}
-    columns = {name: np.concatenate([of, waits[name]]) for name, of in calls.items()}
-    return Columns(columns), merge_names([names, Names.of(texts).take(waits["code"])])
+    parts.append((Columns(waits), Names.of(texts).take(waits["code"])))
+    columns = {name: np.concatenate([part[name] for part, _ in parts]) for name in ("start", "end", "thread", "work")}
+    return Columns(columns), merge_names([names for _, names in parts])
 
 
 def _range_code(named: nvtx.Named) -> int:
@@ -205,16 +211,31 @@ def _range_code(named: nvtx.Named) -> int:
     return code if code >= 0 and KINDS[code] in _WAITS else KINDS.index("range")
 
 
+def _long_rows(database: Database, table: str, idle: Stretches) -> Columns:
+    """Return the rows of a table on threads that last and overlap a stretch without kernels."""
+    names = ("start", "end", "globalTid", "nameId")
+    known = database.has(table, *names)
+    rows = read_columns(database, table, names, f"[end] - [start] >= {LEAST_NS}" if known else "0")
+    rows = rows.take((rows["start"] > -LATEST) & (rows["end"] < LATEST) & (rows["globalTid"] > 0))
+    return rows.take(idle.meet(rows["start"], rows["end"]))
+
+
+def _overheads(database: Database, table: str, idle: Stretches) -> tuple[Columns, Names]:
+    """Return what the profiler itself cost, by name."""
+    rows = _long_rows(database, table, idle)
+    names = read_strings(database, rows["nameId"])
+    kinds = [overhead_work(name or "") for name in names.names]
+    work = np.array([*(-1 if kind is None else KINDS.index(kind) for kind in kinds), KINDS.index("profiler")], np.int64)
+    rows = Columns(start=rows["start"], end=rows["end"], thread=rows["globalTid"], work=work[names.ids])
+    return rows.take(rows["work"] >= 0), names.take(rows["work"] >= 0)
+
+
 def _long_calls(database: Database, idle: Stretches) -> tuple[Columns, Names]:
     """Return the calls of CUDA that last and overlap a stretch without kernels and tell something, and their names.
 
     These are without the version of the interface: cudaLaunchKernel of cudaLaunchKernel_v7000.
     """
-    names = ("start", "end", "globalTid", "nameId")
-    known = database.has(CALLS, *names)
-    rows = read_columns(database, CALLS, names, f"[end] - [start] >= {LEAST_NS}" if known else "0")
-    rows = rows.take((rows["start"] > -LATEST) & (rows["end"] < LATEST) & (rows["globalTid"] > 0))
-    rows = rows.take(idle.meet(rows["start"], rows["end"]))
+    rows = _long_rows(database, CALLS, idle)
     called = read_strings(database, rows["nameId"])
     bare = Names.of([*(_VERSION.sub("", name) for name in called.names), None]).take(called.ids)
     work = np.array([*map(work_code, bare.names), -1], np.int64)[bare.ids]
@@ -233,6 +254,21 @@ def _host_table(host: Columns, names: Names, threads: Ints, origin: int) -> Tabl
     return Table(contract.HOST_EVENTS, columns)
 
 
+def _no_kernels(run: _Run, graphs: int, traced: bool | None) -> Iterator[Note]:
+    """Yield why a recording may hold no kernels, as far as it tells."""
+    if run.kernels.rows or graphs:
+        return
+    if traced is False:
+        message = "CUDA was not traced: the recording tells nothing of the GPU, whether or not one was used"
+        yield Note("cuda-not-traced", message, "record with cuda among the words of --trace")
+        return
+    calls = f", but {run.calls.rows:,} calls of CUDA" if run.calls.rows else ""
+    why = "none ran while it was made" + ("" if traced else ", or nsys did not trace CUDA")
+    message = f"the recording holds no kernels{calls}: {why}"
+    remedy = "if the program uses the GPU: record where it does, with cuda among the words of --trace"
+    yield Note("no-kernels", message, remedy, "warning" if calls else "note")
+
+
 def _notes(run: _Run, marked: nvtx.Ranges, kept: int, graphs: int) -> Iterator[Note]:
     """Yield what the tables lack, first what weakens a figure."""
     kernels, ranges = run.kernels.rows, marked.rows
@@ -244,10 +280,6 @@ def _notes(run: _Run, marked: nvtx.Ranges, kept: int, graphs: int) -> Iterator[N
             "record with nsys profile --cuda-graph-trace=node",
             "warning" if kernels else "error",
         )
-    if not kernels and not graphs:
-        message = "the recording holds no kernels: none ran while it was made, or nsys did not trace CUDA"
-        remedy = "if the program uses the GPU: record where it does, with cuda among the words of --trace"
-        yield Note("no-kernels", message, remedy, "note")
     if odd := sum(part.odd for part in run.parts):
         message = f"{odd:,} kernels and copies have times or a GPU that cannot be, and are not counted"
         yield Note("gpu-events-odd", message, "export the recording again")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from tcprobe.readers.arrays import Bytes, Ints, combine
 from tcprobe.readers.base import NAMELESS
+from tcprobe.readers.host_work import LEAST_NS
 from tcprobe.readers.protobuf import Span
 from tcprobe.readers.xspace.codes import Index, Texts
 from tcprobe.readers.xspace.events import Events, Wanted, decode
@@ -27,7 +29,8 @@ DERIVED_NAMES: Final = frozenset(
     )
 )
 STEPS_LINE: Final = "Steps"
-OTHER_LINES: Final = ("CUPTI overhead", "_counters_")  # neither kernels nor copies
+OVERHEAD_LINE: Final = "CUPTI overhead"
+OTHER_LINES: Final = (OVERHEAD_LINE, "_counters_")  # neither kernels nor copies
 NONE: Final = -(1 << 62)  # no number
 
 CORRELATION, OP, KERNEL, MEMORY, GROUP, HLO_OP, PROGRAM, NAME, PREFIX, SHAPE, OCCUPANCY, MODULE = range(12)
@@ -96,6 +99,7 @@ class Gpu(Struct):
     graph_launches: int = 0
     # group -> start and end in ns of its step, as the profiler derived them from the GPU's activity
     steps: dict[int, Span] = field(default_factory=dict)
+    overheads: list[tuple[str, int, int]] = field(default_factory=list)  # of the profiler: what, start and length in ns
 
 
 class _Columns:
@@ -129,6 +133,7 @@ class _PlaneReader:
         self.kernels, self.memory = _Columns(), _Columns()
         self.graph_launches = self.unclassed = 0
         self.steps: dict[int, Span] = {}
+        self.overheads: list[tuple[str, int, int]] = []
 
     def add(self, line: Line, events: Events) -> None:
         """Sort the events of one chunk into kernels, memory operations and the rest."""
@@ -146,6 +151,13 @@ class _PlaneReader:
         start = line.timestamp_ns + events.offset_ps // 1000
         spans = zip(_number(events, GROUP).tolist(), start.tolist(), (events.duration_ps // 1000).tolist(), strict=True)
         self.steps |= {group: (begin, begin + length) for group, begin, length in spans if group != NONE}
+
+    def add_overheads(self, line: Line, events: Events) -> None:
+        """Keep what of one chunk tells of time that the profiler itself takes."""
+        long = np.flatnonzero(events.duration_ps >= 1000 * LEAST_NS)
+        start = line.timestamp_ns + events.offset_ps[long] // 1000
+        names = [self.names[row] for row in self.index.rows(events.metadata_id[long]).tolist()]
+        self.overheads += zip(names, start.tolist(), (events.duration_ps[long] // 1000).tolist(), strict=True)
 
     def _columns(self, line: Line, events: Events) -> dict[str | int, NDArray[Any]]:
         rows = len(events)
@@ -215,8 +227,7 @@ def read_gpu(file: Bytes, plane: Plane) -> Gpu:
     reader = _PlaneReader(file, plane)
     for span in plane.lines:
         line = line_head(file.data, span)
-        if (recorded := _is_recorded(line)) or line.name == STEPS_LINE:
-            add = reader.add if recorded else reader.add_steps
+        if add := _adds(reader, line):
             for starts, ends in event_bounds(file, line.events):
                 add(line, decode(file, starts, ends, reader.wanted))
     found = GPU_PLANE.match(plane.name)
@@ -228,9 +239,16 @@ def read_gpu(file: Bytes, plane: Plane) -> Gpu:
         reader.unclassed,
         reader.graph_launches,
         reader.steps,
+        reader.overheads,
     )
 
 
-def _is_recorded(line: Line) -> bool:
+def _adds(reader: _PlaneReader, line: Line) -> Callable[[Line, Events], None] | None:
+    """Return what takes the events of a line; None of one that is derived from others, or of counters."""
+    if line.name == STEPS_LINE:
+        return reader.add_steps
+    if line.name.startswith(OVERHEAD_LINE):
+        return reader.add_overheads
     derived = line.id in DERIVED_IDS or line.id + (1 << 32) in DERIVED_IDS
-    return not derived and line.name not in DERIVED_NAMES and not line.name.startswith(OTHER_LINES)
+    recorded = not derived and line.name not in DERIVED_NAMES and not line.name.startswith(OTHER_LINES)
+    return reader.add if recorded else None

@@ -9,7 +9,7 @@ from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from tcprobe.readers.arrays import Bytes, Ints, combine, dense
-from tcprobe.readers.host_work import KINDS, LEAST_NS, Stretches, stretches, work_code
+from tcprobe.readers.host_work import KINDS, LEAST_NS, Stretches, overhead_work, stretches, work_code
 from tcprobe.readers.rows import summed
 from tcprobe.readers.xspace.calls import LONG_NS, Spans, calls_framework, is_evidence, joined, long, outermost_calls
 from tcprobe.readers.xspace.codes import Index, Texts
@@ -21,6 +21,7 @@ from tcprobe.readers.xspace.wire import Line, Plane, line_head, string_map
 from tcprobe.schema.waits import CALL
 
 HOST_PLANES: Final = ("/host:CPU", "/host:CUPTI")
+NO_THREAD: Final = 0  # of what the profiler says of itself
 EAGER: Final = "EagerLocalExecute"
 # frequent events of the runtime, of no use here: no op, no launch, no step
 USELESS: Final = frozenset(
@@ -280,6 +281,15 @@ class HostEvents(Struct):
         """Keep events of a thread that tell no kind of work, if they overlap a stretch without kernels."""
         work = np.full(len(events.name), KINDS.index("unknown"), np.int8)
         self._keep(thread, events.name, work, events.start_ns, events.duration_ns)
+
+    def add_overheads(self, overheads: list[tuple[str, int, int]]) -> None:
+        """Keep what the profiler itself takes, which no line of the host shows: (what, start, length in ns)."""
+        kinds = [overhead_work(name) for name, *_ in overheads]
+        told = [(one, KINDS.index(kind)) for one, kind in zip(overheads, kinds, strict=True) if kind]
+        code = np.arange(len(told)) + len(self.names)
+        self.names += [name for (name, *_), _ in told]
+        start, length = (np.array([one[i] for one, _ in told], np.int64) for i in (1, 2))
+        self._keep(NO_THREAD, code, np.array([work for _, work in told], np.int8), start, length)
 
     def add_calls(self, thread: int, calls: Spans) -> None:
         """Keep the outermost calls of a thread: all, for which of them launch most is told by all."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -134,6 +135,8 @@ def _read_space(file: Bytes, space: Space, path: Path, first_device: int) -> Hos
         raise DamagedError(f"{len(planes)} GPUs on one host")
     gpus = [read_gpu(file, plane) for plane in planes]
     host = Host(events=HostEvents(stretches([(gpu.kernels.start_ns, gpu.kernels.duration_ns) for gpu in gpus])))
+    for gpu in gpus:
+        host.events.add_overheads(gpu.overheads)
     for plane in space.planes:
         if plane.name in HOST_PLANES:
             read_host(file, plane, host)
@@ -158,7 +161,16 @@ def _profile(session: list[Path], parts: list[HostFile]) -> Profile:
         xla=True if any(part.modules for part in parts) else None,
         gpu_used=bool(gpus),
         notes=tuple(
-            dict.fromkeys((*said, *(gpu_notes(gpus) if gpus else ()), *_host_notes(parts), *_xla_notes(parts), *more))
+            dict.fromkeys(
+                (
+                    *said,
+                    *(gpu_notes(gpus) if gpus else ()),
+                    *tpu_notes(parts),
+                    *_host_notes(parts),
+                    *_xla_notes(parts),
+                    *more,
+                )
+            )
         ),
     )
     return Profile(metadata, {table.spec.name: table for table in made}, absent, frozenset({"shows_xla"}))
@@ -292,6 +304,17 @@ def gpu_notes(gpus: Sequence[Gpu]) -> Iterator[Note]:
         yield Note("event-cap", message, SHORTEN)
     yield from _vendor_notes(gpus)
     yield from _odd_event_notes(gpus)
+
+
+TPU_PLANE: Final = re.compile(r"/device:TPU:\d+|#Chip.*")
+
+
+def tpu_notes(parts: Sequence[HostFile]) -> Iterator[Note]:
+    """Yield that a profile is of a TPU, whose planes say nothing of a GPU."""
+    planes = [plane.name for part in parts for plane in part.space.planes if TPU_PLANE.match(plane.name)]
+    if planes and not any(part.gpus for part in parts):
+        message = f"the profile is of a TPU ({planes[0]}), not of a GPU: only its host is read"
+        yield Note("tpu-profile", message, "give the profile of a run on an NVIDIA GPU; XProf shows this one")
 
 
 def _vendor_notes(gpus: Sequence[Gpu]) -> Iterator[Note]:

@@ -169,6 +169,8 @@ def _usual(profile: Profile) -> list[View]:
         CHAIN_VIEW,
         views.ADVICE_VIEW,
     ]
+    alone = profile.table("range_times") is not None and not len(profile.require("kernels"))
+    elsewhere += [] if alone else [wait_views.RANGE_TIME_VIEW]
     if profile.table("range_kernels") is None:
         elsewhere.append(views.RANGE_VIEW)
     if profile.counted_steps is not None or profile.table("units") is None:

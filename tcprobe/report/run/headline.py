@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Final
 
 from tcprobe.hardware import DEFAULT_TARGET
 from tcprobe.report import formatting as f
@@ -116,12 +117,21 @@ def _precision(meta: Metadata) -> str:
     return ", ".join(x for x in (meta.precision, xla) if x)
 
 
+_NO_GPU: Final = {
+    "cuda-not-traced": "not known: CUDA was not traced",
+    "tpu-profile": "none: a profile of a TPU",
+    "no-kernels": "none recorded",
+}
+
+
 def _gpus(profile: Profile) -> str:
     kinds: dict[str, list[Row]] = {}
     for row in profile.require("devices").rows():
         kinds.setdefault(_gpu(row), []).append(row)
     if not kinds:
-        return "none used: a CPU run" if profile.metadata.gpu_used is False else ""
+        codes = {note.code for note in profile.metadata.notes}
+        other = next((text for code, text in _NO_GPU.items() if code in codes), "none used: a CPU run")
+        return other if profile.metadata.gpu_used is False or "cuda-not-traced" in codes else ""
     several = {name: f"{len(rows)} x {name}" if len(rows) > 1 else name for name, rows in kinds.items()}
     return "; ".join(f"{several[name]}{_states(rows)}" for name, rows in kinds.items())
 

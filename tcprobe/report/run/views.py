@@ -12,7 +12,7 @@ from tcprobe.report.fields import Field, cell_of, field_of, name_of, number_of, 
 from tcprobe.report.run.causes import cause_label, cause_of_op
 from tcprobe.report.run.chains import CHAIN_VIEW
 from tcprobe.report.run.view import View
-from tcprobe.report.run.wait_views import COPY_VIEW, GAP_VIEW, WAIT_VIEW
+from tcprobe.report.run.wait_views import COPY_VIEW, GAP_VIEW, RANGE_TIME_VIEW, WAIT_VIEW
 from tcprobe.report.run.words import kind_label, phase_steps
 from tcprobe.schema.columns import Row, Value
 from tcprobe.schema.kinds import NO_STEPS
@@ -396,6 +396,7 @@ BY: Final = {
     "kernel": KERNEL_VIEW,
     "op": OP_VIEW,
     "range": RANGE_VIEW,
+    "range-time": RANGE_TIME_VIEW,
     "layer": LAYER_VIEW,
     "iteration": ITERATION_VIEW,
     "unit": UNIT_VIEW,

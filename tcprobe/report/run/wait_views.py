@@ -40,6 +40,20 @@ WAIT_VIEW = View(
     ),
     order=("idle_ns",),
 )
+RANGE_TIME_VIEW = View(
+    "range_times",
+    "NVTX ranges by host time",
+    (
+        name_of("range", "name"),
+        field_of("domain", "domain", 1),
+        number_of("host time", "sum_ns"),
+        number_of("ranges", "calls"),
+        number_of("mean", "mean_ns", unit="ns"),
+        number_of("min", "min_ns", 2),
+        number_of("max", "max_ns", 2),
+    ),
+    order=("sum_ns",),
+)
 COPY_VIEW = View(
     "copies",
     "Copies and sets",

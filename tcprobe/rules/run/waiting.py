@@ -48,6 +48,9 @@ WAYS: Final[Mapping[HostWork, dict[str | None, str]]] = {
         "pytorch": "Do less in Python between calls: torch.compile, CUDA graphs",
         "jax": "Do less in Python between calls: jax.jit of the whole step, jax.lax.scan over several",
     },
+    "profiler": {
+        None: "Record less at a time: no change of the program saves what the profiler itself takes",
+    },
     "communicate": {
         None: "Wait less for other GPUs and processes: balance what each computes, send less and in fewer messages, "
         "and begin to send while the GPU computes",
@@ -170,7 +173,7 @@ def _part(
         return (*share, f", has {_why_untold(recorded)}")
     if work == "outside":
         return (*share, ", passes outside the training call", *_named(silence=SILENCE, **f))
-    goes: Parts = (*share, f", goes to {HOST_WORK[work]}", ", in short gaps" if in_short else "", *_named(**f))
+    goes: Parts = (*share, f", goes to {HOST_WORK[work]}", *((", in short gaps",) if in_short else _named(**f)))
     return (*goes, *_copied(work, **f)) if work in ("copy", "copy_call") else goes
 
 
@@ -191,7 +194,7 @@ SILENCE: Final = ", with nothing recorded: likely Python, or what it calls (call
 
 def _named(host_op: str | None, named_pct: float, silence: str = "", **_: Any) -> Parts:
     """Return the event that tells of most of some waiting; what to say where none does."""
-    if host_op is None or (named_pct < MUCH_PCT and silence):
+    if host_op is None or named_pct < MUCH_PCT:
         return (silence,) if silence else ()
     return (" (above all " if named_pct >= MOST_PCT else " (the largest part ", Name(host_op), ")")
 
@@ -200,11 +203,12 @@ def _why_untold(recorded: bool) -> str:
     return "no event of the host" if recorded else "no record of what the host did"
 
 
-def _untold(work: HostWork, recorded: bool, unknown_pct: float, **_: Any) -> Parts:
-    """Say what share of the waiting nothing tells of, where that is noticeable and not said already."""
+def _untold(work: HostWork, recorded: bool, unknown_pct: float, profiler_pct: float, **_: Any) -> Parts:
+    """Say what share of the waiting nothing tells of, or is the profiler's, where noticeable and not said already."""
+    told: Parts = ("; ", Share(profiler_pct), " of it the profiler itself takes") if profiler_pct >= LEAST_PCT else ()
     if work == "unknown" or unknown_pct < LEAST_UNKNOWN_PCT:
-        return ()
-    return ("; ", Share(unknown_pct), f" of it has {_why_untold(recorded)}")
+        return told
+    return (*told, "; ", Share(unknown_pct), f" of it has {_why_untold(recorded)}")
 
 
 SAYS: Final[Says] = {"feed_gpu": _feed_gpu}
@@ -218,7 +222,7 @@ def tc301(run: Run) -> Iterator[Advice]:
     waiting = run.waiting
     if waiting is None or waiting.idle_pct < LEAST_PCT:
         return
-    works = by_work(run)
+    works = [one for one in by_work(run) if one[0] != "profiler"]  # no change of the program saves that
     if not works:
         yield _item(run, waiting, "unknown", None)
     for place, (work, pct) in enumerate([one for one in works if one[1] >= MUCH_PCT][:2] or works[:1]):
@@ -249,7 +253,8 @@ def _item(run: Run, waiting: Waiting, work: HostWork, pct: float | None, part: b
         **_moved(run),
         in_short=2 * short > idle_ns(rows),
         recorded=len(run.profile.require("host_events")) > 0,
-        unknown_pct=next((pct for other, pct in by_work(run) if other == "unknown"), 0.0),
+        unknown_pct=dict(by_work(run)).get("unknown", 0.0),
+        profiler_pct=dict(by_work(run)).get("profiler", 0.0),
         part=part,
         gap_ns=gap["duration_ns"],
         before=gap["before"],
@@ -300,7 +305,7 @@ def by_work(run: Run) -> list[tuple[HostWork, float]]:
 
 def main_work(run: Run) -> list[tuple[HostWork, float]]:
     """Return the kinds of work that explain much of the waiting, at most two, the largest first."""
-    return [share for share in by_work(run) if share[0] != "unknown" and share[1] >= MUCH_PCT][:2]
+    return [share for share in by_work(run) if share[0] not in ("unknown", "profiler") and share[1] >= MUCH_PCT][:2]
 
 
 def named_work(run: Run) -> list[HostWork]:

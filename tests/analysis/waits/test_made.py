@@ -135,3 +135,17 @@ def test_the_executor_alone_is_no_launching_where_it_launches_nothing_for_long(t
         ("executor", "ExecutorState::Process", 3 * MS),
         ("launch", "ExecutorState::Process", 500 * US),
     ]
+
+
+def test_what_tensorflow_says_of_the_cost_of_cupti(tmp_path: Path) -> None:
+    # between kernels the GPU waits from 1 to 5 ms, of which CUPTI flushes a buffer from 2 to 4
+    made = Made()
+    made.call(0, 10 * MS)
+    made.kernel(0, 0, MS)
+    made.kernel(5 * MS - 10 * US, 5 * MS, MS)
+    made.gpu.event(made.gpu.line(0, "CUPTI overhead"), "Buffer Flush", 2 * MS, 2 * MS)
+    assert waits(made.analysed(tmp_path)) == [
+        ("profiler", "Buffer Flush", 2 * MS),
+        ("unknown", "train_function", 2 * MS - 10 * US),
+        ("launch", None, 10 * US),
+    ]

@@ -66,6 +66,7 @@ def _tables(version: tuple[int, ...]) -> dict[str, str]:
         "category INTEGER, color INTEGER, text TEXT, globalTid INTEGER, endGlobalTid INTEGER, textId INTEGER, "
         f"domainId INTEGER, {numbers}, floatValue REAL, jsonTextId INTEGER, jsonText TEXT"
         + (", binaryData TEXT" if version >= (3, 16) else ""),
+        "PROFILER_OVERHEAD": f"{_TIMES}, globalTid INTEGER, nameId INTEGER, returnValue INTEGER",
         "ThreadNames": "nameId INTEGER NOT NULL, priority INTEGER, globalTid INTEGER",
         "PROCESSES": "globalPid INTEGER, pid INTEGER, name TEXT",
         "TARGET_INFO_GPU": "vmId INTEGER NOT NULL, id INTEGER NOT NULL, name TEXT, busLocation TEXT, "
@@ -78,6 +79,10 @@ def _tables(version: tuple[int, ...]) -> dict[str, str]:
     }
     if version >= (3, 7):
         tables["META_DATA_CAPTURE"] = pairs
+        tables["DIAGNOSTIC_EVENT"] = (
+            "timestamp INTEGER NOT NULL, timestampType INTEGER NOT NULL, source INTEGER NOT NULL, "
+            "severity INTEGER NOT NULL, text TEXT NOT NULL, globalPid INTEGER"
+        )
     if version >= (3, 24):
         tables["TARGET_INFO_CUDA_DEVICE"] = (
             "gpuId INTEGER NOT NULL, cudaId INTEGER NOT NULL, pid INTEGER NOT NULL, uuid TEXT NOT NULL, "
@@ -196,6 +201,14 @@ class Made:
         self.add(
             "TARGET_INFO_SYSTEM_ENV", globalVid=_HOST, devStateName="Local (CLI)", name=name, nameEnum=0, value=value
         )
+
+    def diagnostic(self, severity: int, text: str) -> None:
+        """Add what nsys says of the recording (from 3.7 on): 1 for information, 2 for a warning, 3 for an error."""
+        self.add("DIAGNOSTIC_EVENT", timestamp=0, timestampType=1, source=1, severity=severity, text=text)
+
+    def overhead(self, name: str, start: int, end: int, tid: int = TID) -> None:
+        """Add time that the profiler itself took."""
+        self.add("PROFILER_OVERHEAD", start=start, end=end, globalTid=global_tid(PID, tid), nameId=self.string(name))
 
     def captured(self, name: str, value: str) -> None:
         """Add a setting of the recording (from 3.7 on)."""

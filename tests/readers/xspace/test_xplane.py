@@ -48,6 +48,15 @@ def column(profile: Profile, table: str, *names: str) -> list[tuple[Value, ...]]
     return [tuple(row[name] for name in names) for row in profile.require(table).rows()]
 
 
+def test_a_profile_of_a_tpu_is_called_that(tmp_path: Path) -> None:
+    space = XSpace(hostnames=["node1"])
+    plane = make.Plane(space, "/device:TPU:0")
+    plane.event(plane.line(1, "XLA Ops"), "fusion.1", 100, 1_000)
+    profile = xplane.read([write(tmp_path / "host.xplane.pb", space)])
+    (note,) = (note for note in profile.metadata.notes if note.code == "tpu-profile")
+    assert "a TPU (/device:TPU:0)" in note.message and profile.metadata.gpu_used is False
+
+
 @pytest.mark.parametrize("name", make.FIXTURES)
 def test_the_fixtures_are_what_their_builder_makes(name: str) -> None:
     assert (HERE / f"{name}.xplane.pb").read_bytes() == make.serialise(name)
