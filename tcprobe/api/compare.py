@@ -97,6 +97,16 @@ class Comparison(Shown):
         return self._frame("renamed")
 
     @property
+    def places(self) -> pd.DataFrame:
+        """Kernels by their place in a unit that the runs repeat."""
+        return self._frame("place")
+
+    @property
+    def ranges(self) -> pd.DataFrame:
+        """NVTX ranges by the mean length of one on the host."""
+        return self._frame("range")
+
+    @property
     def losses(self) -> pd.DataFrame:
         """What the workloads logged, by step and run."""
         return self._frame("loss")

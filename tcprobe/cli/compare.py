@@ -9,7 +9,7 @@ import typer
 
 from tcprobe.cli import options as o
 
-By = StrEnum("By", ["figure", "layer", "op", "kernel", "renamed", "loss", "setting"])
+By = StrEnum("By", ["figure", "layer", "op", "kernel", "renamed", "place", "range", "loss", "setting"])
 """A table of a comparison; the names are those of `tcprobe.report.compare.document.TABLE_OF`."""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tcprobe.analysis.compare.figures import figures_of
+from tcprobe.analysis.compare.places import compared_places, compared_ranges
 from tcprobe.analysis.compare.rows import compared_rows, joined, losses_of, renamed_kernels
 from tcprobe.analysis.compare.runs import notes_of, runs_of, settings_of
 from tcprobe.errors import UsageError
@@ -37,8 +38,10 @@ def compare(profiles: Sequence[Profile], names: Sequence[str]) -> Comparison:
         ops=compared_rows(runs, parts.ops),
         kernels=compared_rows(runs, parts.kernels),
         renamed=renamed_kernels(runs, parts),
+        ranges=(ranges := compared_ranges(runs)),
+        places=compared_places(runs),
         losses=losses_of(runs),
         per_step=per_step,
         settings=settings_of(runs),
-        notes=tuple(notes_of(runs, names, figures)),
+        notes=tuple(notes_of(runs, names, figures, ranges)),
     )

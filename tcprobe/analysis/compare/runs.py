@@ -7,13 +7,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
-from tcprobe.schema.changes.comparison import OTHER_WORK_PCT, ComparedFigure
+from tcprobe.schema.changes.comparison import OTHER_WORK_PCT, ComparedFigure, ComparedRange
 from tcprobe.schema.profile import Note, Profile
 
 UNNAMED: Final = "unknown"
 """What to call a GPU without a name."""
 FROM_RECORD: Final = ("driver", "keras", "python", "iter_start", "iter_stop", "host")
 PROFILERS: Final = ("dlprof", "nsight systems", "nsight compute", "xspace")
+LEAST_RANGE: Final = 0.2  # of the longer one: a change of a range that is worth being named
 REAL: Final = ("faster", "slower")
 Settings = tuple[tuple[str, tuple[str | None, ...]], ...]
 
@@ -70,7 +71,9 @@ def _text(value: Any) -> str | None:
     return ("yes" if value else "no") if isinstance(value, bool) else None if value is None else str(value)
 
 
-def notes_of(runs: Sequence[Run], names: Sequence[str], figures: Sequence[ComparedFigure]) -> Iterator[Note]:
+def notes_of(
+    runs: Sequence[Run], names: Sequence[str], figures: Sequence[ComparedFigure], ranges: Sequence[ComparedRange] = ()
+) -> Iterator[Note]:
     """Yield what limits the comparison."""
     metadata = [run.profile.metadata for run in runs]
     changes = {one.metric: one.changes for one in figures}
@@ -99,10 +102,24 @@ def notes_of(runs: Sequence[Run], names: Sequence[str], figures: Sequence[Compar
     real = [run for run, change in steps if change.interval and change.difference in REAL]
     if alike := [names[run] for run in real if not settings_of((runs[0], runs[run]))]:
         of = f" of {', '.join(alike)} and {names[0]}" if len(runs) > 2 else ""
-        message = (
-            f"the steps{of} differ, and nothing that is recorded of these runs does: the machine may have been busier"
-        )
-        yield Note("nothing-else-differs", message, "run each again, in turn")
+        if (range_ := next((one for one in ranges if _large(one)), None)) is not None:
+            means = " -> ".join("none" if ns is None else f"{ns / 1e6:.3g} ms" for ns in range_.sides)
+            message = (
+                f"the steps{of} differ, no recorded setting does, and the range {range_.name} does above all: {means}"
+            )
+            yield Note("ranges-differ", message)
+        else:
+            message = (
+                f"the steps{of} differ, and nothing that is recorded of these runs does: "
+                "the machine may have been busier"
+            )
+            yield Note("nothing-else-differs", message, "run each again, in turn")
+
+
+def _large(one: ComparedRange) -> bool:
+    """Return whether the length of a range changed by more than noise of a busy machine explains."""
+    changes = (abs(change) for change in one.changes if change is not None)
+    return max(changes, default=0.0) >= LEAST_RANGE * max(side for side in one.sides if side is not None)
 
 
 def _models(run: Run) -> tuple[str, ...] | None:

@@ -29,7 +29,7 @@ from tcprobe.report.blocks import (
 from tcprobe.report.compare import sections
 from tcprobe.report.compare.words import answer, letters
 from tcprobe.report.document import Added, DataTable, ReportSpec, data_of
-from tcprobe.schema.changes.comparison import Change, ComparedRow, Comparison
+from tcprobe.schema.changes.comparison import Change, ComparedPlace, ComparedRange, ComparedRow, Comparison
 from tcprobe.schema.changes.condition import Verdict
 from tcprobe.schema.columns import Value
 from tcprobe.schema.records import as_dict
@@ -88,6 +88,8 @@ class CompareDocument(Struct, frozen=True):
         found = {
             **{name: sections.rows(runs, labels, f"{name}s", top) for name in ("layer", "op", "kernel")},
             "renamed": sections.renamed(runs, labels, top),
+            "place": sections.places(runs, labels, top),
+            "range": sections.ranges(runs, labels, top),
             "loss": every or sections.losses(runs, labels, top),
             "setting": sections.settings(runs, labels),
             "figure": sections.figures(runs, labels, first=False),
@@ -114,6 +116,8 @@ def against(comparison: Comparison, verdicts: Sequence[Verdict] = (), top: int |
         sections.rows(comparison, BOTH, "layers" if comparison.layers else "ops", rows),
         sections.rows(comparison, BOTH, "kernels", rows),
         sections.renamed(comparison, BOTH, rows),
+        sections.places(comparison, BOTH, rows),
+        sections.ranges(comparison, BOTH, rows),
         sections.settings(comparison, BOTH),
     ]
     first, *others = answer(comparison, BOTH)
@@ -150,6 +154,8 @@ TABLE_OF: Final[dict[str, str]] = {
     "op": "ops",
     "kernel": "kernels",
     "renamed": "renamed",
+    "place": "places",
+    "range": "ranges",
     "loss": "losses",
     "setting": "settings",
 }
@@ -164,6 +170,8 @@ ROWS: Final = (
     "per_step",
 )
 RENAMED: Final = ("op", *RUN, "place", "kernel", "kernels_ns")
+PLACES: Final = ("place", "kind", *RUN, "kernel", "mean_ns", "change_ns")
+RANGES: Final = ("domain", "name", *RUN, "calls", "mean_ns", "change_ns")
 LOSSES: Final = ("name", "step", *RUN, "value")
 SETTINGS: Final = ("setting", *RUN, "value")
 
@@ -186,6 +194,8 @@ def _tables(comparison: Comparison, top: int | None) -> Iterator[DataTable]:
     for name in ("layers", "ops", "kernels"):
         yield DataTable(name, ROWS, partial(_rows, comparison, getattr(comparison, name)[:top]))
     yield DataTable("renamed", RENAMED, partial(_renamed, comparison))
+    yield DataTable("places", PLACES, partial(_places, comparison, comparison.places[:top]))
+    yield DataTable("ranges", RANGES, partial(_ranges, comparison, comparison.ranges[:top]))
     yield DataTable("losses", LOSSES, partial(_losses, comparison, top))
     yield DataTable("settings", SETTINGS, partial(_settings, comparison))
 
@@ -227,6 +237,18 @@ def _renamed(comparison: Comparison) -> Iterator[tuple[Value, ...]]:
         for place, kernels, spent in (("before", one.before, one.before_ns), ("after", one.after, one.after_ns)):
             for kernel in kernels:
                 yield (one.op, one.run, comparison.names[one.run], place, kernel, spent)
+
+
+def _places(comparison: Comparison, found: Sequence[ComparedPlace]) -> Iterator[tuple[Value, ...]]:
+    for one in found:
+        for run, (name, kernel, mean) in enumerate(zip(comparison.names, one.kernels, one.sides, strict=True)):
+            yield (one.place, one.kind, run, name, kernel, mean, one.changes[run - 1] if run else None)
+
+
+def _ranges(comparison: Comparison, found: Sequence[ComparedRange]) -> Iterator[tuple[Value, ...]]:
+    for one in found:
+        for run, (name, calls, mean) in enumerate(zip(comparison.names, one.calls, one.sides, strict=True)):
+            yield (one.domain, one.name, run, name, calls, mean, one.changes[run - 1] if run else None)
 
 
 def _losses(comparison: Comparison, top: int | None) -> Iterator[tuple[Value, ...]]:

@@ -12,8 +12,9 @@ from tcprobe.report.compare.words import change_text, grounds, time_change
 from tcprobe.report.fields import Field, cell_of, field_of, name_of, number_of, section, source_of, time_of
 from tcprobe.report.run.causes import GROUP_WORDS
 from tcprobe.report.run.headline import label, value_text
+from tcprobe.report.run.words import kind_label
 from tcprobe.rules.words import listed
-from tcprobe.schema.changes.comparison import ComparedFigure, ComparedRow, Comparison, Loss, Side
+from tcprobe.schema.changes.comparison import ComparedFigure, ComparedPlace, ComparedRow, Comparison, Loss, Side
 from tcprobe.schema.changes.condition import SPREADS, Verdict
 from tcprobe.schema.kinds import CAUSE_GROUPS
 
@@ -185,6 +186,36 @@ def _kernels(names: Sequence[str]) -> Cell:
     left = len(names) - KEPT
     text = ", ".join(names[:KEPT]) + (f" and {left:,} more" if left > 0 else "")
     return Cell(text, text)
+
+
+def ranges(comparison: Comparison, labels: Sequence[str], top: int | None) -> Section | None:
+    """Return the NVTX ranges whose length changed, what changed most first; None if there are none."""
+    changed = [one for one in comparison.ranges if any(one.changes)]
+    fields = (
+        name_of("range", lambda one: one.name),
+        field_of("domain", lambda one: one.domain, 2),
+        *_of_runs(labels, _time, _time_change),
+        cell_of("ranges", lambda one: _course(f.count(calls) for calls in one.calls), 1, right=True),
+    )
+    title = f"Ranges that changed most ({len(changed[:top]):,} of {len(changed):,}; mean time of one on the host)"
+    return section(title, fields, changed, top=top, drop_idle=True)
+
+
+def places(comparison: Comparison, labels: Sequence[str], top: int | None) -> Section | None:
+    """Return the kernels of the unit that the runs repeat, by their place in it; None if they repeat none."""
+    changed = [one for one in comparison.places if any(one.changes)]
+    fields = (
+        number_of("place", lambda one: one.place),
+        field_of("kind", lambda one: kind_label(one.kind)),
+        *_of_runs(labels, _time, _time_change),
+        *(name_of(f"kernel of {label}", partial(_kernel_at, run), run) for run, label in enumerate(labels)),
+    )
+    of = f"{len(changed[:top]):,} of {len(changed):,} that changed, of {len(comparison.places):,} in the unit"
+    return section(f"Kernels by their place in the unit that repeats ({of})", fields, changed, top=top)
+
+
+def _kernel_at(run: int, one: ComparedPlace) -> str | None:
+    return one.kernels[run]
 
 
 def losses(comparison: Comparison, labels: Sequence[str], top: int | None) -> Section | None:

@@ -161,7 +161,9 @@ def _window(profile: Profile, window: Window) -> str:
     phase = counted_phase(profile)
     of = f"{phase[0]}, " if phase else ""
     if window.first is None:
-        return of + window.basis + _length(profile)
+        cut = profile.start_up is not None and window.basis == "whole capture"
+        basis = "the capture after its start-up" if cut else window.basis
+        return of + basis + _length(profile)
     held = table.numbers("steps")
     many = f": {profile.marked_steps or 0} of {held.sum()} steps counted" if len(table) else ""
     return f"{of}{_span(profile, window)} ({window.basis}){many}{_length(profile)}"

@@ -6,6 +6,7 @@ from typing import Final, Literal
 
 from msgspec import Struct, field
 
+from tcprobe.schema.kinds import KernelKind
 from tcprobe.schema.profile import Note, Profile
 
 DifferenceKind = Literal[
@@ -120,6 +121,26 @@ class Renamed(Struct, frozen=True):
     run: int = 1  # number of the run, from 1; the kernels that left are of run 0
 
 
+class ComparedRange(Struct, frozen=True):
+    """The NVTX ranges of one name in all runs: how long one lasts on the host."""
+
+    name: str
+    domain: str | None  # None for the default one
+    sides: tuple[float | None, ...]  # mean length in each run, ns; None where it has none
+    changes: tuple[float | None, ...]  # of each run but the first, in ns
+    calls: tuple[int | None, ...]  # how many in the capture of each run
+
+
+class ComparedPlace(Struct, frozen=True):
+    """One kernel of the unit that the runs repeat, by its place in it."""
+
+    place: int  # from 0, where the unit of the first run begins
+    kind: KernelKind  # what the first run's kernel does
+    kernels: tuple[str | None, ...]  # name in each run; None where that repeats no such unit
+    sides: tuple[float | None, ...]  # mean time of one launch in each run, ns
+    changes: tuple[float | None, ...]  # of each run but the first, in ns
+
+
 class Loss(Struct, frozen=True):
     """A figure that the workloads logged (a loss), side by side."""
 
@@ -141,6 +162,8 @@ class Comparison(Struct, frozen=True):
     ops: tuple[ComparedRow, ...] = ()
     kernels: tuple[ComparedRow, ...] = ()
     renamed: tuple[Renamed, ...] = ()  # ops whose kernels changed name
+    ranges: tuple[ComparedRange, ...] = ()  # NVTX ranges that two runs have, what changed most first
+    places: tuple[ComparedPlace, ...] = ()  # kernels by their place in a unit that the runs repeat, likewise
     losses: tuple[Loss, ...] = ()  # figures that the workloads logged, losses first
     # whether the times of `layers`, `ops` and `kernels` are of a step; False: of the whole capture, as one of the runs
     # marks no steps
