@@ -327,7 +327,8 @@ def _limits(a: _Analysis) -> None:
     """Note what weakens the figures."""
     profile = a.inputs.profile
     totals, times = a.inputs.totals, capable_times(a.inputs)
-    a.note(*idle_notes(profile.require("devices")), *long_name_notes(profile), *size_notes(profile))
+    paths = profile.require("op_details").names("op").names
+    a.note(*idle_notes(profile.require("devices"), paths), *long_name_notes(profile), *size_notes(profile))
     a.note(*own_product_notes(profile.require("graph_ops")), *execution_notes(a.gemms.table.values("executes")))
     if totals is None or totals.kernel_ns <= 0:
         return

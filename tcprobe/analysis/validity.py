@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 import numpy as np
@@ -28,6 +28,7 @@ NO_LAUNCHES: Final = "the source records no kernels"
 NOT_USED: Final = "the run used no GPU"
 _UNUSUAL: Final = re.compile(r'-|\b0|[.e"]|true|[0-9]{13}')  # in a list of sizes: 2**40 has 13 digits
 _OF_A_GPU: Final = ("launches", "launch_configs", "op_details", "memory_ops", "kernels", "devices")
+_REPLICA: Final = re.compile(r"(?:^|/)replica_(\d{1,4})/")  # as tf.distribute names what each GPU runs
 _HIDES: Final = {"nvidia": "CUDA_VISIBLE_DEVICES", "amd": "ROCR_VISIBLE_DEVICES"}
 """Vendor -> variable that hides the other GPUs; AMD's by the ROCm documentation, GPU isolation techniques (Linux)."""
 
@@ -210,8 +211,11 @@ def part_notes(graph: Table, counted: Table, phases: Table) -> Iterator[Note]:
         yield Note("not-in-step", message, level="note")
 
 
-def idle_notes(devices: Table) -> Iterator[Note]:
-    """Yield a note where some GPUs of several ran nothing."""
+def idle_notes(devices: Table, ops: Iterable[str] = ()) -> Iterator[Note]:
+    """Yield a note where some GPUs of several ran nothing.
+
+    Nothing is to be hidden where ops (`ops`: their paths) are of more replicas than GPUs that ran: the others run too.
+    """
     state = devices.values("state")
     active = state.count("active")
     if 0 < active < len(state):
@@ -219,4 +223,8 @@ def idle_notes(devices: Table) -> Iterator[Note]:
         message = f"{active} of {len(state)} GPUs ran kernels, {idle} {'was' if idle == 1 else 'were'} idle"
         vendors = {str(vendor or "nvidia").lower() for vendor in devices.values("vendor")}
         hides = _HIDES.get(vendors.pop()) if len(vendors) == 1 else None
+        replicas = sorted({int(found[1]) for op in ops if (found := _REPLICA.search(op))})
+        if replicas and replicas[-1] >= active:
+            hides, shown = None, ", ".join(f"replica_{number}" for number in replicas[:8])
+            message += f"; ops are named {shown}: there are more replicas, whose kernels were not recorded"
         yield Note("idle-devices", message, hides and f"set {hides} to those in use", "note")

@@ -203,6 +203,14 @@ def test_idle_gpus_are_hidden_by_the_variable_of_their_vendor(vendor: str | None
     assert note.remedy is None
 
 
+def test_gpus_that_other_replicas_use_are_not_to_be_hidden() -> None:
+    two = b.devices({"state": "active", "vendor": "Nvidia"}, {"device": 1, "state": "idle", "vendor": "Nvidia"})
+    (note,) = idle_notes(two, ["replica_4/dense/MatMul", "gradient_tape/replica_6/dense/MatMul", "dense/MatMul"])
+    assert note.remedy is None and "replica_4, replica_6" in note.message
+    (note,) = idle_notes(two, ["replica_0/dense/MatMul", "replica/dense/MatMul"])
+    assert note.remedy == "set CUDA_VISIBLE_DEVICES to those in use"
+
+
 def test_kernels_of_no_step_are_named() -> None:
     rows = [(b.TC, 0, i, 1000 * i, 300) for i in range(6)] + [(b.OTHER, -1, None, 3500, 400)]
     out = analyse(b.profile(b.launches(*rows), OPS, b.devices({})), Options())

@@ -99,7 +99,8 @@ WAYS: Final[Mapping[HostWork, dict[str | None, str]]] = {
         "saving, do it less often, or train several steps a call (jax.lax.scan)",
     },
     "range": {
-        None: "Find out what the program does in that range: time its parts, or mark them with ranges of their own",
+        None: "Find out what the program does in these ranges (--by wait lists them): time their parts, or mark them "
+        "with ranges of their own",
     },
     "unknown": {
         None: "Find out what the GPU waits for, most often the input pipeline or Python: time the input pipeline "
@@ -115,7 +116,8 @@ COMPILED: Final[dict[str | None, str]] = {
 """What to do about launches where XLA compiled the step already."""
 SILENT: Final = (
     "Record later steps, and several: nothing of the host was recorded in that time (a call that had not ended when "
-    "the recording did leaves no trace); record Python too, or time the input pipeline alone"
+    "the recording did leaves no trace); record Python too, mark it with NVTX ranges, or time the input "
+    "pipeline alone"
 )
 """What to do about waiting in which the profiler recorded nothing of the host, though it records the host."""
 BLOCKED: Final = (
@@ -173,6 +175,8 @@ def _part(
         return (*share, f", has {_why_untold(recorded)}")
     if work == "outside":
         return (*share, ", passes outside the training call", *_named(silence=SILENCE, **f))
+    if work == "range":
+        return (*share, ", passes in ranges that the program marks, with nothing else recorded", *_named(**f))
     goes: Parts = (*share, f", goes to {HOST_WORK[work]}", *((", in short gaps",) if in_short else _named(**f)))
     return (*goes, *_copied(work, **f)) if work in ("copy", "copy_call") else goes
 
