@@ -13,7 +13,9 @@ from tcprobe.cli import options as o
 from tcprobe.visible import tell
 
 By = StrEnum(
-    "By", "kernel op range layer iteration unit device phase wait gap cause kind advice step-range stretch chain"
+    "By",
+    "kernel op range range-time layer iteration unit device phase wait gap copy cause kind advice step-range stretch "
+    "chain",
 )
 """A table to show; the names are those of `tcprobe.report.run.views.BY`."""
 
