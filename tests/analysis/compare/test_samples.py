@@ -132,3 +132,13 @@ def test_reports_of_dlprof_are_held_against_one_another_by_their_sums() -> None:
     assert [round(side.value or 0.0, 1) for side in share.sides] == [29.3, 44.2]
     assert not found.kernels  # DLProf's simple mode names none
     assert not [one for one in found.figures if one.metric == "communication_kernel_time_ns"]
+
+
+def test_what_changed_in_a_step_stands_at_one_place_of_its_unit() -> None:
+    # both repeat a unit of 119 kernels: one all-to-all takes 1 ms longer, nothing else 0.02 ms
+    places = make_comparison([shared(BEFORE), shared(AFTER)]).places
+    assert len(places) == 119
+    first, second = places[:2]
+    assert (first.kind, first.place) == ("communication", 113)
+    assert first.changes[0] == pytest.approx(1.07e6, rel=0.01)
+    assert abs(second.changes[0] or 0.0) < 20_000

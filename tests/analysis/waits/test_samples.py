@@ -122,3 +122,49 @@ def test_cudnn_benchmark_of_pytorch_in_a_dlprof_report() -> None:
     assert waiting is not None
     assert (waiting.length, waiting.step_ns) == ("reported", 2864091540.0)
     assert waiting.busy_ns == 296799.0  # of 308960 ns of kernels, some side by side
+
+
+def spent(profile: Profile) -> dict[str, int]:
+    """Return the waiting by what the host did, over all GPUs."""
+    found: dict[str, int] = {}
+    for row in profile.require("waits").rows():
+        found[str(row["host_work"])] = found.get(str(row["host_work"]), 0) + int(row["idle_ns"] or 0)
+    return found
+
+
+@pytest.mark.parametrize(
+    "name", [one.partition("/")[2].partition(".")[0] for one in WITH_TIMES[:11] if "bert" not in one]
+)
+def test_at_most_a_third_of_the_waiting_is_unknown_where_the_host_was_recorded(name: str) -> None:
+    works = spent(analyse(sample(name)))
+    assert 3 * works.get("unknown", 0) <= sum(works.values())
+
+
+def test_of_a_capture_that_ends_before_the_first_call_does_the_reason_is_told() -> None:
+    (item,) = (item for item in analyse(sample("tf22_8xv100_bert_step0")).advice if item.code == "TC301")
+    assert (item.says.get("work"), item.says.get("recorded")) == ("unknown", True)
+
+
+def test_launching_is_no_more_than_what_the_gaps_allow() -> None:
+    # 10.5 ms after the call, 17.3 ms of copy calls and two gaps of 5.4 ms before one convolution are no launching
+    works = spent(analyse(sample("tf25_turing_idle")))
+    assert works["launch"] <= 7.3e6
+    assert works["executor"] == pytest.approx(5.56e6, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("name", "moved", "ns", "rate"),
+    [("tf24_v100_alexnet_fp32", 100.7e6, 28.52e6, 3.53e9), ("tf25_turing_idle", 196.7e3, 34.4e3, 5.72e9)],
+)
+def test_what_the_gpu_copies(name: str, moved: float, ns: float, rate: float) -> None:
+    row = next(row for row in analyse(sample(name)).require("copies").rows() if row["kind"] == "MemcpyH2D")
+    found = [row[column] for column in ("size_bytes", "sum_ns", "bytes_per_s")]
+    assert found == [pytest.approx(value, rel=0.005) for value in (moved, ns, rate)]
+
+
+def test_a_gap_that_a_flush_of_the_profiler_fills() -> None:
+    # PROFILER_OVERHEAD: 73069.651587 to 73075.664869 ms, on another thread; the gap lasts from 73069.107 to 73075.816
+    profile = analyse(open_profile(shared("samples/nsys/h100x2_bf16_after_nsys2026.sqlite")))
+    row = next(profile.require("gaps").rows())
+    assert (row["host_work"], row["host_op"]) == ("profiler", "CUPTI Buffer flush")
+    assert row["duration_ns"] == pytest.approx(6.71e6, rel=0.001)
