@@ -239,6 +239,7 @@ def summed(
         calls: launches of each row; None: one.
         each: shortest and longest time of a launch of each row; empty: it is `spent`.
     """
+    spent = spent.astype(np.float64)  # of the type of what they go to, numpy is ten times as fast
     shortest, longest = each or (spent, spent)
     least, most = np.full(count, np.inf), np.full(count, -np.inf)
     with np.errstate(invalid="ignore"):
@@ -250,7 +251,7 @@ def summed(
 
 def costliest(group: IntArray, count: int, cost: Numbers) -> IntArray:
     """Return of each of `count` groups the row of the highest cost, of several the last."""
-    most = np.full(count, -np.inf)
+    most, cost = np.full(count, -np.inf), cost.astype(np.float64)
     np.maximum.at(most, group, cost)
     found = np.zeros(count, np.int64)
     at = np.flatnonzero(cost == most[group])

@@ -134,6 +134,9 @@ class Report(Struct, frozen=True):
         Raises:
             WrongFormat: a cell is blank or no whole number.
         """
+        held = self.columns.get(name)
+        if isinstance(held, np.ndarray) and held.dtype == np.int64:
+            return held.view(np.int64)
         values = self.numbers(name)
         odd = values != np.floor(values)
         if odd.any():
