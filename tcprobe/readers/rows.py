@@ -209,7 +209,9 @@ class Texts:
         columns = {}
         for name, (codes, ids) in self._columns.items():
             rows = np.concatenate([np.zeros(0, np.int32), *ids])
-            columns[name] = Names(rows, list(codes)).map(lambda text: text.strip() or None)
+            found = Names(rows, [text.strip() for text in codes])
+            is_clean = "" not in codes and found.names == list(codes)
+            columns[name] = found if is_clean else found.map(lambda text: text or None)
         return columns
 
 
