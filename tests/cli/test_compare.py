@@ -111,9 +111,9 @@ def test_every_format_and_its_file(runs: dict[str, Path], tmp_path: Path) -> Non
 
 def test_a_folder_of_tables(runs: dict[str, Path], tmp_path: Path) -> None:
     done = warm.run_tcprobe("compare", runs["base"], runs["fast"], "-o", tmp_path / "t")
-    names = {"figures", "layers", "ops", "kernels", "renamed", "losses", "settings"}
+    names = {"figures", "layers", "ops", "kernels", "renamed", "places", "ranges", "losses", "settings"}
     assert {path.stem for path in (tmp_path / "t").iterdir()} == names
-    assert done.stderr.startswith(f"Wrote 7 tables to {tmp_path / 't'}: ")
+    assert done.stderr.startswith(f"Wrote 9 tables to {tmp_path / 't'}: ")
     rows = list(csv.DictReader(io.StringIO((tmp_path / "t" / "figures.csv").read_text())))
     step = [row for row in rows if row["metric"] == "step_time_ns"]
     assert [(row["run"], row["run_name"], row["difference"]) for row in step] == [
