@@ -195,3 +195,11 @@ def known_total(values: NDArray[Any]) -> float | None:
     """Return the sum of the known values; None where none is known."""
     known = values[~np.isnan(values)] if values.dtype.kind == "f" else values
     return float(known.sum()) if len(known) else None
+
+
+def lasting_since(values: NDArray[Any]) -> int | None:
+    """Return the row from which on values are the NaN, or the infinity, that the last one is; None: it is finite."""
+    if not len(values) or np.isfinite(values[-1]):
+        return None
+    others = np.flatnonzero((values != values[-1]) & ~(np.isnan(values) & np.isnan(values[-1])))
+    return int(others[-1]) + 1 if len(others) else 0

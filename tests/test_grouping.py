@@ -136,3 +136,19 @@ def test_ratio_of_nothing_is_unknown() -> None:
     assert ratio_pct(array([1, 3]), array([2, 3])).tolist() == [50.0, 100.0]
     assert known_total(np.array([np.nan])) is None
     assert known_total(np.array([np.nan, 2.0])) == 2.0
+
+
+@pytest.mark.parametrize(
+    ("values", "row"),
+    [
+        ([], None),
+        ([1.0], None),
+        ([np.nan, 1.0], None),
+        ([np.nan], 0),
+        ([1.0, np.nan, 1.0, np.nan, np.nan], 3),
+        ([np.nan, np.inf, np.inf], 1),
+        ([np.inf, -np.inf], 1),
+    ],
+)
+def test_since_when_a_series_is_no_finite_number(values: list[float], row: int | None) -> None:
+    assert grouping.lasting_since(np.array(values)) == row

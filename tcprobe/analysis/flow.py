@@ -52,6 +52,7 @@ from tcprobe.analysis.validity import (
     execution_notes,
     has_gpu_record,
     idle_notes,
+    logged_notes,
     long_name_notes,
     outside_notes,
     own_product_notes,
@@ -329,6 +330,7 @@ def _limits(a: _Analysis) -> None:
     totals, times = a.inputs.totals, capable_times(a.inputs)
     paths = profile.require("op_details").names("op").names
     a.note(*idle_notes(profile.require("devices"), paths), *long_name_notes(profile), *size_notes(profile))
+    a.note(*logged_notes(profile.require("metrics")))
     a.note(*own_product_notes(profile.require("graph_ops")), *execution_notes(a.gemms.table.values("executes")))
     if totals is None or totals.kernel_ns <= 0:
         return

@@ -16,6 +16,7 @@ from tcprobe.analysis.summary.reported import Reported
 from tcprobe.errors import MeasurementFailed
 from tcprobe.gemm.ops import family_of, gemms_of
 from tcprobe.gemm.record import has_no_sizes
+from tcprobe.grouping import lasting_since
 from tcprobe.schema.columns import Table, Value
 from tcprobe.schema.op import OpRecord, Part
 from tcprobe.schema.profile import Note, Profile
@@ -23,6 +24,7 @@ from tcprobe.schema.profile import Note, Profile
 ENOUGH_COVERAGE_PCT: Final = 90.0  # below, the bounds of the Tensor Core share are too far apart to act on
 MOST_OUTSIDE_PCT: Final = 1.0
 MOST_NAMED: Final = 5
+NOT_FINITE: Final = "not-finite"
 _ASKED: Final = {"mixed_float16": "fp16", "mixed_bfloat16": "bf16", "tf32": "tf32", "float32": "fp32"}
 NO_LAUNCHES: Final = "the source records no kernels"
 NOT_USED: Final = "the run used no GPU"
@@ -102,6 +104,20 @@ def size_notes(profile: Profile) -> Iterator[Note]:
         first = f"{next(iter(odd))} has" if len(odd) == 1 else f"{len(odd)} ops, as {next(iter(odd))}, have"
         message = f"{first} a size below 1, past 2**40 or of another kind: it counts as unknown"
         yield Note("impossible-sizes", message, level="note")
+
+
+def logged_notes(metrics: Table) -> Iterator[Note]:
+    """Yield a warning where the last value that a workload logged is NaN or an infinity: it diverged."""
+    ended = list[str]()
+    for name in metrics.names("name").names:
+        mine = metrics.take(metrics.names("name").among(name))
+        if (since := lasting_since(mine.numbers("value"))) is not None:
+            step = mine.values("step")[since]
+            ended.append(f"{name} {mine.values('value')[-1]}" + ("" if step is None else f" since step {step:,}"))
+    if ended:
+        more = f" and {len(ended) - MOST_NAMED} more" if len(ended) > MOST_NAMED else ""
+        message = f"what the workload logged is no finite number any more: {', '.join(ended[:MOST_NAMED])}{more}"
+        yield Note(NOT_FINITE, message, "find out why before its times count: a training that diverged is none")
 
 
 def _names(profile: Profile, table: str, column: str) -> list[str]:

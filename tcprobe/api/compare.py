@@ -140,10 +140,13 @@ class Comparison(Shown):
 
         from tcprobe.report.compare.document import single
         from tcprobe.report.document import ReportSpec
+        from tcprobe.schema.columns import float_array
 
         table = single(self._compared, ReportSpec(by=(name,)))
         dtypes = {column: DTYPES.get(column, "string") for column in table.columns}
         if name == "setting":
             dtypes["value"] = "string"
         frame = pd.DataFrame(list(table.rows()), columns=list(table.columns), dtype=object)
+        if name == "loss":  # NaN is a value
+            frame["value"] = float_array(frame["value"].tolist())
         return frame.astype(dtypes)

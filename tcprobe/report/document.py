@@ -7,6 +7,7 @@ SARIF and GitHub's annotations are of audits alone, and read the report of one.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -93,6 +94,15 @@ class ReportSpec(Struct, frozen=True):
                 "give --by once, or write all tables with -o FOLDER",
             )
         return self.by[0] if self.by else usual
+
+
+def spelt(value: Any) -> Any:
+    """Return a tree of values that a workload logged, with NaN and infinities as text: no number of JSON is one."""
+    if isinstance(value, dict):
+        return {key: spelt(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [spelt(one) for one in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def data_of(more: Mapping[str, Any]) -> dict[str, Any]:

@@ -42,6 +42,11 @@ def full_number(value: float, significant: int = 6) -> str:
     return f"{value:.{significant}g}"
 
 
+def since_step(value: str, step: Value) -> str:
+    """Return a value that is NaN or infinite with the step since which it is; that of before the first is NA."""
+    return value if step is None else f"{value} since step {step:,}"
+
+
 def _scaled(value: float, scales: tuple[tuple[int, str], ...], base: str) -> str:
     """Return `value` in the largest unit of which it is at least one, with three significant digits."""
     for size, unit in scales:

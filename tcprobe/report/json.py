@@ -1,4 +1,4 @@
-"""Renderer: a document's raw values as JSON; NA, NaN and infinity become null."""
+"""Renderer: a document's raw values as JSON; NA is null, and so is a NaN or infinity that nobody logged (`spelt`)."""
 
 from __future__ import annotations
 

@@ -220,13 +220,27 @@ class Table:
         return Table(self.spec, {**self.columns, **changed})
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return a DataFrame with nullable dtypes (string, Int64, Float64, boolean)."""
+        """Return a DataFrame with nullable dtypes (string, Int64, Float64, boolean); NaN that is a value stays NaN."""
         import pandas as pd
 
         dtypes = {"str": "string", "int": "Int64", "float": "Float64", "bool": "boolean"}
         return pd.DataFrame(
-            {c.name: pd.array(self.values(c.name), dtype=dtypes[c.kind]) for c in self.spec.columns}  # type: ignore[call-overload]
+            {
+                c.name: float_array(self.values(c.name))
+                if c.nan
+                else pd.array(self.values(c.name), dtype=dtypes[c.kind])  # type: ignore[call-overload]
+                for c in self.spec.columns
+            }
         )
+
+
+def float_array(values: Sequence[Any]) -> pd.arrays.FloatingArray:
+    """Return numbers as Float64: None is NA, and NaN a value, which `pandas.array` would take for NA."""
+    import pandas as pd
+
+    missing = [value is None for value in values]
+    numbers = [0.0 if value is None else float(value) for value in values]
+    return pd.arrays.FloatingArray(np.array(numbers, dtype=np.float64), np.array(missing, dtype=np.bool_))
 
 
 def concatenate(spec: TableSpec, parts: Sequence[Table]) -> Table:

@@ -268,7 +268,13 @@ METRICS: Final = T(
     (
         C("step", "int", "step during which it was logged; NA before the first"),
         C("name", "str", "name in the log line (G Loss, throughput)", nullable=False),
-        C("value", "float", "the figure as logged; NaN is one", nullable=False, nan=True),
+        C(
+            "value",
+            "float",
+            "the figure as logged; nan, inf and -inf are values (in JSON text)",
+            nullable=False,
+            nan=True,
+        ),
         C("unit", "str", "unit as logged (img/s, s)"),
     ),
 )

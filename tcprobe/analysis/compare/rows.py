@@ -11,6 +11,7 @@ import numpy as np
 from tcprobe.analysis.compare.names import Renaming, kernel_names, layer_names, op_names
 from tcprobe.analysis.compare.runs import Run
 from tcprobe.analysis.ops.table import NO_OP
+from tcprobe.grouping import lasting_since
 from tcprobe.schema.changes.comparison import ComparedRow, Loss, Renamed
 from tcprobe.schema.columns import Row, Table, Value
 
@@ -263,8 +264,16 @@ def losses_of(runs: Sequence[Run]) -> tuple[Loss, ...]:
 def _loss(name: str, series: Sequence[Series]) -> Loss:
     seen = Counter(step for one in series for step in one if step is not None)
     steps = tuple(sorted(step for step, runs in seen.items() if runs > 1))
-    last = (one[max(one, key=lambda step: -1 if step is None else step)] if one else None for one in series)
-    return Loss(name, steps, tuple(tuple(one.get(step) for step in steps) for one in series), tuple(last))
+    values = tuple(tuple(one.get(step) for step in steps) for one in series)
+    last, since = zip(*map(_end, series), strict=True)
+    return Loss(name, steps, values, last, since)
+
+
+def _end(one: Series) -> tuple[float | None, int | None]:
+    """Return the last value, and the step since which it is that, if it is NaN or an infinity."""
+    steps = sorted(one, key=lambda step: -1 if step is None else step)
+    since = lasting_since(np.array([one[step] for step in steps]))
+    return one[steps[-1]] if steps else None, None if since is None else steps[since]
 
 
 def _logged(metrics: Table) -> dict[str, Series]:

@@ -7,6 +7,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
+from msgspec.structs import replace
+
+from tcprobe.analysis.validity import NOT_FINITE
 from tcprobe.schema.changes.comparison import OTHER_WORK_PCT, ComparedFigure, ComparedRange
 from tcprobe.schema.profile import Note, Profile
 
@@ -91,6 +94,8 @@ def notes_of(
         yield Note("other-profilers", message, "compare runs of one profiler")
     if cut := [name for name, one in zip(names, metadata, strict=True) if one.partial]:
         yield Note("partial-runs", f"cut off, and compared as far as recorded: {', '.join(cut)}")
+    for name, one in zip(names, metadata, strict=True):
+        yield from (replace(note, message=f"{name}: {note.message}") for note in one.notes if note.code == NOT_FINITE)
     if tuned := [name for name, run in zip(names, runs, strict=True) if run.profile.tuning is not None]:
         message = f"autotuning is among the counted kernels: {', '.join(tuned)}"
         yield Note("autotuning-compared", message, "profile later steps")

@@ -110,6 +110,7 @@ class Logged(NamedTuple):
     values: FloatArray
     unit: str | None
     quiet: bool
+    odd: int  # how many of the same steps are left out: NaN, infinite, or too large for any figure
 
 
 def logged_throughput(profile: Profile) -> Logged | None:
@@ -121,12 +122,13 @@ def logged_throughput(profile: Profile) -> Logged | None:
     values, during, units = logged.numbers("value"), logged.numbers("step"), set(logged.values("unit"))
     typical = steps.names("kind").among("measured", "after") & in_phase(profile, steps.numbers("step"))
     finite = np.abs(values) < BEYOND
-    inside = np.isin(during, steps.numbers("step")[typical]) & finite
-    quiet = bool(inside.any())
-    chosen = inside if quiet else finite & in_phase(profile, during)
+    inside = np.isin(during, steps.numbers("step")[typical])
+    quiet = bool((inside & finite).any())
+    pool = inside if quiet else in_phase(profile, during)
+    chosen, odd = pool & finite, int(np.count_nonzero(pool & ~finite))
     order = np.lexsort((values[chosen], during[chosen]))
     unit = units.pop() if len(units) == 1 else None
-    return Logged(values[chosen][order], None if unit is None else str(unit), quiet)
+    return Logged(values[chosen][order], None if unit is None else str(unit), quiet, odd)
 
 
 def _throughput(inputs: SummaryInputs) -> Row:
@@ -136,7 +138,10 @@ def _throughput(inputs: SummaryInputs) -> Row:
         return missing(THROUGHPUT, "the script logged none under that name")
     if not len(logged.values):
         return missing(THROUGHPUT, "the script logged no finite number")
-    why = None if logged.quiet else "of all steps, warm-up and profiled ones included"
+    which = [] if logged.quiet else ["of all steps, warm-up and profiled ones included"]
+    if logged.odd:
+        which.append(f"{logged.odd:,} of {logged.odd + len(logged.values):,} are left out: no finite numbers")
+    why = "; ".join(which) or None
     return figure(THROUGHPUT, float(np.median(logged.values)), "reported", why, spread_of(logged.values), logged.unit)
 
 

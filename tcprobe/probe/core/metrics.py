@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Iterator, List, NamedTuple, Pattern
 
-NUMBER = r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?|[-+]?(?:nan|inf)\b"
+NUMBER = r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?|[-+]?(?:nan|inf(?:inity)?)\b"
 RATE = r"(?:images|img|samples|examples|tokens|steps)(?:/s(?:ec)?|_per_sec(?:ond)?)"
 # A name is one or two words that end in one of these, before ':' or '=': "G Loss: 0.699", "val_loss=0.3".
 NAMED = re.compile(
@@ -52,7 +53,7 @@ class Patterns:
                 yield from _own(pattern, match)
         if HINT.search(line):
             for match in NAMED.finditer(line):
-                yield _figure(match.group("name"), match.group("value"), match.group("unit"))
+                yield from _figure(match.group("name"), match.group("value"), match.group("unit"))
 
 
 def _own(pattern: Pattern[str], match: "re.Match[str]") -> Iterator[PrintedFigure]:
@@ -65,9 +66,11 @@ def _own(pattern: Pattern[str], match: "re.Match[str]") -> Iterator[PrintedFigur
         pairs = {"metric": match.group(1 if pattern.groups else 0)}
     for name, value in pairs.items():
         if value is not None and re.fullmatch(NUMBER, value, re.IGNORECASE):
-            yield _figure(name, value, groups.get("unit"))
+            yield from _figure(name, value, groups.get("unit"))
 
 
-def _figure(name: str, value: str, unit: "str | None") -> PrintedFigure:
-    name = re.sub(r"[^a-z0-9/]+", "_", name.lower()).strip("_")
-    return PrintedFigure(name, float(value), unit or UNITS.get(name, ""))
+def _figure(name: str, text: str, unit: "str | None") -> Iterator[PrintedFigure]:
+    """Yield a figure; digits past a double's are none, NaN and infinity are, where the script wrote them."""
+    name, value = re.sub(r"[^a-z0-9/]+", "_", name.lower()).strip("_"), float(text)
+    if math.isfinite(value) or text.lower().lstrip("+-") in ("nan", "inf", "infinity"):
+        yield PrintedFigure(name, value, unit or UNITS.get(name, ""))

@@ -28,7 +28,7 @@ from tcprobe.report.blocks import (
 )
 from tcprobe.report.compare import sections
 from tcprobe.report.compare.words import answer, letters
-from tcprobe.report.document import Added, DataTable, ReportSpec, data_of
+from tcprobe.report.document import Added, DataTable, ReportSpec, data_of, spelt
 from tcprobe.schema.changes.comparison import Change, ComparedPlace, ComparedRange, ComparedRow, Comparison
 from tcprobe.schema.changes.condition import Verdict
 from tcprobe.schema.columns import Value
@@ -281,6 +281,7 @@ def _data(comparison: Comparison, spec: ReportSpec) -> dict[str, Any]:
         "runs": [{"name": name, "metadata": as_dict(profile.metadata)} for name, profile in runs],
         "per_step": comparison.per_step,
         **tables,
+        **({"losses": spelt(tables["losses"])} if "losses" in tables else {}),
         "settings": [{"setting": what, "values": list(values)} for what, values in comparison.settings],
         "notes": [as_dict(note) for note in comparison.notes],
     }

@@ -220,12 +220,15 @@ def _kernel_at(run: int, one: ComparedPlace) -> str | None:
 
 def losses(comparison: Comparison, labels: Sequence[str], top: int | None) -> Section | None:
     """Return what the workloads logged: at the last step that they have in common, and last of all; None if nothing."""
-    found = [(loss.name, *_in_common(loss), *loss.last) for loss in comparison.losses]
+    found = [(loss.name, *_in_common(loss), *zip(loss.last, loss.since, strict=True)) for loss in comparison.losses]
     fields = (
         field_of("figure", 0, least=16),
         number_of("step in common", 1),
         *(_value_of(f"{name} at that step", n) for n, name in enumerate(labels, 2)),
-        *(_value_of(f"last of {name}", n, 1) for n, name in enumerate(labels, 2 + len(labels))),
+        *(
+            cell_of(f"last of {name}", partial(_last, n), 1, right=True)
+            for n, name in enumerate(labels, 2 + len(labels))
+        ),
     )
     title = f"Logged by the workloads ({len(found[:top])} of {len(found)})"
     return section(title, fields, found, top=top)
@@ -251,6 +254,11 @@ def every_loss(comparison: Comparison, labels: Sequence[str], top: int | None) -
 
 def _value_of(text: str, column: int, rank: int = 0) -> Field:
     return field_of(text, column, rank, _rounded, right=True)
+
+
+def _last(column: int, row: Sequence[Any]) -> Cell:
+    value, since = row[column]
+    return Cell(f.since_step(_rounded(value), since), value)
 
 
 def _rounded(value: float | None, significant: int = 6) -> str:

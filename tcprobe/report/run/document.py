@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import chain, islice
-from typing import Any, Final
+from operator import attrgetter
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from msgspec import Struct, field
 
+from tcprobe.grouping import lasting_since
 from tcprobe.report.blocks import (
     Block,
     Cell,
@@ -24,16 +26,16 @@ from tcprobe.report.blocks import (
     folded,
     wrapped_line,
 )
-from tcprobe.report.document import Added, DataTable, ReportSpec, data_of
+from tcprobe.report.document import Added, DataTable, ReportSpec, data_of, spelt
 from tcprobe.report.fields import cell_of, field_of, section
-from tcprobe.report.formatting import any_text, full_number
+from tcprobe.report.formatting import any_text, full_number, since_step
 from tcprobe.report.run import advice, findings, headline, views, wait_views
 from tcprobe.report.run.causes import cause_table
 from tcprobe.report.run.chains import CHAIN_VIEW
 from tcprobe.report.run.tables import data_table, view_section, written
 from tcprobe.report.run.view import View
 from tcprobe.report.run.words import counted_phase
-from tcprobe.schema.columns import Row
+from tcprobe.schema.columns import Row, Table, Value
 from tcprobe.schema.profile import Profile
 from tcprobe.schema.records import as_dict
 
@@ -73,7 +75,7 @@ class RunDocument(Struct, frozen=True):
             {
                 "metadata": {name: value for name, value in metadata.items() if name != "notes"},
                 "summary": list(profile.require("summary").rows()),
-                "tables": {name: list(islice(table.rows(), top)) for name, table in tables.items()},
+                "tables": {name: _rows(table, top) for name, table in tables.items()},
                 "advice": [advice.as_json(item) for item in profile.advice[:top]],
                 "waiting": waiting and {**as_dict(waiting), "idle_pct": waiting.idle_pct},
                 "tuning": profile.tuning and as_dict(profile.tuning),
@@ -194,15 +196,48 @@ def _notes(profile: Profile, levels: tuple[str, ...]) -> Remarks:
     return Remarks(tuple(remarks))
 
 
+def _rows(table: Table, top: int | None) -> list[Row]:
+    """Return a table for JSON."""
+    rows = list(islice(table.rows(), top))
+    return spelt(rows) if any(column.nan for column in table.spec.columns) else rows
+
+
+class _Logged(NamedTuple):
+    """A figure that the workload logged."""
+
+    name: str
+    last: str  # with the step since which it is NaN or an infinity, where it is
+    value: float
+    odd: str | None  # how many of its values are none that are finite, None for none
+    unit: Value
+
+
 def _logged(profile: Profile, spec: ReportSpec) -> Section | None:
-    """Return the last value of each figure that the workload logged."""
-    last = {row["name"]: row for row in profile.require("metrics").rows()}
-    fields = (
-        field_of("figure", "name"),
-        field_of("last value", "value", show=lambda value: full_number(float(value or 0), 10), right=True),
-        field_of("unit", "unit"),
+    """Return the last value of each figure that the workload logged, and how many values were no finite numbers."""
+    metrics = profile.require("metrics")
+    rows = [_one_logged(metrics.take(metrics.names("name").among(name))) for name in metrics.names("name").names]
+    fields = [
+        field_of("figure", attrgetter("name")),
+        cell_of("last value", lambda one: Cell(one.last, one.value), right=True),
+        field_of("unit", attrgetter("unit")),
+    ]
+    if any(one.odd for one in rows):
+        fields.append(field_of("not finite", attrgetter("odd"), right=True))
+    return section("Logged by the workload", fields, rows, top=None if spec.top == 0 else MOST_LISTED)
+
+
+def _one_logged(mine: Table) -> _Logged:
+    """Return what is shown of the rows of one name."""
+    values, steps = mine.numbers("value"), mine.values("step")
+    value, odd = float(values[-1]), int(np.count_nonzero(~np.isfinite(values)))
+    last, since = full_number(value, 10), lasting_since(values)
+    return _Logged(
+        str(mine.names("name")[0]),
+        last if since is None else since_step(last, steps[since]),
+        value,
+        f"{odd:,} of {len(values):,}" if odd else None,
+        mine.values("unit")[-1],
     )
-    return section("Logged by the workload", fields, list(last.values()), top=None if spec.top == 0 else MOST_LISTED)
 
 
 def _reported(profile: Profile, spec: ReportSpec) -> Section | None:

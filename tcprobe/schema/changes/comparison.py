@@ -149,6 +149,8 @@ class Loss(Struct, frozen=True):
     # of each run, one for each of these steps; None where that run did not log it
     values: tuple[tuple[float | None, ...], ...]
     last: tuple[float | None, ...]  # the last value of each run, whatever its step; None where it logged none
+    # step since which a run's values are what `last` is, where that is NaN or an infinity; else None
+    since: tuple[int | None, ...]
 
 
 class Comparison(Struct, frozen=True):

@@ -185,6 +185,15 @@ def test_what_was_logged_stands_side_by_side() -> None:
     assert (found[1].steps, found[1].values, found[1].last) == ((), ((), ()), (0.1, None))
 
 
+def test_a_figure_that_ends_as_nan_has_the_step_since_which() -> None:
+    nan = float("nan")
+    one = profile(metrics((0, "loss", 3.0, ""), (4, "loss", nan, ""), (5, "loss", nan, "")))
+    two = profile(metrics((0, "loss", nan, ""), (4, "loss", 2.0, "")))
+    (loss,) = pair(analyse(one), analyse(two)).losses
+    assert loss.since == (4, None)
+    assert repr(loss.last) == "(nan, 2.0)"
+
+
 def test_settings_that_differ_and_notes() -> None:
     record = {"environment": {"XLA_FLAGS": "-a", "SAME": "1"}, "driver": "570.1", "wall_ns": 10}
     one = run(

@@ -202,7 +202,7 @@ def test_a_run_against_itself_meets_no_change() -> None:
 
 def logging(*last: float | None) -> Comparison:
     """Runs of which each logged a loss last."""
-    loss = Loss("gen loss", (), tuple(() for _ in last), last)
+    loss = Loss("gen loss", (), tuple(() for _ in last), last, (None,) * len(last))
     return Comparison(tuple("abc"[: len(last)]), tuple(profile() for _ in last), (), losses=(loss,))
 
 

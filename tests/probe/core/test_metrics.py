@@ -39,13 +39,23 @@ def test_keras_lines() -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "value"), [("loss=nan", "nan"), ("loss: inf", "inf"), ("loss: -1.5e-3", "-0.0015"), ("Loss:.5", "0.5")]
+    ("line", "value"),
+    [
+        ("loss=nan", "nan"),
+        ("loss: inf", "inf"),
+        ("loss: -Infinity acc", "-inf"),
+        ("loss: -1.5e-3", "-0.0015"),
+        ("Loss:.5", "0.5"),
+    ],
 )
 def test_odd_numbers(line: str, value: str) -> None:
     assert [str(figure[1]) for figure in found(line)] == [value]
 
 
-@pytest.mark.parametrize("line", ["", "loss", "no loss at all: none", "glossary: 3", "x" * (LONGEST_PRINTED + 1)])
+@pytest.mark.parametrize(
+    "line",
+    ["", "loss", "no loss at all: none", "loss: 1e999", "loss: infinite", "glossary: 3", "x" * (LONGEST_PRINTED + 1)],
+)
 def test_lines_without_figures(line: str) -> None:
     assert found(line) == []
 
