@@ -191,9 +191,12 @@ TC309: Final = RuleDoc(
         "element-wise ops that never could. A profile that names ops tells them apart and weighs each.\n\n"
         "All of that time is a bound for what Tensor Cores could save, and a loose one: most models have element-wise "
         "kernels too. Those whose names tell that they multiply no matrices do not count. Where a kernel's name tells "
-        "that it multiplies, the item names the costliest."
+        "that it multiplies, the item names the costliest.\n\n"
+        "Where half of that time or more are products in 16 bits, the dtype allows Tensor Cores and the library chose "
+        "otherwise: the item then says first to try multiples of 8 and channels last."
     ),
-    severity="it counts the time of the kernels that are known to run without Tensor Cores, at most.",
+    severity="it counts the time of the kernels that are known to run without Tensor Cores, at most; of products in "
+    "16 bits what they gain at most at the rates of their tiles.",
     bad="# dlprof --mode=simple python train.py\nmodel.fit(dataset)\n",
     good="# dlprof --mode=tensorflow2 --reports=all python train.py, or tcprobe profile train.py\nmodel.fit(dataset)\n",
     sources=("DLProf 0.16 summaries of simple mode: kernel times by use of Tensor Cores, and no op",),
@@ -310,7 +313,8 @@ TC314: Final = RuleDoc(
         "A kernel that uses Tensor Cores well is not listed: it is what the time is there for. Neither is one of an op "
         "of which another item speaks."
     ),
-    severity="it counts the time of that kernel, at most.",
+    severity="it counts the time of that kernel, at most; of a kernel that moves data between GPUs no saving is "
+    "promised, for its time holds the waiting for the slowest GPU.",
     bad="tensor = tf.cumsum(large, axis=-1)\n",
     good="tensor = tf.cumsum(large[:, :needed], axis=-1)\n",
     sources=("docs/figures.md: causes of time, and what each rests on",),
