@@ -33,6 +33,7 @@ AdviceKind = Literal[
     "fix_scale",  # take a fixed loss scale instead of a dynamic one
     "skip_warm_up",  # leave the first steps out of those that count
     "profile_steps",  # profile several steps after warm-up
+    "profile_usual_steps",  # the same, before all else: the GPU waits for what a start of training does too
     "change_kernel",  # change what one kernel that dominates does, or how
     "larger_batch",  # take a larger batch, for which there is memory
     "key_node",  # choose a key node that runs once a step

@@ -20,7 +20,7 @@ from tcprobe.schema.profile import OffTensorCores, Profile
 from tcprobe.schema.sizes import bounded_rows
 from tcprobe.schema.tables import ADVICE
 
-FIRST: Final[tuple[AdviceKind, ...]] = ("profile_later", "key_node", "skip_warm_up")
+FIRST: Final[tuple[AdviceKind, ...]] = ("profile_later", "key_node", "skip_warm_up", "profile_usual_steps")
 """They come before all, in this order: nothing else is about a usual step until that is done."""
 LAST: Final[AdviceKind] = "profile_steps"
 """It comes after all: it is a doubt about the figures, and no finding."""

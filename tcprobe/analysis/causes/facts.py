@@ -280,7 +280,8 @@ def warm_up(profile: Profile, steps: int | None) -> WarmUp | None:
         profile: with its iterations.
         steps: that count; None if no step is marked.
     """
-    if "serialises_kernels" in profile.traits or not np.nansum(profile.require("kernels").numbers("sum_ns")) > 0:
+    spent = np.nansum(profile.require("kernels").numbers("sum_ns")) or profile.value("kernel_time_ns")
+    if "serialises_kernels" in profile.traits or not spent:
         return None
     table = profile.require("iterations")
     table = table.take(table.numbers("in_window") == 1)

@@ -289,10 +289,12 @@ TC313: Final = RuleDoc(
         "where a profile marks enough steps to tell them apart. It cannot where the steps to count were asked for, "
         "where the profiler was started too early, or where a profile marks one step or none.\n\n"
         "First steps that are slower than the others are said to be there, and come first: figures of all the counted "
-        "steps are then not of a usual one. Of one step alone nobody knows, and the item comes last. TC302 says it of "
-        "autotuning, TC301 of compiling that the GPU waits for."
+        "steps are then not of a usual one. Of one step alone nobody knows, and the item comes last; but first where "
+        "the GPU waits for most of it, and mostly for what a first step does too (loading kernels, tracing) or nobody "
+        "knows what for. TC302 says it of autotuning, TC301 of compiling and other work that the GPU waits for."
     ),
-    severity="it comes first where first steps are slower, last where one step or none is marked; it saves nothing.",
+    severity="it comes first where first steps are slower or the waiting is like a first step's, last where one step "
+    "or none is marked; it saves nothing.",
     bad="with tf.profiler.experimental.Profile(folder):\n    train_step(images, labels)\n",
     good=(
         "for _ in range(10):\n    train_step(images, labels)\n"

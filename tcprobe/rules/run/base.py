@@ -317,11 +317,17 @@ class Run:
             shrinks: the share of it that can go at most, 0 to 1.
         """
         each = None if spent_ns is None or not self.steps else spent_ns / self.steps
-        if self.waiting is None or spent_ns is None:
+        if self.waiting is None or spent_ns is None or not self._of_one_clock:
             return Concern(share, of, each, None, self.step_ns, self.length)
         alone = self.busy_ns * share / 100.0 if each is None else each * self.busiest
         bound: Bound = "kernel time" if shrinks == 1.0 else "peak rates"
         return Concern(share, of, each, shrinks * min(alone, self.busy_ns), self.waiting.step_ns, self.length, bound)
+
+    @property
+    def _of_one_clock(self) -> bool:
+        """Whether kernel times are of what the length of a step is of, and not sums that a profiler gives beside it."""
+        figure = self.profile.figure("kernel_time_ns")
+        return self.length != "capture" or figure is None or figure["basis"] != "reported"
 
     @property
     def length(self) -> StepLength | None:

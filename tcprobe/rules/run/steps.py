@@ -9,16 +9,30 @@ from msgspec.structs import asdict, replace
 
 from tcprobe.rules.base import Says
 from tcprobe.rules.run.base import Run
-from tcprobe.rules.run.waiting import bounded, main_work, named_work, of_step, saves, usual_step, waiting_of
+from tcprobe.rules.run.waiting import (
+    Parts,
+    bounded,
+    by_work,
+    main_work,
+    named_work,
+    of_step,
+    saves,
+    sends_later,
+    start_pct,
+    usual_step,
+    waiting_of,
+)
 from tcprobe.schema.advice import LAUNCHES, Advice, AdviceKind, Concern, Where
-from tcprobe.schema.statement import Both, Duration, Name, Statement, say
+from tcprobe.schema.statement import Both, Duration, Name, Share, Statement, say
 from tcprobe.schema.waits import HOST_WORK, HostWork, Waiting
 
 MOST_USED_PCT: Final = 50.0  # of the memory: beyond that twice the batch may not fit
 LEAST_SMALL_PCT: Final = 10.0  # of the kernel time, in products that are too small
+MOST_START_PCT: Final = 50.0  # of the waiting: from here on a usual step is likely to wait otherwise
 LEAST_IDLE_PCT: Final = 25.0  # of the step: below that a larger batch gains little by waiting less
 PER_STEP: Final[tuple[HostWork, ...]] = ("launch", "python")
 """What the host does once a step, whatever the batch."""
+MARKED: Final = "Profile several steps after warm-up, each marked (tcprobe profile does)"
 FIXED_SCALE: Final = (
     "Take a fixed loss scale, such as 1024, and watch the loss (too large a scale gives NaN). Keras 3: "
     "loss_scale_factor=1024.0 of the optimizer, with compile(auto_scale_loss=False). Keras 2: "
@@ -49,6 +63,20 @@ def _larger_batch(small_ns: float, waiting_ns: float, **f: Any) -> Both:
     return Both(order, (holds, *why, ": at most ", *of_step("", **f), ", for the same number of samples"))
 
 
+def _marks(steps: int | None) -> str:
+    return f"the profile marks {'one step' if steps == 1 else 'no step'}"
+
+
+def _profile_usual_steps(steps: int | None, start_pct: float, when: bool, **_: Any) -> Both:
+    if not when:
+        return Both(MARKED, f"{_marks(steps)}, and nothing tells when the GPU waits: start-up may be most of it")
+    share: Parts = (
+        Share(start_pct),
+        " of the waiting is such as a first step has (loading kernels, tracing), or not told",
+    )
+    return Both(MARKED, (f"{_marks(steps)}, and ", *share, ": a usual step may wait less, and for something else"))
+
+
 SAYS: Final[Says] = {
     "profile_later": lambda kernels, ops, worst_op, worst_calls, **_: Both(
         "Profile later steps, after warm-up: nothing else in this report is about a usual step",
@@ -60,10 +88,8 @@ SAYS: Final[Says] = {
     ),
     "fix_scale": _fix_scale,
     "skip_warm_up": _skip_warm_up,
-    "profile_steps": lambda steps, **_: Both(
-        "Profile several steps after warm-up, each marked (tcprobe profile does)",
-        f"the profile marks {'one step' if steps == 1 else 'no step'}: warm-up may be in all figures",
-    ),
+    "profile_steps": lambda steps, **_: Both(MARKED, f"{_marks(steps)}: warm-up may be in all figures"),
+    "profile_usual_steps": _profile_usual_steps,
     "larger_batch": _larger_batch,
     "key_node": lambda times, **_: Both(
         "Choose a key node that runs once a step (tcprobe find-key-node): no figure of a step is of one",
@@ -101,14 +127,21 @@ def tc312(run: Run) -> Iterator[Advice]:
 
 
 def tc313(run: Run) -> Iterator[Advice]:
-    """Yield one item where first steps are slow, or where one step or none is marked; none where TC302 speaks."""
+    """Yield one item where first steps are slow, or where one step or none is marked.
+
+    None where TC302 or TC301 says to profile later steps.
+    """
     found = run.facts.warm_up
     if found is None or run.tuning is not None or "compile" in named_work(run):
         return
-    if found.slow or found.steps is None or found.steps <= 1:
-        kind: AdviceKind = "skip_warm_up" if found.slow else "profile_steps"
-        fields = asdict(found) if found.slow else {"steps": found.steps}
-        yield Advice("TC313", say(kind, **fields), _of_all(run))
+    if found.slow:
+        yield Advice("TC313", say("skip_warm_up", **asdict(found)), _of_all(run))
+    elif (found.steps is None or found.steps <= 1) and not sends_later(run):
+        start = start_pct(run)
+        usual = start is not None and start >= MOST_START_PCT
+        kind: AdviceKind = "profile_usual_steps" if usual else "profile_steps"
+        more = {"start_pct": start, "when": bool(by_work(run))} if usual else {}
+        yield Advice("TC313", say(kind, steps=found.steps, **more), _of_all(run))
 
 
 def _of_all(run: Run) -> Concern:

@@ -20,6 +20,9 @@ MUCH_PCT: Final = 25.0  # of the waiting: a cause from here on is worth its reme
 MOST_PCT: Final = 50.0  # of the waiting: a cause below it is told as a part
 BETWEEN: Final = ("MemcpyH2D", "MemcpyD2H", "MemcpyP2P")  # kinds of copies that leave the GPU
 LEAST_UNKNOWN_PCT: Final = 10.0  # of the waiting
+START_WORK: Final[tuple[HostWork, ...]] = ("compile", "copy_call", "executor", "unknown")
+"""What the first steps do and later ones hardly: trace, tune, load kernels (in a call that copies, or an op); and what
+nothing tells of."""
 WAYS: Final[Mapping[HostWork, dict[str | None, str]]] = {
     "input": {
         None: "Prepare the next batches while the GPU computes: prefetch, load in parallel, cache",
@@ -226,8 +229,10 @@ def tc301(run: Run) -> Iterator[Advice]:
     waiting = run.waiting
     if waiting is None or waiting.idle_pct < LEAST_PCT:
         return
-    works = [one for one in by_work(run) if one[0] != "profiler"]  # no change of the program saves that
-    if not works:
+    # no change of the program saves what the profiler takes; TC302 says what autotuning and the start around it take
+    silent: tuple[HostWork, ...] = ("profiler",) if run.tuning is None else ("profiler", "compile", "unknown")
+    works = [one for one in by_work(run) if one[0] not in silent]
+    if not works and run.tuning is None:
         yield _item(run, waiting, "unknown", None)
     for place, (work, pct) in enumerate([one for one in works if one[1] >= MUCH_PCT][:2] or works[:1]):
         yield _item(run, waiting, work, pct, part=place > 0)
@@ -310,6 +315,28 @@ def by_work(run: Run) -> list[tuple[HostWork, float]]:
 def main_work(run: Run) -> list[tuple[HostWork, float]]:
     """Return the kinds of work that explain much of the waiting, at most two, the largest first."""
     return [share for share in by_work(run) if share[0] not in ("unknown", "profiler") and share[1] >= MUCH_PCT][:2]
+
+
+def start_pct(run: Run) -> float | None:
+    """Return the share of the waiting that a start of training does too or nothing tells of, 0-100.
+
+    None where the GPU is busy for most of the time. Of a whole capture of which nothing tells when the GPU waits, all
+    of the waiting may be a start's, however little it is.
+    """
+    waiting, works = run.waiting, by_work(run)
+    if waiting is None or waiting.idle_pct < (MOST_PCT if works else LEAST_PCT):
+        return None
+    if not works:
+        return 100.0 if waiting.length == "capture" else None
+    return sum(pct for work, pct in works if work in START_WORK)
+
+
+def sends_later(run: Run) -> bool:
+    """Return whether what TC301 says first is to profile later steps."""
+    if run.waiting is None or run.waiting.idle_pct < LEAST_PCT or not (works := by_work(run)):
+        return False
+    recorded = len(run.profile.require("host_events")) > 0
+    return works[0][0] in ("compile", "executor") or (works[0][0] == "unknown" and recorded)
 
 
 def named_work(run: Run) -> list[HostWork]:

@@ -165,6 +165,13 @@ BAD: Final[dict[str, list[Run]]] = {
         subject(facts=Facts(warm_up=WarmUp(10, 2, 300.0 * MS, 100.0 * MS))),
         subject(facts=Facts(warm_up=WarmUp(1))),
         subject(facts=Facts(warm_up=WarmUp(None)), waiting=None),
+        # 50 ms of 80 are what a first step does, or are not told
+        subject(
+            facts=Facts(warm_up=WarmUp(1)),
+            waiting=waits(100, 20),
+            waits=(waited(40, "copy_call"), waited(30, "launch"), waited(10, "unknown", None)),
+        ),
+        subject(facts=Facts(warm_up=WarmUp(None)), waiting=waits(100, 60, "capture")),  # nothing tells when
     ],
     "TC314": [
         *(subject(facts=Facts(top=replace(TOP, cause=cause)), **KERNELS) for cause in CAUSES_SAID),
@@ -207,7 +214,13 @@ BAD: Final[dict[str, list[Run]]] = {
     ],
 }
 GOOD: Final[dict[str, list[Run]]] = {
-    "TC301": [subject(waiting=waits(100, 96)), subject(waiting=None)],
+    "TC301": [
+        subject(waiting=waits(100, 96)),
+        subject(waiting=None),
+        # TC302 says to profile later steps
+        subject(waiting=HALF_IDLE, waits=(waited(40, "unknown", None), waited(10, "compile")), tuning=TUNED),
+        subject(waiting=HALF_IDLE, tuning=TUNED),
+    ],
     "TC302": [subject()],
     "TC303": [subject(off("tf32", 40)), subject(off("dtype", 40, dtype="int32"))],
     "TC304": [subject(FLOAT32)],
@@ -249,6 +262,7 @@ GOOD: Final[dict[str, list[Run]]] = {
         subject(facts=Facts(warm_up=WarmUp(10))),
         subject(facts=Facts(warm_up=WarmUp(1)), tuning=Tuning(1, 9, 1.0, 50.0, "a", 9)),  # TC302 says it
         subject(facts=Facts(warm_up=WarmUp(1)), waiting=HALF_IDLE, waits=(waited(50, "compile"),)),  # TC301 says it
+        subject(facts=Facts(warm_up=WarmUp(1)), waiting=HALF_IDLE, waits=(waited(50, "executor"),)),  # so it does here
     ],
     "TC314": [
         subject(facts=Facts(top=replace(TOP, share_pct=24.0)), **KERNELS),

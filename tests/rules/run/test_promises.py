@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tcprobe.analysis.summary.figures import figure
 from tcprobe.hardware import find_gpu, load_gpus
 from tcprobe.rules.run.base import (
     ChainWork,
@@ -22,10 +23,11 @@ from tcprobe.rules.run.base import (
 )
 from tcprobe.schema.advice import Where
 from tcprobe.schema.changes.whatif import WhatIf
+from tcprobe.schema.columns import Table
 from tcprobe.schema.finding import Range
 from tcprobe.schema.kinds import BLOCKERS, CAUSES, CHANGES, SIZE_ADVICE
-from tcprobe.schema.tables import USES_TC
-from tcprobe.schema.waits import HOST_WORK, STEP_LENGTHS, Tuning, Waiting
+from tcprobe.schema.tables import SUMMARY, USES_TC
+from tcprobe.schema.waits import HOST_WORK, STEP_LENGTHS, StepLength, Tuning, Waiting
 from tests.rules.run.builders import MS, found, off, rule, saved, size, subject, waited, waits, what_if
 from tests.support import examples
 
@@ -194,3 +196,17 @@ def test_a_prediction_is_cut_to_what_the_step_has() -> None:
     assert item.saving is not None
     assert item.saving.ns == Range(-1.0 * MS, 50.0 * MS, 50.0 * MS)
     assert item.step_pct == 50.0
+
+
+@pytest.mark.parametrize(("basis", "length", "most"), [
+    ("reported", "capture", None),  # DLProf's simple mode: kernel time beside a wall clock of the whole process
+    ("reported", "reported", 75.0 * MS),
+    ("measured", "capture", 75.0 * MS),
+])  # fmt: skip
+def test_sums_that_the_clock_of_the_capture_does_not_hold_promise_nothing(
+    basis: str, length: StepLength, most: float | None
+) -> None:
+    given = subject(unnamed_ns=75.0 * MS, kernel_ns=100.0 * MS, waiting=waits(200, 100, length))
+    given.profile = given.profile.with_tables(Table.from_rows(SUMMARY, [figure("kernel_time_ns", 100.0 * MS, basis)]))
+    (item,) = rule("TC309").check(given)
+    assert (item.concern.share_pct, item.concern.at_most_ns, item.step_pct) == (75.0, most, most and 37.5)
