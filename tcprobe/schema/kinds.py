@@ -153,9 +153,9 @@ CAUSE_GROUPS: Final[Mapping[CauseGroup, tuple[CauseKind, ...]]] = {
     "well": ("tc_well",),
     "slowly": ("tc_misaligned", "tc_tiles", "tc_small", "tc_memory", "tc_slow"),
     "used": ("none",),
-    "off": ("channels", "shape", "shape_required", "library", "dtype", "tf32", "gpu", "not_nvidia"),
+    "off": ("channels", "shape", "shape_required", "library", "dtype", "tf32", "gpu"),
     "layout": ("layout",),
-    "never": ("type",),
+    "never": ("type", "not_nvidia"),
     "unknown": (
         "kernels_unknown", "dtype_missing", "dtype_unknown", "tf32_unknown", "gpu_unknown", "type_unknown",
         "op_unknown", "other_step",

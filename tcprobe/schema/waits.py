@@ -77,11 +77,11 @@ class Waiting(Struct, frozen=True):
 class Tuning(Struct, frozen=True):
     """Autotuning within the window: a library tried several kernels for one op."""
 
-    ops: int  # ops that were tuned
+    ops: int  # ops that were tuned; of kernels without an op, calls
     kernels: int  # their launches
     sum_ns: float  # kernel time of these launches
     share_pct: float  # that time as a share of the window's kernel time, 0-100
-    worst_op: str  # the op with the most launches a call
+    worst_op: str | None  # the op with the most launches a call; None if the source does not name it
     worst_calls: int  # its launches in one call
 
 

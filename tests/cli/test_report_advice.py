@@ -32,6 +32,7 @@ SAMPLES = {
     XPLANE.format("tf22_8xv100_bert_step0"): ["TC301"],
     XPLANE.format("jax08_mi300_gemm"): ["TC301", "TC301", "TC313"],
     XPLANE.format("jax08_mi300_attention"): ["TC301", "TC313"],
+    "samples/nsys_stats/new_cuda_gpu_trace.csv": ["TC302"],
     "samples/dlprof/a100x4_pytorch_1.7_summary.csv": ["TC301"],
     "samples/dlprof/pytorch_1.8": ["TC302"],
     "samples/dlprof/v100_tf1_0.13_detailed.csv": [],

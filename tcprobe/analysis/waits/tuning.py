@@ -6,6 +6,7 @@ docs/figures.md gives the rule and where its thresholds come from.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
@@ -13,7 +14,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from tcprobe.analysis.ops.table import NO_OP
+from tcprobe.analysis.kernels.kinds import kind_of
 from tcprobe.gemm.ops import conv_like, family_of
 from tcprobe.grouping import Codes, Numbers, count_by, distinct_rows
 from tcprobe.schema.columns import IntArray, Names, Table
@@ -23,6 +24,7 @@ from tcprobe.schema.waits import Tuning
 ALGORITHMS: Final = 3  # of a convolution; a call outside autotuning runs one, a backward call of PyTorch two
 TRIED: Final = 4  # kernels that multiply; such a call runs one or two
 MANY: Final = 10  # launches; such a call makes up to seven, an autotuned one 18 to 58 on real profiles
+NAMELESS: Final = 4  # families among convolutions without an op that follow one another: several ops may be among them
 RECURS: Final = 3  # steps: what looks like autotuning in so many of them is none, for each shape is tuned once
 
 CHECKER: Final = re.compile(r"redzone_checker|xla_\w{1,80}_comparison")
@@ -59,13 +61,15 @@ class TunedCalls(Struct, frozen=True):
 def tuned_calls(profile: Profile) -> TunedCalls:
     """Return the launches of autotuned calls.
 
-    A call is a run of launches of one op in one step on one GPU, in the order in which the host made them.
+    A call is a run of launches of one op in one step on one GPU, in the order in which the host made them; of launches
+    without an op, one of convolutions and their helpers alone.
     """
     launches = profile.require("launches")
     kernel = launches.names("kernel")
     traits = _Traits.of(kernel.names)
     candidate = _candidates(profile, kernel, traits)
-    if not candidate.any():
+    varied = len(set(traits.family[traits.family >= 0].tolist())) >= NAMELESS
+    if not candidate.any() and not varied:
         return TunedCalls(np.full(len(launches), -1, np.int64))
     op = launches.numbers("op_id").astype(np.int64)
     made = launches.numbers("launch_ns")
@@ -79,6 +83,10 @@ def tuned_calls(profile: Profile) -> TunedCalls:
     tuned &= checked | ~_recurring(op[order], device[order].astype(np.int64), step[order].astype(np.int64), seems)
     call = np.full(len(launches), -1, np.int64)
     call[order] = np.where(tuned, run, -1)
+    if varied:
+        nameless = (op[order] < 0) & ~tuned
+        found = _nameless(run, kernel.ids[order], nameless & traits.convolves[kernel.ids[order]], traits)
+        call[order] = np.where(found >= 0, found, call[order])
     return TunedCalls(call)
 
 
@@ -88,13 +96,17 @@ class _Traits(NamedTuple):
     checks: NDArray[np.bool_]
     multiplies: NDArray[np.bool_]
     family: IntArray
+    convolves: NDArray[np.bool_]  # whether it multiplies, or is a product's helper
 
     @classmethod
     def of(cls, names: list[str]) -> _Traits:
         family = [next((i for i, known in enumerate(_FAMILIES) if known.search(name)), -1) for name in names]
         multiplies = [bool(_MULTIPLIES.search(name)) and not _HELPS.search(name) for name in names]
         checks = [bool(CHECKER.search(name)) for name in names]
-        return cls(np.array(checks, np.bool_), np.array(multiplies, np.bool_), np.array(family, np.int64))
+        convolves = [kind_of(name) in ("convolution", "matmul", "helper") for name in names]
+        bools = (np.array(one, np.bool_) for one in (checks, multiplies, convolves))
+        checked, products, parts = bools
+        return cls(checked, products, np.array(family, np.int64), parts)
 
 
 def _candidates(profile: Profile, kernel: Names, traits: _Traits) -> NDArray[np.bool_]:
@@ -144,6 +156,31 @@ def _tuned_runs(
     return may & tuned[run] & (known | _checked_part(run, traits.checks[kernel])), checked[run]
 
 
+def _nameless(run: IntArray, kernel: NDArray[np.int32], mine: NDArray[np.bool_], traits: _Traits) -> IntArray:
+    """Return the number of the tuned call of each launch without an op, -1 for none; above those of the runs with one.
+
+    Kernels that an algorithm of a convolution is made of follow one another, and four families are among them. What
+    comes `RECURS` times alike is none: each shape is tuned once.
+
+    Args:
+        run: number of the run of each launch, in the order in which the host made them.
+        kernel: place of its name.
+        mine: whether it may belong to such a call.
+        traits: of the names.
+    """
+    parted = (np.diff(run) != 0) | (np.diff(mine.astype(np.int8)) != 0)
+    part = np.append(0, np.cumsum(parted))
+    count = int(part[-1]) + 1
+    checked, tried, families = _tried(part[mine], kernel[mine], traits, count)
+    tuned = ~checked & (families >= NAMELESS) & (tried >= TRIED) & (count_by(part[mine], count) >= MANY)
+    ends = np.append(np.flatnonzero(parted) + 1, len(part))
+    held = {at: kernel[0 if at == 0 else ends[at - 1] : ends[at]].tobytes() for at in np.flatnonzero(tuned).tolist()}
+    alike = Counter(held.values())
+    for at, names in held.items():
+        tuned[at] = alike[names] < RECURS
+    return np.where(mine & tuned[part], int(run[-1]) + 1 + part, -1)
+
+
 def _recurring(op: IntArray, device: IntArray, step: IntArray, seems: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Return which launches are of ops that seem tuned in most of their steps on a GPU.
 
@@ -187,7 +224,8 @@ def tuning_of(profile: Profile, tuned: TunedCalls, counted: NDArray[np.bool_]) -
     total = float(spent[counted].sum())
     share = 100.0 * float(spent[mine].sum()) / total if total > 0 else 0.0
     name = _op_name(profile.require("op_details"), int(op[call == worst][0]))
-    return Tuning(len(set(op.tolist())), int(mine.sum()), float(spent[mine].sum()), share, name, int(calls[worst]))
+    ops = len(set(op[op >= 0].tolist())) + len(set(call[op < 0].tolist()))
+    return Tuning(ops, int(mine.sum()), float(spent[mine].sum()), share, name, int(calls[worst]))
 
 
 def tuning_notes(tuning: Tuning | None) -> Iterator[Note]:
@@ -202,5 +240,5 @@ def tuning_notes(tuning: Tuning | None) -> Iterator[Note]:
         )
 
 
-def _op_name(details: Table, op: int) -> str:
-    return str(details.names("op")[op]) if 0 <= op < len(details) else NO_OP
+def _op_name(details: Table, op: int) -> str | None:
+    return str(details.names("op")[op]) if 0 <= op < len(details) else None

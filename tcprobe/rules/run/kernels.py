@@ -172,8 +172,8 @@ SAYS: Final[Says] = {
 
 
 def tc309(run: Run) -> Iterator[Advice]:
-    """Yield one item where kernels without Tensor Cores belong to no op that the source names."""
-    if run.facts.unnamed_ns > 0 and run.kernel_ns > 0:
+    """Yield one item where kernels without Tensor Cores belong to no op that the source names; none of autotuning."""
+    if run.facts.unnamed_ns > 0 and run.kernel_ns > 0 and run.tuning is None:
         concern, bound = run.of_kernels(run.facts.unnamed_ns), run.library_bound
         sixteen_bit = bound is not None and 2 * bound.spent_ns >= (concern.at_most_ns or math.inf)
         if bound is not None and sixteen_bit and concern.at_most_ns is not None:

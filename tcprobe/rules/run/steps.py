@@ -40,6 +40,19 @@ FIXED_SCALE: Final = (
 )
 
 
+def _profile_later(kernels: int, ops: int, worst_op: str | None, worst_calls: int, **_: Any) -> Both:
+    order = "Profile later steps, after warm-up: nothing else in this report is about a usual step"
+    if worst_op is None:
+        calls = "1 stretch" if ops == 1 else f"{ops:,} stretches"
+        kind = f"{calls} of convolutions run in many ways, up to {worst_calls:,} one after the other"
+        return Both(order, f"autotuning is inside, by the names of kernels: {kernels:,} in {kind}")
+    each: Parts = (
+        f"the step holds autotuning: {kernels:,} kernels tried for {ops:,} ops, in one call of ",
+        Name(worst_op),
+    )
+    return Both(order, (*each, f" {worst_calls:,}"))
+
+
 def _fix_scale(ops: int, ns: float, waiting_ns: float, **most: Any) -> Both:
     waits = (", and the GPU waits ", Duration(waiting_ns), " for the host to read the answer") if waiting_ns else ()
     looks = f"dynamic loss scaling looks at the gradients in {ops:,} ops, "
@@ -78,14 +91,7 @@ def _profile_usual_steps(steps: int | None, start_pct: float, when: bool, **_: A
 
 
 SAYS: Final[Says] = {
-    "profile_later": lambda kernels, ops, worst_op, worst_calls, **_: Both(
-        "Profile later steps, after warm-up: nothing else in this report is about a usual step",
-        (
-            f"the step holds autotuning: {kernels:,} kernels tried for {ops:,} ops, in one call of ",
-            Name(worst_op),
-            f" {worst_calls:,}",
-        ),
-    ),
+    "profile_later": _profile_later,
     "fix_scale": _fix_scale,
     "skip_warm_up": _skip_warm_up,
     "profile_steps": lambda steps, **_: Both(MARKED, f"{_marks(steps)}: warm-up may be in all figures"),

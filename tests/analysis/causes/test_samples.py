@@ -105,6 +105,11 @@ def test_gpus_without_tensor_cores() -> None:
     assert "not_nvidia" in causes("xplane/jax08_mi300_gemm.xplane.pb")
 
 
+def test_nothing_is_to_be_mended_on_another_vendors_gpu() -> None:
+    rows = sample("xplane/jax08_mi300_gemm.xplane.pb").require("causes").rows()
+    assert {str(row["group"]) for row in rows} == {"never", "idle"}
+
+
 def test_the_kernel_of_a_cause_is_one_of_the_op_beside_it() -> None:
     """Of the H100s' ops without a Tensor Core kernel NCCL's is the costliest kernel, and aten::copy_ the op."""
     profile = sample("nsys/h100x2_bf16_after_nsys2026.sqlite")

@@ -79,7 +79,31 @@ def test_of_launches_without_an_op_only_those_around_the_checkers_count() -> Non
     kernels = (b.OTHER,) * 5 + ("nvjet_hsh_128x64_TNN", "redzone_checker", "nvjet_hsh_64x64_TNN", "redzone_checker")
     found = analyse(run((-1, (*kernels, *(b.OTHER,) * 5)))).tuning
     assert found is not None
-    assert (found.ops, found.kernels, found.worst_op) == (1, 4, "(no op)")
+    assert (found.ops, found.kernels, found.worst_op) == (1, 4, None)
+
+
+ADD = "void at::native::vectorized_elementwise_kernel<4, at::native::AddFunctor<float>>(int)"
+MANY_WAYS = (*FFT, *WINOGRAD, *IMPLICIT, *EXPLICIT)
+
+
+def test_without_ops_the_names_of_kernels_that_follow_one_another_tell() -> None:
+    """Two convolutions tried in four ways, twelve kernels each, and another's work around them."""
+    found = analyse(run((-1, (ADD, *MANY_WAYS, ADD, *MANY_WAYS[::-1], ADD, "volta_sgemm_128x64_nn")), step=None)).tuning
+    assert found is not None
+    assert (found.ops, found.kernels, found.worst_op, found.worst_calls) == (2, 24, None, 12)
+    assert found.share_pct == pytest.approx(100 * 24 / 28)
+
+
+@pytest.mark.parametrize(
+    "kernels",
+    [
+        (*FFT, *WINOGRAD, *IMPLICIT),  # three convolutions of a network, each run in its own way
+        (*FFT, ADD, *WINOGRAD, ADD, *IMPLICIT, ADD, *EXPLICIT),
+        (*MANY_WAYS, ADD) * 3,  # what recurs is a step of the network
+    ],
+)
+def test_without_ops_a_network_of_many_convolutions_is_none(kernels: tuple[str, ...]) -> None:
+    assert analyse(run((-1, kernels), step=None)).tuning is None
 
 
 def steps(*tuned: int, count: int = 6) -> Profile:

@@ -77,7 +77,10 @@ BAD: Final[dict[str, list[Run]]] = {
             for framework in ("tensorflow", "pytorch", "jax")
         ),
     ],
-    "TC302": [subject(tuning=Tuning(14, 621, 97.0 * MS, 97.0, "alex_net/conv2d_1/Relu", 58), steps=None)],
+    "TC302": [
+        subject(tuning=TUNED, steps=None),
+        subject(tuning=Tuning(2, 44, 90.0 * MS, 90.1, None, 23), steps=None),
+    ],
     "TC303": [
         subject(FLOAT32, off("dtype", 10, "dense", "MatMul", dtype="float32"), gpu=V100, framework="tensorflow"),
         subject(FLOAT32, gpu=V100, waiting=HALF_IDLE, framework="pytorch"),
@@ -238,7 +241,11 @@ GOOD: Final[dict[str, list[Run]]] = {
         subject(off("library", 40, kernel="gemv2T_kernel_val")),
         subject(off("library", 40, "conv"), sizes=(size("conv", "slice", 1, 40),)),
     ],
-    "TC309": [subject(kernel_ns=100.0 * MS), subject(unnamed_ns=0.0)],
+    "TC309": [
+        subject(kernel_ns=100.0 * MS),
+        subject(unnamed_ns=0.0),
+        subject(unnamed_ns=75.0 * MS, tuning=TUNED, **KERNELS),
+    ],
     "TC310": [
         subject(facts=Facts(tiny=TinyKernels(100, 100, 20.0 * MS)), waiting=None),
         subject(facts=Facts(tiny=TinyKernels(40, 40, 20.0 * MS))),  # few launches
