@@ -29,6 +29,7 @@ AdviceKind = Literal[
     "library",  # let the library choose another kernel: channels, layout, larger sizes, XLA
     "name_ops",  # record which ops the kernels belong to
     "fuse_kernels",  # launch fewer and longer kernels
+    "fill_ops",  # the same, of a source that tells alone how long the GPU is idle within ops
     "keep_layout",  # keep one layout and one type, so that nothing changes them
     "fix_scale",  # take a fixed loss scale instead of a dynamic one
     "skip_warm_up",  # leave the first steps out of those that count
@@ -50,6 +51,7 @@ ShareOf = Literal[
     "flops",  # the FLOPs of a step's GEMM-like ops
     "known_flops",  # the FLOPs that are known of them, where some run an unknown number of times
     "products",  # the predicted time of a step's products
+    "op_spans",  # the calls of ops on the GPU, each from its first to its last use of it
 ]
 SHARES: Final[tuple[ShareOf, ...]] = get_args(ShareOf)
 """What a share is a share of."""

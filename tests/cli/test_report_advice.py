@@ -35,7 +35,7 @@ SAMPLES = {
     "samples/nsys_stats/new_cuda_gpu_trace.csv": ["TC302"],
     "samples/dlprof/a100x4_pytorch_1.7_summary.csv": ["TC301"],
     "samples/dlprof/pytorch_1.8": ["TC302"],
-    "samples/dlprof/v100_tf1_0.13_detailed.csv": [],
+    "samples/dlprof/v100_tf1_0.13_detailed.csv": ["TC310"],
     SIMPLE.format("a100-40gb-400w_distilroberta-base_128-128"): ["TC313", "TC301", "TC309"],
     SIMPLE.format("a100-40gb-400w_roberta-large_128-8"): ["TC313", "TC301", "TC309"],
     SIMPLE.format("v100-16gb-300w_roberta-large_128-8"): ["TC313", "TC301", "TC309"],

@@ -27,6 +27,7 @@ from tcprobe.schema.tables import SUMMARY
 
 NO_OP_KERNELS: Final = Reason("the source has no kernel times per op", "no_kernels")
 NO_OPS: Final = "the source names no ops"
+WITHIN_OPS: Final = "as the profiler says: from the first to the last use of the GPU in each call of an op"
 UPPER: Final = (
     "an upper bound of the Tensor Core share: one such kernel marks the whole op, and times of ops include copies"
 )
@@ -139,6 +140,10 @@ def _op_time_rows(inputs: SummaryInputs) -> Iterator[Row]:
             yield figure(name, None, "reported", f"{remark}; {NOT_TOLD}", (share, share + range_pct))
         else:
             yield figure(name, share, "reported", remark)
+    times = inputs.reported.op_times
+    if times is not None and sum(times) > 0:
+        yield figure("ops_idle_ns", times[1], "reported", WITHIN_OPS)
+        yield figure("ops_idle_pct", 100.0 * times[1] / sum(times), "reported", WITHIN_OPS)
 
 
 def _time_rows(inputs: SummaryInputs) -> Iterator[Row]:

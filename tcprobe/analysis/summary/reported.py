@@ -66,6 +66,12 @@ class Reported:
         return any((self.get(f"all ops / {row} / # ops") or 0.0) > 1 for row in rows)
 
     @property
+    def op_times(self) -> tuple[float, float] | None:
+        """How long ops use the GPU, and how long it idles within their calls, in ns; None where that is not told."""
+        busy, idle = (self.get(f"all iterations / all ops / total gpu {name} (ns)") for name in ("time", "idle"))
+        return None if busy is None or idle is None else (busy, idle)
+
+    @property
     def efficiency_pct(self) -> float | None:
         """DLProf's Tensor Core kernel utilization, as it stands."""
         return self.get("summary report / tensor core kernel utilization %", "tensor core kernel efficiency %")

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
-from tcprobe.readers.dlprof.layout import EXPERT_SYSTEMS, LAYOUTS, Layout, canonical
+import numpy as np
+
+from tcprobe.readers.dlprof.layout import DETAILED, EXPERT_SYSTEMS, LAYOUTS, Layout, canonical
 from tcprobe.readers.dlprof.report import Report
 from tcprobe.readers.dlprof.summary import CONFIG, Summary
 from tcprobe.schema.columns import Table, Value
 from tcprobe.schema.tables import REPORTED
+
+OP_TIMES: Final = ("Total GPU Time (ns)", "Total GPU Idle (ns)")
+"""Of an op: the time that it uses the GPU; the rest of the spans of its calls from first to last use."""
 
 
 def reported_table(summary: Summary, reports: dict[str, Report], measured: bool) -> Table:
@@ -24,6 +30,7 @@ def reported_table(summary: Summary, reports: dict[str, Report], measured: bool)
     for layout in LAYOUTS:
         if layout.kind in reports:
             rows += _rows(reports[layout.kind], layout, measured)
+    rows += _sums_of_ops(reports, measured)
     for problem, advice in feedback(reports):
         text = f"{problem} -> {advice}" if advice else problem
         rows.append({"metric": "Expert Systems Feedback", "text": text, "source": reports[EXPERT_SYSTEMS].path.name})
@@ -59,6 +66,15 @@ def _rows(report: Report, layout: Layout, measured: bool) -> Iterator[dict[str, 
             if (value := values[number]) == value:
                 metric = f"{heading} / {row} / {label}"
                 yield _row(metric, label, value, f"{value:g}", f"{report.path.name}, {heading}", measured)
+
+
+def _sums_of_ops(reports: dict[str, Report], measured: bool) -> Iterator[dict[str, Value]]:
+    """Yield the times of all ops of the detail report together, where it says how long the GPU is idle within them."""
+    if DETAILED not in reports or not (report := reports[DETAILED]).has(*map(canonical, OP_TIMES)):
+        return
+    for label in OP_TIMES:
+        spent = float(np.nansum(report.numbers(canonical(label))))
+        yield _row(f"All Iterations / All ops / {label}", label, spent, f"{spent:g}", report.path.name, measured)
 
 
 def feedback(reports: dict[str, Report]) -> list[tuple[str, str | None]]:

@@ -45,6 +45,8 @@ LABELS = {
     "flops_per_step": "FLOP in a step",
     "epoch_ends": "steps with an epoch's end, left out",
     "bad_size_count": "bad sizes",
+    "ops_idle_ns": "GPU idle within calls of ops",
+    "ops_idle_pct": "GPU idle within calls of ops, share of these",
     "gemm_layers": "layers with GEMM-like ops",
 }
 MOSTLY_IDLE_PCT = 50.0

@@ -10,14 +10,16 @@ from msgspec.structs import replace
 
 from tcprobe.rules.base import Says
 from tcprobe.rules.run.base import TINY_NS, VECTOR, Run, TopKernel, names_in, to_change
+from tcprobe.rules.run.waiting import WAYS as HOST_WAYS
 from tcprobe.rules.run.waiting import Parts, bounded, named_work, of_step, saves, usual_step, waiting_of
 from tcprobe.rules.words import way
-from tcprobe.schema.advice import COPIES, LAUNCHES, Advice
+from tcprobe.schema.advice import COPIES, LAUNCHES, Advice, AdviceKind, Concern
 from tcprobe.schema.kinds import BlockerKind, CauseKind
-from tcprobe.schema.statement import Both, Duration, Name, Share, say
+from tcprobe.schema.statement import Both, Duration, Name, Share, Statement, say
 
 LEAST_TINY: Final = 50  # tiny kernels in a step: fewer take less than a millisecond of launches
 LEAST_PCT: Final = 5.0  # of the step
+MUCH_IDLE_PCT: Final = 25.0  # of the calls of ops on the GPU
 MANY: Final = 0.5  # of the launches
 DOMINATES_PCT: Final = 25.0  # of the kernel time: below that other kernels matter as much
 NAME_OPS: Final = (
@@ -123,6 +125,14 @@ def _fuse_kernels(
     return Both(DONE if compiled else way(FUSE, framework), (*kernels, *short, ": at most ", *of_step("", **f)))
 
 
+def _fill_ops(framework: str | None, idle_ns: float, idle_pct: float, **_: Any) -> Both:
+    most: Parts = (Share(idle_pct), " of their calls (", Duration(idle_ns), ")")
+    return Both(
+        way(HOST_WAYS["launch"], framework),
+        ("within ops that use it, the GPU is idle for ", *most, ", as the profiler says"),
+    )
+
+
 def _layout(framework: str | None, kept_off: BlockerKind | None, op_type: str | None, convolutions: bool) -> str:
     """Return what to do about a layout: by what keeps the op, around which it changes, off the Tensor Cores."""
     op_type = (op_type or "").lower()
@@ -166,6 +176,7 @@ def _change_kernel(kernel: str, cause: CauseKind | None, communicates: bool, unn
 SAYS: Final[Says] = {
     "name_ops": _name_ops,
     "fuse_kernels": _fuse_kernels,
+    "fill_ops": _fill_ops,
     "keep_layout": _keep_layout,
     "change_kernel": _change_kernel,
 }
@@ -184,7 +195,15 @@ def tc309(run: Run) -> Iterator[Advice]:
 
 
 def tc310(run: Run) -> Iterator[Advice]:
-    """Yield one item where most kernels of a step are tiny, and they and the waiting between kernels cost time."""
+    """Yield one item where most kernels of a step are tiny, and they and the waiting between kernels cost time.
+
+    Of a source without kernels and clock, where the GPU is idle for much of the calls of its ops: what that saves of a
+    step is not known.
+    """
+    idle_ns, idle_pct = (run.profile.value(f"ops_idle_{unit}") for unit in ("ns", "pct"))
+    if run.waiting is None and idle_pct is not None and idle_pct >= MUCH_IDLE_PCT:
+        said: Statement[AdviceKind] = say("fill_ops", framework=run.facts.framework, idle_ns=idle_ns, idle_pct=idle_pct)
+        yield Advice("TC310", said, Concern(idle_pct, "op_spans"))
     found, waiting = run.facts.tiny, usual_step(run)
     if found is None or waiting is None or not run.steps:
         return

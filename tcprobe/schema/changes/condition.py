@@ -51,6 +51,8 @@ OF_ONE_RUN: Final[Mapping[str, MetricUnit]] = {
     "communication_exposed_ns": "ns",
     "ops_using_tc_time_pct": "pct",
     "ops_eligible_not_using_time_pct": "pct",
+    "ops_idle_ns": "ns",
+    "ops_idle_pct": "pct",
     "gemm_layers": "count",
 }
 """Figures of `summary` that are not compared; ``precision_P_time_pct`` of each precision P is another."""

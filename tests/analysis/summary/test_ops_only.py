@@ -9,7 +9,7 @@ import pytest
 from tcprobe.analysis import analyse
 from tcprobe.readers.open import open_profile
 from tcprobe.schema.profile import Profile
-from tcprobe.schema.tables import OPS
+from tcprobe.schema.tables import OPS, REPORTED
 from tests.analysis import builders as b
 from tests.support import shared
 
@@ -51,6 +51,15 @@ def test_a_verdict_that_is_not_said_makes_a_range() -> None:
     assert (using["value"], using["low"], using["high"]) == (None, 30, 80)
 
 
+def test_the_gpu_is_idle_within_ops_for_what_the_profiler_says() -> None:
+    rows = [{"metric": f"All Iterations / All ops / Total GPU {name} (ns)", "value": ns, "source": "x.csv"}
+            for name, ns in (("Time", 100.0), ("Idle", 300.0))]  # fmt: skip
+    given = b.profile(b.table(OPS, [OTHER]), b.devices({}), b.table(REPORTED, rows), format="dlprof_csv")
+    found = b.summary(analyse(given))
+    assert (found["ops_idle_ns"]["value"], found["ops_idle_pct"]["value"]) == (300, 75)
+    assert "ops_idle_pct" not in b.summary(told(OTHER))
+
+
 def test_kernel_times_say_it_better() -> None:
     assert "ops_using_tc_time_pct" not in b.summary(told({**IDLE, "sum_ns": 300}))
 
@@ -60,6 +69,9 @@ def test_a_real_detail_report_alone(name: str) -> None:
     out = analyse(open_profile(shared(f"samples/dlprof/{name}")))
     found = b.summary(out)["ops_using_tc_time_pct"]
     assert found["value"] == pytest.approx(74.7, abs=0.05)
+    # summed by hand from the columns: 207.396608 ms of GPU time, 474.521817 ms idle
+    assert b.summary(out)["ops_idle_ns"]["value"] == 474_521_817
+    assert b.summary(out)["ops_idle_pct"]["value"] == pytest.approx(100 * 474.521817 / 681.918425)
     spent = [row["union_ns"] for row in b.rows(out, "ops")]
     assert spent == sorted(spent, reverse=True)
     assert b.rows(out, "ops")[0]["tc_blocker"] == "none"

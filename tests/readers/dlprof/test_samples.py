@@ -98,7 +98,13 @@ def test_detail_of_tensorflow_1_says_what_it_cannot() -> None:
     assert {n.code for n in profile.metadata.notes} == {"op-times-are-unions", "eligible-without-gpu-time"}
     note = next(n for n in profile.metadata.notes if n.code == "eligible-without-gpu-time")
     assert note.message.startswith("23 op(s)")
-    assert {"launches", "kernels", "reported"} <= set(profile.absent)
+    assert {"launches", "kernels"} <= set(profile.absent)
+    sums = dict(zip(*(profile.require("reported").values(name) for name in ("metric", "value")), strict=True))
+    rows = raw(shared("samples/dlprof/v100_tf1_0.13_detailed.csv"))
+    assert sums == {
+        f"All Iterations / All ops / Total GPU {name} (ns)": sum(int(row[f"Total GPU {name} (ns)"]) for row in rows)
+        for name in ("Time", "Idle")
+    }
     assert profile.require("devices").values("name") == [None]  # some GPU ran it
 
 
@@ -124,11 +130,11 @@ def test_shapes_and_dtypes_of_tensorflow_1() -> None:
 def test_set_of_1_8_is_read_whole(whole: Profile) -> None:
     assert {name: len(table) for name, table in whole.tables.items()} == {
         "launches": 51, "op_details": 7, "launch_configs": 32, "kernels": 41, "ops": 32, "host_ops": 32, "devices": 1,
-        "reported": 376,
+        "reported": 378,
     }  # fmt: skip
     assert [n.code for n in whole.metadata.notes] == ["whole-run"] + ["dlprof-advice"] * 4
     sources = {str(r["source"]).partition(",")[0] for r in whole.require("reported").rows()}
-    wanted = ("summary", "tensor_core", "op_type", "group_op", "expert_systems")
+    wanted = ("summary", "detailed", "tensor_core", "op_type", "group_op", "expert_systems")
     assert sources == {f"dlprof_{kind}.csv" for kind in wanted}
 
 

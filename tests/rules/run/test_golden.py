@@ -8,6 +8,7 @@ from typing import Any, Final
 import pytest
 from msgspec.structs import replace
 
+from tcprobe.analysis.summary.figures import figure
 from tcprobe.hardware import find_gpu
 from tcprobe.report.run.advice import advice_sentence
 from tcprobe.rules.registry import RUN_RULES, Rule
@@ -25,7 +26,9 @@ from tcprobe.rules.run.base import (
     WarmUp,
 )
 from tcprobe.schema.advice import REMEDIES, Where
+from tcprobe.schema.columns import Table
 from tcprobe.schema.kinds import CauseKind
+from tcprobe.schema.tables import SUMMARY
 from tcprobe.schema.waits import HOST_WORK, Tuning
 from tests.rules.run.builders import MS, gap, off, rule, saved, size, subject, waited, waits, what_if
 
@@ -51,6 +54,16 @@ TAIL = Tail(12.0 * MS, "turing_fp16_s1688gemm_fp16_128x128_ldg8_f2f_nn", 1.2, 2,
 ODD = Misaligned(
     40.0 * MS, 24.0 * MS, "cutlass_80_tensorop_f16_s16816gemm_f16_128x64_32x6_nn_align1", 40, "a100-sxm-80", 1
 )
+
+
+def idle_ops(idle_ns: float, idle_pct: float) -> Run:
+    """Return a run of which a source tells alone how long the GPU is idle within ops."""
+    run = subject(waiting=None, steps=None)
+    told = [figure("ops_idle_ns", idle_ns, "reported"), figure("ops_idle_pct", idle_pct, "reported")]
+    run.profile = run.profile.with_tables(Table.from_rows(SUMMARY, told))
+    return run
+
+
 CHAINS = ChainWork(30.0 * MS, 30.0 * MS, 1770, 240, ("elementwise", "copy", "normalisation", "reduction"))
 
 BAD: Final[dict[str, list[Run]]] = {
@@ -142,6 +155,7 @@ BAD: Final[dict[str, list[Run]]] = {
         subject(facts=Facts(tiny=TINY)),
         subject(facts=Facts(tiny=TINY), framework="tensorflow", compiled=True),
         subject(facts=Facts(tiny=replace(TINY, graphs=True)), framework="pytorch"),
+        idle_ops(475.0 * MS, 69.6),
     ],
     "TC311": [
         subject(facts=Facts(layout=LayoutWork(20.0 * MS, 0.0, CONV, "Conv2D", 15.0 * MS)), **KERNELS),
@@ -254,6 +268,7 @@ GOOD: Final[dict[str, list[Run]]] = {
         subject(facts=Facts(tiny=TINY), waiting=HALF_IDLE, waits=(waited(50, "launch"),)),  # TC301 says it
         subject(facts=Facts(tiny=TINY), waiting=waits(100, 50, "capture")),  # kernels of what is no step
         subject(facts=Facts(tiny=TINY), steps=None),
+        idle_ops(20.0 * MS, 24.0),
     ],
     "TC311": [
         subject(facts=Facts(layout=CASTS), tuning=TUNED, **KERNELS),
