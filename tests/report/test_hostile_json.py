@@ -14,7 +14,7 @@ from tcprobe.cost.constants import Constants
 from tcprobe.errors import InputError, MeasurementFailed
 from tcprobe.flows.audit.baseline import read_baseline
 from tcprobe.flows.report import make_report
-from tcprobe.readers.hlo.gemms import _whole
+from tcprobe.jsonfile import whole
 from tcprobe.readers.xspace.text import parse_shapes, program_id
 from tcprobe.report import RenderSpec, renderers
 from tcprobe.report.csv import write_table
@@ -152,6 +152,6 @@ def test_digits_in_names_and_shapes_are_bounded() -> None:
     assert parse_shapes(f"(float[{LONG},3];float[3,²])")[1] in (None, "[[null, 3], [3, null]]")
     assert parse_shapes(f"(float[{LONG},3])") == ("float32", "[[null, 3]]")
     assert program_id(f"jit_step({LONG})") is None
-    assert _whole([LONG, "²", "7", 7]) == [7, 7]
+    assert [whole(text) for text in (LONG, "²", "7")] == [None, None, 7]
     assert Place.parse(f"a.py:{LONG}") is None
     assert Place.parse("a.py:²") is None
