@@ -241,7 +241,7 @@ def _kernels(a: _Analysis) -> None:
 
 
 def _times(a: _Analysis) -> None:
-    """Add devices, iterations and kernel time by range."""
+    """Add devices, iterations, kernel time by range, and how long ranges last on the host."""
     window, steps = a.profile.metadata.window, a.profile.table("iterations")
     devices = device_table(a.profile, window, a.launched, a.kernels) if len(a.profile.require("devices")) else None
     a.add("devices", devices, "the source describes no GPU")
@@ -259,7 +259,7 @@ def _times(a: _Analysis) -> None:
 
 
 def _waits(a: _Analysis) -> None:
-    """Add how long a step takes and the GPU waits in it, the autotuning that the window holds, and the long gaps."""
+    """Add how long a step takes and the GPU waits in it, and for what; autotuning, long gaps, copies and stretches."""
     a.step = step_time(a.profile, a.iterations)
     profile = with_waiting(a.profile, a.iterations, a.step)
     inside = counted(profile.metadata.window, profile.require("launches").numbers("iteration"))

@@ -1,4 +1,4 @@
-"""How long a step takes and how long the GPU waits in it, and the autotuning that a window holds."""
+"""How long the GPU waits in a step and for what, the autotuning that a window holds, and a capture's start-up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""List the long stretches in which a GPU ran no kernel, with what ran around them and what the host did."""
+"""Build `waits`, `gaps` and `copies`; tell what ran around long stretches without a kernel, and what the host did."""
 
 from __future__ import annotations
 
