@@ -17,7 +17,7 @@ from tcprobe.analysis.host import LEAST_STEPS, processes_of
 from tcprobe.analysis.kernels.kinds import kind_of
 from tcprobe.analysis.ranges.steps import mark_steps
 from tcprobe.analysis.repeats import LEAST_REPEATS, Repeats, find_repeats
-from tcprobe.grouping import distinct_numbers, distinct_rows, rows_by_group
+from tcprobe.grouping import distinct_numbers, distinct_rows, ranks, rows_by_group
 from tcprobe.schema.columns import FloatArray, IntArray, Table
 from tcprobe.schema.profile import Profile
 from tcprobe.schema.tables import UNITS
@@ -47,19 +47,21 @@ def find_units(profile: Profile) -> list[Found]:
     kernel, configs = launches.names("kernel"), launches.numbers("config_id").astype(np.int64)
     grids = profile.require("launch_configs").names("grid")
     grid = np.append(grids.ids, -1)[np.where(configs < len(grids.ids), configs, -1)]
-    _, code = distinct_rows(kernel.ids, grid)
+    # by rank of the name: an id depends on the order of rows
+    places = [np.append(ranks(names), -1) for names in (kernel.names, grids.names)]
+    code = distinct_rows(places[0][kernel.ids], places[1][grid])[1].astype(np.int64)
     updates = np.array([kind_of(name) == "optimizer" for name in kernel.names] + [False], np.bool_)[kernel.ids]
     device = launches.numbers("device")
     return [
         one
         for rows, process in sorted(
-            _series(profile), key=lambda each: (-len(each[0]), int(device[each[0][0]]), each[1])
+            _series(profile, code), key=lambda each: (-len(each[0]), int(device[each[0][0]]), each[1])
         )
-        for one in _of_series(code[rows].astype(np.int64), rows, process, launches, updates[rows])
+        for one in _of_series(code[rows], rows, process, launches, updates[rows])
     ]
 
 
-def _series(profile: Profile) -> Iterator[tuple[IntArray, float]]:
+def _series(profile: Profile, code: IntArray) -> Iterator[tuple[IntArray, float]]:
     """Yield the launches of each GPU and process, as the host made them; as they ran, where it is not known of all."""
     launches = profile.require("launches")
     process, device = processes_of(profile, launches.numbers("thread")), launches.numbers("device").astype(np.int64)
@@ -72,7 +74,7 @@ def _series(profile: Profile) -> Iterator[tuple[IntArray, float]]:
     begun, called = launches.numbers("start_ns"), launches.numbers("launch_ns")
     for rows, owner in zip(rows_by_group(group, len(owners)), owners.tolist(), strict=True):
         made = begun[rows] if np.isnan(called[rows]).any() else called[rows]
-        yield rows[np.lexsort((begun[rows], made))], np.nan if owner < 0 else float(owner)
+        yield rows[np.lexsort((code[rows], begun[rows], made))], np.nan if owner < 0 else float(owner)
 
 
 def _of_series(

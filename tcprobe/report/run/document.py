@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from msgspec import Struct, field
 
-from tcprobe.grouping import lasting_since
+from tcprobe.grouping import distinct_numbers, lasting_since
 from tcprobe.report.blocks import (
     Block,
     Cell,
@@ -214,8 +214,8 @@ class _Logged(NamedTuple):
 
 def _logged(profile: Profile, spec: ReportSpec) -> Section | None:
     """Return the last value of each figure that the workload logged, and how many values were no finite numbers."""
-    metrics = profile.require("metrics")
-    rows = [_one_logged(metrics.take(metrics.names("name").among(name))) for name in metrics.names("name").names]
+    metrics, names = profile.require("metrics"), profile.require("metrics").names("name")
+    rows = [_one_logged(metrics.take(names.ids == one)) for one in distinct_numbers(names.ids).tolist() if one >= 0]
     fields = [
         field_of("figure", attrgetter("name")),
         cell_of("last value", lambda one: Cell(one.last, one.value), right=True),

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from tcprobe.rules.base import Says
 from tcprobe.rules.run.base import Run, idle_ns
 from tcprobe.rules.words import way
 from tcprobe.schema.advice import WAITING, Advice, AdviceKind, Bound, Concern
-from tcprobe.schema.columns import Row
 from tcprobe.schema.statement import Both, Duration, FieldValue, Name, Rate, Share, Size, Statement, say
 from tcprobe.schema.waits import HOST_WORK, HostWork, Waiting
+
+if TYPE_CHECKING:
+    from tcprobe.schema.columns import Row
 
 Parts: TypeAlias = tuple[str | Name | Duration | Share | Size | Rate, ...]
 LEAST_PCT: Final = 5.0  # of the step: gaps between launches alone reach a few percent of a busy GPU's step
