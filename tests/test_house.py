@@ -36,7 +36,7 @@ WITHIN = {
     "analysis": (
         *(
             {"host", "options", "phases", "repeats", "stretches"},
-            {"context"},
+            {"context", "slow"},
             {"capability"},
             {"kernels"},
             {"iterations"},

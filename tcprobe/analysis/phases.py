@@ -1,9 +1,8 @@
-"""Tell the phases of a run apart: which holds the window, what its step multiplies, and which steps end epochs."""
+"""Tell the phases of a run apart: which holds the window, and what its step multiplies."""
 
 from __future__ import annotations
 
 import json
-from collections import Counter
 from typing import Final
 
 import numpy as np
@@ -13,13 +12,8 @@ from tcprobe.probe.constants import SKIPPED_STEPS
 from tcprobe.schema.columns import FloatArray, IntArray, Table
 from tcprobe.schema.op import Part
 from tcprobe.schema.profile import Profile
-from tcprobe.schema.tables import STEP_KINDS
 
 FEWEST: Final = 2  # phases; of a run of one all figures are, and nothing is said of it
-FEWEST_LENGTHS: Final = 5  # known lengths of steps, below which none is typical
-LONG: Final = 3.0  # times the median; at equal distances: a stall of the input is as long, and comes when it likes
-PAUSE: Final = 10.0  # times the median: no step of training varies so much, wherever it stands
-RARE: Final = 0.1  # share of the steps; what is commoner is the run's own way to train, unless at equal distances
 
 
 def phase_rows(phases: Table, steps: IntArray | FloatArray) -> IntArray:
@@ -156,68 +150,3 @@ def _executions(calls: float | None, repeats: float, recorded: float) -> float:
     if np.isnan(repeats):
         return recorded if calls and recorded > 0 else calls
     return calls * repeats
-
-
-# --- epochs ---------------------------------------------------------------------------------------------------
-
-
-def steps_with_ends(profile: Profile) -> NDArray[np.bool_]:
-    """Return which rows of `steps` hold an epoch's end, each compared with its phase and kind.
-
-    The kinds differ, for a profiler slows the steps that it records. Warm-up holds none that anybody could tell.
-    """
-    steps = profile.require("steps")
-    numbers, kinds = steps.numbers("step"), steps.names("kind")
-    ends = np.zeros(len(steps), np.bool_)
-    for mine in steps_by_phase(profile):
-        lengths = np.where(mine, steps.numbers("duration_ns"), np.nan)
-        usual = _median(lengths)
-        for kind in STEP_KINDS:
-            alike = mine & kinds.among(kind)
-            enough = np.count_nonzero(~np.isnan(lengths[alike])) >= FEWEST_LENGTHS
-            lengths[alike] /= _median(lengths[alike]) if enough else usual
-        ends |= epoch_ends(numbers, lengths)
-    return ends
-
-
-def epoch_ends(numbers: IntArray, lengths: FloatArray) -> NDArray[np.bool_]:
-    """Return which steps hold an epoch's end, by their lengths alone; never one of steps that take about as long.
-
-    Steps of 10 times the median or more are, where they are rare; and steps of 3 times the median or more, where they
-    lie at equal distances: no step at these places is shorter, and few elsewhere are as long. A step right after a
-    far longer one is slow for its sake (caches, an input that starts anew): it is no pause of its own.
-
-    Args:
-        numbers: of the steps, ascending.
-        lengths: of each; NaN where unknown.
-    """
-    ends = np.zeros(len(numbers), np.bool_)
-    count, usual = np.count_nonzero(~np.isnan(lengths)), _median(lengths)
-    if count < FEWEST_LENGTHS or np.isnan(usual):
-        return ends
-    with np.errstate(invalid="ignore"):
-        long, pause = lengths > LONG * usual, lengths > PAUSE * usual
-        after = np.append(False, long[:-1] & (LONG * lengths[1:] < lengths[:-1]))
-    long, slow, pause = long & ~after, after & pause, pause & ~after
-    if pause.sum() <= max(1.0, RARE * count):
-        ends |= pause
-    if long.sum() > 1:
-        period = _commonest(np.diff(numbers[long]))
-        there = (numbers % period == _commonest(numbers[long] % period)) & ~np.isnan(lengths)
-        enough = (there & long).sum() >= 3 or (there & pause).sum() >= 2
-        if enough and long[there].all() and 2 * there.sum() > long.sum():
-            ends |= there
-    ends[1:] |= slow[1:] & ends[:-1]
-    return ends
-
-
-def _commonest(values: IntArray) -> int:
-    """Return the value that occurs most often, the largest of several."""
-    counts: Counter[int] = Counter(values.tolist())
-    return max(counts, key=lambda value: (counts[value], value))
-
-
-def _median(lengths: FloatArray) -> float:
-    """Return the median of the known lengths; NaN where there is none above 0."""
-    known = lengths[~np.isnan(lengths)]
-    return float(np.median(known)) if len(known) and np.median(known) > 0 else np.nan

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from tcprobe.analysis.iterations import Iterations, is_probed, whole_capture
 from tcprobe.analysis.options import Options
-from tcprobe.analysis.phases import FEWEST_LENGTHS, LONG, phase_rows, profiled_steps, steps_with_ends
+from tcprobe.analysis.phases import phase_rows, profiled_steps
+from tcprobe.analysis.slow import FEWEST_LENGTHS, LONG, functions_of, is_rare, slow_steps
 from tcprobe.errors import UsageError
 from tcprobe.probe.constants import SKIPPED_STEPS
 from tcprobe.schema.kinds import WindowBasis
@@ -23,9 +24,9 @@ TIME_OFF: Final = 0.50  # DLProf's own warning of uneven iterations fires on a t
 ENOUGH: Final = 10  # steps in a window
 TUNED: Final = "the window leaves out what is before or after autotuning, in iteration {}"
 STOPPED: Final = "the workload stood still in iteration {}: the window is the longest stretch without"
-EPOCH_END: Final = (
-    "an epoch's end (validation, a checkpoint): the window is the longest stretch of the profiled ones without"
-)
+WITHOUT: Final = "the window is the longest stretch of the profiled ones without"
+EPOCH_END: Final = f"far longer than the others and rare, as an epoch's end is (validation, a checkpoint): {WITHOUT}"
+RETRACED: Final = f"iteration {{}} traced {{}} again: {WITHOUT}"
 _Bounds = tuple[int, int]
 """First and last row of `Iterations`, both included."""
 
@@ -135,13 +136,15 @@ def _settled(
     whole = _complete(found, bounds)
     notes += _cut(found, whole[1], bounds[1])
     stops = _stops(profile, found)
-    ends = _epoch_ends(profile, found, whole) - stops
-    lasting = [_lasting(profile, found, row) for row in _held(whole, ends)]
-    holds = "iteration {} holds" if len(lasting) == 1 else "iterations {} hold"
+    ends, traced = (rows - stops for rows in _slow(profile, found, whole))
+    lasting, again = ([_lasting(profile, found, row) for row in _held(whole, rows)] for rows in (ends, traced))
+    holds = "iteration {} is" if len(lasting) == 1 else "iterations {} are"
     notes += _tuning_left_out(found, whole, tuned)
     notes += _left_out("epoch-end-left-out", f"{holds} {EPOCH_END}", lasting)
+    names = functions_of(profile, slow_steps(profile).retraced) if again else ""
+    notes += _left_out("retrace-left-out", RETRACED.format("{}", names.replace("{", "{{").replace("}", "}}")), again)
     notes += _left_out("stop-left-out", STOPPED, found.numbers[_held(whole, stops)])
-    return _without(whole, tuned | ends | stops), notes
+    return _without(whole, tuned | ends | traced | stops), notes
 
 
 def _of_one_phase(profile: Profile, found: Iterations, bounds: _Bounds) -> tuple[_Bounds, tuple[Note, ...]]:
@@ -206,19 +209,21 @@ def _cut(found: Iterations, kept: int, last: int) -> tuple[Note, ...]:
     return (Note("incomplete-steps", message, "profile fewer steps"),)
 
 
-def _epoch_ends(profile: Profile, found: Iterations, bounds: _Bounds) -> frozenset[int]:
-    """Return the iterations that hold an epoch's end: by the lengths of all steps of the run, or by what ran in them.
+def _slow(profile: Profile, found: Iterations, bounds: _Bounds) -> tuple[frozenset[int], frozenset[int]]:
+    """Return the iterations that hold an epoch's end, and those that trace a function again.
 
-    An iteration of the probe's is a whole step, so one that is far longer than the others and launches more kernels
-    holds what is no training.
+    Told by the lengths of all steps of the run, and ends by what ran too: an iteration of the probe's is a whole step,
+    so a rare one that is far longer than the others and launches more kernels holds what is no training.
     """
-    ends = np.isin(found.numbers, profile.require("steps").numbers("step")[steps_with_ends(profile)])
+    slow, steps = slow_steps(profile), profile.require("steps").numbers("step")
+    ends, traced, common = (np.isin(found.numbers, steps[rows]) for rows in slow)
     each, kernels = found.duration_ns / found.steps, found.launches / found.steps
     timed = np.flatnonzero(~np.isnan(each[bounds[0] : bounds[1] + 1])) + bounds[0]
     if len(timed) >= FEWEST_LENGTHS:
         long, more = LONG * np.median(each[timed]), (1.0 + LAUNCHES_OFF) * np.median(kernels[timed])
-        ends[timed] |= (each[timed] > long) & (kernels[timed] > more)
-    return frozenset(np.flatnonzero(ends).tolist())
+        other = (each[timed] > long) & (kernels[timed] > more) & ~(traced | common)[timed]
+        ends[timed] |= other & is_rare(other, each[timed])
+    return frozenset(np.flatnonzero(ends).tolist()), frozenset(np.flatnonzero(traced).tolist())
 
 
 def _stops(profile: Profile, found: Iterations) -> frozenset[int]:

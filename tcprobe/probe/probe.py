@@ -159,6 +159,7 @@ class Probe:
             "parts": self.training.described(),
             "calls": {"kept": self.journal.calls.kept, "lost": self.journal.calls.lost},
             "pauses": [{"start_ns": start, "stop_ns": stop} for start, stop in list(self.journal.pauses)],
+            "retraces": [{"name": name, "at_ns": at} for name, at in list(self.training.retraces)],
             "window": self.sessions.describe(self.stepper.count),
             "peak_gpu_memory_bytes": None if devices is None else devices.peak_bytes,
             "exit_code": self.exit_code,

@@ -106,8 +106,24 @@ def test_the_window_leaves_out_an_epochs_end() -> None:
     assert (found.first, found.last) == (9, 21)  # 2 to 7 is shorter
     assert found.length_ns == 12 * 20 * MS + 20  # twelve starts after the first, and two kernels of the last
     note = said(profile)["epoch-end-left-out"]
-    assert note.message.startswith("iteration 8 (3.5 s) holds an epoch's end (validation, a checkpoint): the window is")
+    assert note.message.startswith("iteration 8 (3.5 s) is far longer than the others and rare, as an epoch's end is")
     assert note.level == "note"
+
+
+def test_the_window_leaves_out_what_traced_again_and_says_so() -> None:
+    profile = probed([20] * 8 + [3500] + [20] * 40, last=21)
+    seen = [{"name": "train.step", "at_ns": (8 * 20 + 3499) * MS}]
+    profile = profile.with_metadata(run={**profile.metadata.run, "retraces": seen})
+    assert (window(profile).first, window(profile).last) == (9, 21)
+    notes = said(profile)
+    assert set(notes) == {"retrace-left-out"}
+    assert notes["retrace-left-out"].message.startswith("iteration 8 (3.5 s) traced train.step again: the window is")
+
+
+def test_the_window_keeps_every_third_step_that_takes_longer() -> None:
+    profile = probed([20, 20, 90] * 16, last=21)
+    assert (window(profile).first, window(profile).last) == (2, 21)
+    assert said(profile) == {}
 
 
 def test_the_window_leaves_out_a_time_in_which_the_workload_stood_still() -> None:

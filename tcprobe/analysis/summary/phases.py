@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 from tcprobe.analysis.context import Context
 from tcprobe.analysis.ops.gemms import Gemms, build_gemms
-from tcprobe.analysis.phases import graph_of, is_recorded, steps_by_phase, steps_with_ends
+from tcprobe.analysis.phases import graph_of, is_recorded, steps_by_phase
+from tcprobe.analysis.slow import slow_steps
 from tcprobe.analysis.summary.figures import SummaryInputs
 from tcprobe.analysis.summary.steps import StepTime, phase_step_time
 from tcprobe.probe.constants import SKIPPED_STEPS
@@ -31,13 +32,13 @@ def phase_table(inputs: SummaryInputs, graph: Table | None) -> Table:
         graph: the ops of all parts of training; None where the probe recorded none.
     """
     profile = inputs.profile
-    phases, ends, of_phase = profile.require("phases"), steps_with_ends(profile), steps_by_phase(profile)
+    phases, slow, of_phase = profile.require("phases"), slow_steps(profile), steps_by_phase(profile)
     rows = []
     for index, row in enumerate(phases.rows()):
         if row["in_window"]:
             step, work = inputs.step, _work(inputs.gemms, profile)
         else:
-            step = phase_step_time(profile, of_phase[index], ends)
+            step = phase_step_time(profile, of_phase[index], slow)
             work = _Work() if graph is None else _elsewhere(profile, graph, index, inputs.context)
         lacking = work.flops is not None and not is_recorded(phases, index)
         work = work._replace(at_least=work.at_least or lacking)

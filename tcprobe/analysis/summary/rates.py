@@ -10,9 +10,10 @@ import numpy as np
 from tcprobe.analysis.context import Context
 from tcprobe.analysis.ops.gemms import Gemms
 from tcprobe.analysis.phases import in_phase
+from tcprobe.analysis.slow import functions_of, slow_steps
 from tcprobe.analysis.summary.figures import Reason, SummaryInputs, figure, missing
 from tcprobe.analysis.summary.reported import ITERATIONS
-from tcprobe.analysis.summary.steps import spread_of, window_steps
+from tcprobe.analysis.summary.steps import TwoKinds, spread_of, window_steps
 from tcprobe.schema.columns import FloatArray, Row, Value
 from tcprobe.schema.profile import Profile
 
@@ -32,7 +33,7 @@ NO_CLOCK: Final = "the source does not say when things ran"
 COMPILED: Final = "what XLA compiled of it counts as far as its optimised modules hold it"
 SPANNED: Final = "from the first to the last GPU activity"
 OF_STEP: Final = "the one marked step"
-ENDS: Final = "far longer than the others, or at equal distances: taken for validation, a checkpoint or another pause"
+ENDS: Final = "far longer than the others and rare: taken for validation, a checkpoint or another pause"
 
 
 def rate_rows(inputs: SummaryInputs) -> Iterator[Row]:
@@ -69,6 +70,26 @@ def _step_time(inputs: SummaryInputs) -> Iterator[Row]:
         yield figure("mean_step_time_ns", ends.mean_ns, "measured", f"mean of {ends.steps} steps, epoch ends included")
         yield figure("epoch_end_ns", float(np.median(lengths)), "measured", f"median length of {count}", bounds)
         yield figure("epoch_ends", float(count), "measured", f"among {ends.steps} steps; {ENDS}")
+    if (again := step.retraced_ns) is not None:
+        bounds = (float(again.min()), float(again.max()))
+        names = functions_of(profile, slow_steps(profile).retraced)
+        yield figure("retrace_ns", float(np.median(again)), "measured", f"median length of {len(again)}", bounds)
+        yield figure("retraces", float(len(again)), "measured", f"far longer than the others; traced again: {names}")
+    if step.kinds is not None:
+        yield from _kinds(step.kinds, ends is None)
+
+
+def _kinds(kinds: TwoKinds, alone: bool) -> Iterator[Row]:
+    """Yield the lengths of two kinds of steps, and the mean of both unless (not `alone`) that with epoch ends is it."""
+    short, long = kinds.short_ns, kinds.long_ns
+    for name, lengths in (("short_step_ns", short), ("long_step_ns", long)):
+        share = f"median length of {len(lengths)} of {len(short) + len(long)} steps, which are of two kinds"
+        yield figure(name, float(np.median(lengths)), "measured", share, spread_of(lengths))
+    if alone:
+        both = np.append(short, long)
+        yield figure(
+            "mean_step_time_ns", float(both.mean()), "measured", f"mean of {len(both)} steps, both kinds included"
+        )
 
 
 def _window(inputs: SummaryInputs) -> Row:

@@ -11,7 +11,8 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from tcprobe.analysis.iterations import Iterations, marked_step
-from tcprobe.analysis.phases import steps_by_phase, steps_with_ends, window_phase
+from tcprobe.analysis.phases import steps_by_phase, window_phase
+from tcprobe.analysis.slow import SlowSteps, slow_steps
 from tcprobe.analysis.summary.reported import AVERAGE, ITERATIONS, WALL, Reported
 from tcprobe.grouping import distinct_rows, ratio_pct, union_by
 from tcprobe.schema.columns import FloatArray, Table
@@ -38,6 +39,13 @@ class EpochEnds(Struct, frozen=True):
     steps: int  # how many steps that is the mean of
 
 
+class TwoKinds(Struct, frozen=True):
+    """Steps of two kinds, the longer at equal distances: both are typical, each with a length of its own."""
+
+    short_ns: FloatArray  # of each step of the shorter kind
+    long_ns: FloatArray  # of each of the longer one
+
+
 class StepTime(Struct, frozen=True):
     """Length of a step."""
 
@@ -50,6 +58,8 @@ class StepTime(Struct, frozen=True):
     ends: EpochEnds | None = None
     kind: str | None = None  # of these steps, as in `steps`; None where the length rests on another table
     count: int = 1  # how many they are
+    retraced_ns: FloatArray | None = None  # of each step left out as a function was traced again in it; None: of none
+    kinds: TwoKinds | None = None  # what these steps are, where they are of two kinds
 
     @property
     def basis(self) -> str:
@@ -63,7 +73,7 @@ def step_time(profile: Profile, iterations: Iterations) -> StepTime | None:
     All are of one phase of the run, that of the window.
     """
     mine = window_phase(profile)
-    if (timed := phase_step_time(profile, steps_by_phase(profile)[mine or 0], steps_with_ends(profile))) is not None:
+    if (timed := phase_step_time(profile, steps_by_phase(profile)[mine or 0], slow_steps(profile))) is not None:
         return timed
     under = profiled_lengths(profile)
     if len(known := under[~np.isnan(under)]):
@@ -76,50 +86,58 @@ def step_time(profile: Profile, iterations: Iterations) -> StepTime | None:
     return StepTime(float(only[1] - only[0]), "marked step", "the length of the one marked step, under the profiler")
 
 
-def phase_step_time(profile: Profile, mine: NDArray[np.bool_], ends: NDArray[np.bool_]) -> StepTime | None:
+def phase_step_time(profile: Profile, mine: NDArray[np.bool_], slow: SlowSteps) -> StepTime | None:
     """Return the length of a step of one phase, by what the workload's own clock says; None if that is unknown.
 
     Args:
         profile: with its steps.
         mine: which rows of `steps` are of the phase.
-        ends: which of them hold an epoch's end.
+        slow: which are slow.
     """
     steps = profile.require("steps")
     lengths, known = steps.numbers("duration_ns"), mine & ~np.isnan(steps.numbers("duration_ns"))
-    for kind, typical in typical_steps(profile, mine, ends):
+    for kind, typical in typical_steps(profile, mine, slow.left_out):
         alike = known & steps.names("kind").among(kind)
-        pool = alike if (alike & ends).any() else known
-        return _between(lengths[typical], RATE_KINDS[kind], _epoch_ends(steps, pool, ends), kind)
+        pool = (alike if (alike & slow.ends).any() else known) & ~slow.retraced
+        found = _between(lengths[typical], RATE_KINDS[kind], _epoch_ends(steps, pool, slow.ends), kind)
+        if (known & slow.retraced).any():
+            again = lengths[known & slow.retraced]
+            why = f"{found.why}; {len(again)} that traced a function again left out"
+            found = replace(found, retraced_ns=again, why=why)
+        if (longer := typical & slow.common).any():
+            kinds = TwoKinds(lengths[typical & ~longer], lengths[longer])
+            found = replace(found, kinds=kinds, why=f"{found.why}; {len(kinds.long_ns)} of them are of a longer kind")
+        return found
     return None
 
 
 def typical_steps(
-    profile: Profile, mine: NDArray[np.bool_], ends: NDArray[np.bool_]
+    profile: Profile, mine: NDArray[np.bool_], left_out: NDArray[np.bool_]
 ) -> Iterator[tuple[str, NDArray[np.bool_]]]:
     """Yield each kind of steps, those that tell most of a step's length first, and its rows of known, typical length.
 
     Args:
         profile: with its steps.
         mine: which rows of `steps` are of the phase.
-        ends: which of them hold an epoch's end.
+        left_out: which of them are not typical.
     """
     steps = profile.require("steps")
     kinds, known = steps.names("kind"), mine & ~np.isnan(steps.numbers("duration_ns"))
     for kind in RATE_KINDS:
-        if (typical := known & kinds.among(kind) & ~ends).any():
+        if (typical := known & kinds.among(kind) & ~left_out).any():
             yield kind, typical
 
 
 def step_lengths(profile: Profile) -> dict[StepsCompared, FloatArray]:
     """Return the lengths of single steps of the window's phase, outside the profiler and under it, as they ran.
 
-    Epoch ends and warm-up are left out, and so is what only a sum is known of. Those outside are the ones that the
-    headline rests on, where it rests on such.
+    Epoch ends, steps that trace a function again and warm-up are left out, and so is what only a sum is known of. Those
+    outside are the ones that the headline rests on, where it rests on such.
     """
     mine = steps_by_phase(profile)[window_phase(profile) or 0]
     steps = profile.require("steps")
     lengths = steps.numbers("duration_ns")[order := np.argsort(steps.numbers("step"), kind="stable")]
-    kinds = {kind: lengths[rows[order]] for kind, rows in typical_steps(profile, mine, steps_with_ends(profile))}
+    kinds = {kind: lengths[rows[order]] for kind, rows in typical_steps(profile, mine, slow_steps(profile).left_out)}
     under = profiled_lengths(profile)
     return {
         "outside the profiler": kinds.get("measured", kinds.get("after", np.zeros(0))),

@@ -56,6 +56,7 @@ class Callee:
 # tuple, since a named one takes longer to make than all else that a deferred call does.
 Noted = Tuple[Optional[Callee], int, int]
 BLOCK = 256  # calls counted together
+MOST_RETRACES = 1000  # that are listed; of a run that traces in every step none stands out
 KEY, STEPS = operator.attrgetter("key"), operator.attrgetter("steps")
 
 
@@ -80,6 +81,7 @@ class TrainingCalls:
         owner: the thread that trains; calls of others are no steps. None until one has trained.
         callees: all that have been seen, by key.
         note: takes a `Noted`.
+        retraces: functions that were traced again, and when a call of each that did so had ended; the first ones.
     """
 
     def __init__(
@@ -108,6 +110,12 @@ class TrainingCalls:
         self._latest: Optional[Tuple[Callee, int]] = None
         self._lock = threading.RLock()
         self.note = self._waiting.append
+        self.retraces: List[Tuple[str, int]] = []
+
+    def retraced(self, name: str) -> None:
+        """Note that a call that has just ended has traced a function again."""
+        if len(self.retraces) < MOST_RETRACES:
+            self.retraces.append((name, self._at(time.perf_counter_ns())))
 
     def add(self, name: str, eager: bool, begins: bool = True) -> Callee:
         """Return a new callee; it trains at once where it is the function that was asked for."""

@@ -290,13 +290,16 @@ class CallWatch:
             before: iterations of the optimizers before its first call; None in a later one.
         """
         known.traced = self.trained.count
-        latest = known.part
+        latest, seen, again = known.part, bool(known.parts), False
         for concrete in concrete_functions(function):
             if concrete.graph not in known.traces:
+                again = seen
                 facts = self.trained.facts(concrete.graph)
                 latest = known.traces[concrete.graph] = self._part(known, facts)
                 self._recorder.is_part(concrete, latest.key, latest.training)
                 self.steps.learn(latest, facts, before)
+        if again:
+            self._training.retraced(known.callee.name)
         kinds = set(map(id, known.traces.values()))
         known.several = len(kinds) > 1
         known.part = latest if len(kinds) == 1 and latest is not None and latest.training else None

@@ -39,7 +39,7 @@ SECRETS_LEFT: Final = Note(
     f"probe/{WORDS} holds the secrets of the command line: tcprobe removes it when it sees a run end",
     "remove that file once the workload has ended",
 )
-FROM_PROBE: Final = ("window", "peak_gpu_memory_bytes")
+FROM_PROBE: Final = ("window", "peak_gpu_memory_bytes", "retraces")
 """What run.json has from the probe once the run has ended."""
 FROM_PROFILER: Final = (
     *("launches", "launch_configs", "op_details", "memory_ops", "host_ops", "ranges", "step_marks"),

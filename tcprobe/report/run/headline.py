@@ -26,8 +26,11 @@ FIRST = {
     "gpu_busy_pct": "GPU busy",
     "idle_pct": "GPU waits",
     "step_time_ns": "step time",
-    "mean_step_time_ns": "step time with epoch ends",
+    "mean_step_time_ns": "mean step time",
+    "short_step_ns": "steps of the shorter kind",
+    "long_step_ns": "steps of the longer kind",
     "epoch_end_ns": "steps with an epoch's end",
+    "retrace_ns": "steps that traced a function again",
     "achieved_tflop_per_s": "achieved TFLOP/s",
     "peak_pct": "share of the GPU's peak",
 }
@@ -44,6 +47,7 @@ LABELS = {
     "iterations_in_window": "iterations counted",
     "flops_per_step": "FLOP in a step",
     "epoch_ends": "steps with an epoch's end, left out",
+    "retraces": "steps that traced a function again, left out",
     "bad_size_count": "bad sizes",
     "ops_idle_ns": "GPU idle within calls of ops",
     "ops_idle_pct": "GPU idle within calls of ops, share of these",
@@ -53,7 +57,8 @@ MOSTLY_IDLE_PCT = 50.0
 BOUND_PCT = 60.0  # of a peak; Nsight Compute's own rules take so much for a bound (SOLBottleneck: 60 %)
 MUCH_COMMUNICATION_PCT = 10.0
 MOST_KINDS = 3  # that the answer names
-MEDIANS = ("step_time_ns", "epoch_end_ns", "throughput")  # not printed as an end of the range, however they round
+# Not printed as an end of the range, however they round.
+MEDIANS = ("step_time_ns", "short_step_ns", "long_step_ns", "epoch_end_ns", "retrace_ns", "throughput")
 DLPROF_REPORTS = {"dlprof_csv": "CSV reports", "dlprof_json": "JSON reports"}
 BASIS_WORDS = {
     "counter": "hardware counters",

@@ -44,6 +44,10 @@ OF_ONE_RUN: Final[Mapping[str, MetricUnit]] = {
     "mean_step_time_ns": "ns",
     "epoch_end_ns": "ns",
     "epoch_ends": "count",
+    "short_step_ns": "ns",
+    "long_step_ns": "ns",
+    "retrace_ns": "ns",
+    "retraces": "count",
     "window_ns": "ns",
     "iterations_in_window": "count",
     "capable_time_pct": "pct",
@@ -58,7 +62,9 @@ OF_ONE_RUN: Final[Mapping[str, MetricUnit]] = {
 """Figures of `summary` that are not compared; ``precision_P_time_pct`` of each precision P is another."""
 LOGGED: Final = "logged."
 """What stands before the name of a figure that the workload logged: of it a condition takes the run's last value."""
-SPREADS: Final = frozenset({"step_time_ns", "mean_step_time_ns", "epoch_end_ns", "throughput"})
+SPREADS: Final = frozenset(
+    {"step_time_ns", "mean_step_time_ns", "short_step_ns", "long_step_ns", "epoch_end_ns", "retrace_ns", "throughput"}
+)
 """Figures whose `low` and `high` are how far single steps lie from the middle one, not what is unknown of it."""
 
 

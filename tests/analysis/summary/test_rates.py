@@ -36,18 +36,18 @@ def test_one_step_is_no_median() -> None:
 
 
 def test_epoch_ends_are_left_out_of_a_step_and_of_its_range_and_are_said() -> None:
-    # Epochs of five steps of 20, the last of which takes 4000 more: 25 steps, of which the last has no length.
-    lengths = [(20 + 4000 * (i % 5 == 4), "warm-up" if i < 2 else "measured") for i in range(24)]
+    # Epochs of twelve steps of 20, the last of which takes 4000 more: 49 steps, of which the last has no length.
+    lengths = [(20 + 4000 * (i % 12 == 11), "warm-up" if i < 2 else "measured") for i in range(48)]
     rows = [(i, 0, length, kind) for i, (length, kind) in enumerate(lengths)]
-    found = b.summary(analyse(b.profile(b.steps(*rows, (24, 0, None, "measured")), gpu_used=False)))
+    found = b.summary(analyse(b.profile(b.steps(*rows, (48, 0, None, "measured")), gpu_used=False)))
     step, ends = found["step_time_ns"], found["epoch_ends"]
     assert (step["value"], step["low"], step["high"]) == (20, 20, 20)
-    assert step["reason"] == "median of 18 steps that no profiler slowed; 4 with an epoch's end left out"
+    assert step["reason"] == "median of 42 steps that no profiler slowed; 4 with an epoch's end left out"
     assert ends["value"] == 4
-    assert ends["reason"].startswith("among 22 steps; ")
+    assert ends["reason"].startswith("among 46 steps; ")
     length = found["epoch_end_ns"]
     assert (length["value"], length["low"], length["high"]) == (4020, 4020, 4020)
-    assert found["mean_step_time_ns"]["value"] == pytest.approx((18 * 20 + 4 * 4020) / 22)
+    assert found["mean_step_time_ns"]["value"] == pytest.approx((42 * 20 + 4 * 4020) / 46)
 
 
 def test_an_end_in_a_call_of_several_steps_is_as_long_as_the_call() -> None:
@@ -66,6 +66,31 @@ def test_ends_of_other_steps_of_the_phase_count_where_those_that_are_timed_have_
     assert (found["step_time_ns"]["value"], found["epoch_ends"]["value"]) == (20, 1)
     assert found["mean_step_time_ns"]["value"] == (10 * 20 + 9 * 30 + 2030) / 20
     assert found["mean_step_time_ns"]["reason"] == "mean of 20 steps, epoch ends included"
+
+
+def test_every_third_step_of_a_loop_is_a_kind_of_its_own_and_no_epochs_end() -> None:
+    rows = [(i, 0, 90 if i % 3 == 2 else 20, "measured") for i in range(30)]
+    found = b.summary(analyse(b.profile(b.steps(*rows), gpu_used=False)))
+    assert not {"epoch_ends", "epoch_end_ns"} & set(found)
+    step = found["step_time_ns"]
+    assert step["value"] == 20
+    assert step["reason"] == "median of 30 steps that no profiler slowed; 10 of them are of a longer kind"
+    assert (found["short_step_ns"]["value"], found["long_step_ns"]["value"]) == (20, 90)
+    assert found["long_step_ns"]["reason"] == "median length of 10 of 30 steps, which are of two kinds"
+    assert found["mean_step_time_ns"]["value"] == pytest.approx((20 * 20 + 10 * 90) / 30)
+    assert found["mean_step_time_ns"]["reason"] == "mean of 30 steps, both kinds included"
+
+
+def test_a_step_that_traced_a_function_again_is_left_out_under_that_name() -> None:
+    rows = [(i, 1000 * i, 900 if i == 7 else 20, "measured") for i in range(30)]
+    seen = [{"name": "train.step", "at_ns": 7950}]
+    found = b.summary(analyse(b.profile(b.steps(*rows), run={"retraces": seen}, gpu_used=False)))
+    assert "epoch_ends" not in found
+    assert found["step_time_ns"]["reason"] == (
+        "median of 29 steps that no profiler slowed; 1 that traced a function again left out"
+    )
+    assert (found["retraces"]["value"], found["retrace_ns"]["value"]) == (1, 900)
+    assert found["retraces"]["reason"] == "far longer than the others; traced again: train.step"
 
 
 def test_an_even_run_says_nothing_of_epochs() -> None:
