@@ -54,6 +54,7 @@ LABELS = {
     "gemm_layers": "layers with GEMM-like ops",
 }
 MOSTLY_IDLE_PCT = 50.0
+ALL_PCT = 99.95  # printed as 100.0 %
 BOUND_PCT = 60.0  # of a peak; Nsight Compute's own rules take so much for a bound (SOLBottleneck: 60 %)
 MUCH_COMMUNICATION_PCT = 10.0
 MOST_KINDS = 3  # that the answer names
@@ -211,8 +212,19 @@ def answer(profile: Profile) -> list[str]:
     lines = [f"Kernels that use Tensor Cores took {share} of the kernel time{_grounds(profile, row)}."]
     if open_range:
         lines.append("It is a range because the class of some kernels is unknown: all on Tensor Cores, or none.")
-    lines += _no_products(profile)
+    lines += [*_all_used(profile), *_no_products(profile)]
     return [*lines, *_communication(profile), *_phase(profile), *_idle(profile), *_tuned(profile)]
+
+
+def _all_used(profile: Profile) -> list[str]:
+    """Say that the ops that can use Tensor Cores do, where all of their kernel time is on them."""
+    within, capable = (profile.figure(name) for name in ("tc_capable_time_pct", "capable_time_pct"))
+    if within is None or capable is None or capable["value"] is None or float(within["low"] or 0) < ALL_PCT:
+        return []
+    if float(capable["value"]) >= ALL_PCT:  # the line before says so
+        return []
+    share = f.percent(capable["value"])
+    return [f"The ops that can use them do: all of their kernel time, which is {share} of all, is on Tensor Cores."]
 
 
 def _no_products(profile: Profile) -> list[str]:
@@ -226,7 +238,11 @@ def _no_products(profile: Profile) -> list[str]:
         spent[kind] += float(ns or 0)
     costliest = sorted(spent, key=lambda kind: (-spent[kind], str(kind)))[:MOST_KINDS]
     done = "; ".join(kind_label(kind) for kind in costliest)
-    lines = [f"No kernel that was recorded multiplies matrices ({done}): Tensor Cores have nothing to gain in them."]
+    # under Nsight Compute the user chose the kernels to look at; what records steps may have missed theirs
+    more = "" if "serialises_kernels" in profile.traits else ", and how well training uses them is not told"
+    lines = [
+        f"No kernel that was recorded multiplies matrices ({done}): Tensor Cores have nothing to gain in them{more}."
+    ]
     reached = kernels.numbers("memory_pct")
     if (reached >= BOUND_PCT).all():  # of each kernel it was measured
         lines.append(

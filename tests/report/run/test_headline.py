@@ -46,6 +46,18 @@ def test_equal_ends_are_one_figure() -> None:
     ]
 
 
+@pytest.mark.parametrize(("low", "said"), [(100.0, True), (99.9, False), (None, False)])
+def test_that_all_capable_ops_use_tensor_cores_is_said_where_it_is_certain(low: float | None, said: bool) -> None:
+    figures = [
+        figure("tc_kernel_time_pct", 61.7, basis="name"),
+        figure("tc_capable_time_pct", low, low=low, high=100.0, basis="name"),
+        figure("capable_time_pct", 58.7, basis="name"),
+    ]
+    lines = headline.answer(gpu_profile().with_tables(table("summary", *figures)))
+    line = "The ops that can use them do: all of their kernel time, which is 58.7 % of all, is on Tensor Cores."
+    assert (line in lines) is said
+
+
 def test_a_lower_bound_is_shown() -> None:
     summary = table("summary", figure("flops_per_step", low=2e9, basis="graph"))
     found = headline.figures(summary_only().with_tables(summary), first=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from tcprobe.analysis.flow import analyse
 from tcprobe.report.run.headline import answer
@@ -22,8 +23,17 @@ def answered(pct: float | None, kernel: str = ADD) -> str:
 
 def test_an_addition_at_91_pct_of_the_memory_is_bound_by_it() -> None:
     said = answered(90.76)
-    assert "Tensor Cores have nothing to gain in them" in said
+    assert "Tensor Cores have nothing to gain in them, and how well training uses them is not told." in said
     assert "Memory bounds them (90.8 % of its peak throughput)" in said
+
+
+def test_of_kernels_that_a_user_chose_nothing_more_is_to_be_told() -> None:
+    made = b.profile(b.devices({}), b.launches((ADD, -1, None, 0, 1000)))
+    lines = answer(analyse(replace(made, traits=frozenset({"serialises_kernels"}))))
+    assert (
+        "No kernel that was recorded multiplies matrices (elementwise): Tensor Cores have nothing to gain in them."
+        in lines
+    )
 
 
 @pytest.mark.parametrize("pct", [59.9, None])
