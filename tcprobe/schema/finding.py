@@ -8,7 +8,7 @@ from msgspec import Struct, field
 
 from tcprobe.schema.finding_kinds import FindingKind, FixKind, RelatedKind, WhyKind
 from tcprobe.schema.kinds import Evidence
-from tcprobe.schema.model import Mode, NotJudged, Unseen
+from tcprobe.schema.model import GpuAsked, Mode, NotJudged, Unseen
 from tcprobe.schema.place import Place
 from tcprobe.schema.provenance import Provenance
 from tcprobe.schema.statement import Statement
@@ -133,6 +133,7 @@ class Audited(Struct, frozen=True):
     batch_by_default: bool = False  # whether that number is what Keras' `fit` takes of arrays where it is told none
     known: tuple[Finding, ...] = ()  # findings that the baseline holds already
     not_judged: tuple[NotJudged, ...] = ()  # what the audit does not understand, as in `Model`
+    gpu_asked: tuple[GpuAsked, ...] = ()  # where the code asks for a GPU and was told of one, as in `Model`
     judged: bool = False  # whether the rules looked at a size of any of its layers or products
 
 

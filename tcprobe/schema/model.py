@@ -97,6 +97,13 @@ class NotJudged(Struct, frozen=True):
     place: Place  # of the first
 
 
+class GpuAsked(Struct, frozen=True):
+    """A call that asks for a GPU and was told of one, as on the machine that the audit is for."""
+
+    call: str  # the function's full name (``tensorflow.config.list_physical_devices``)
+    place: Place | None = None  # where it stands; None if unknown
+
+
 class Model(Struct, frozen=True):
     """One audited model or training step."""
 
@@ -123,6 +130,7 @@ class Model(Struct, frozen=True):
     batch_by_default: bool = False  # whether that number is what Keras' `fit` takes of arrays where it is told none
     # what the audit does not understand: layers of other frameworks, products of unknown sizes
     not_judged: tuple[NotJudged, ...] = ()
+    gpu_asked: tuple[GpuAsked, ...] = ()  # where its code asks for a GPU: it was followed as on a machine with one
 
     def layer(self, name: str | None) -> Layer | None:
         """Return the layer of this name; None if there is none."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import re
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -40,6 +42,8 @@ from tcprobe.audit.source.values import (
 )
 from tcprobe.source.scopes import marked
 from tcprobe.source.values import DOUBTED, Known
+
+_NO_DEVICE: Final = re.compile(r"\s*(-.*)?")  # of CUDA_VISIBLE_DEVICES: what follows a number that is none is not seen
 
 
 def attribute_of(p: State, of: SourceValue, name: str) -> SourceValue:
@@ -124,6 +128,7 @@ def bind(p: State, target: ast.AST, value: SourceValue) -> None:
         of, key = p.value(target.value), p.value(target.slice)
         if not p.aside:
             _set_item(p, of, key, p.guessed(value))
+            _set_environment(p, of, key, value)
 
 
 def _unpack(p: State, targets: list[ast.expr], value: SourceValue) -> None:
@@ -174,3 +179,10 @@ def _set_item(p: State, of: SourceValue, key: SourceValue, value: SourceValue) -
 
 def _fits(of: Items, index: object) -> bool:
     return type(index) is int and -len(of.items) <= index < len(of.items)
+
+
+def _set_environment(p: State, of: SourceValue, key: SourceValue, value: SourceValue) -> None:
+    """Follow ``os.environ[key] = value``, which may leave the program no GPU."""
+    if of == Named("os.environ") and isinstance(key, Known) and key.value == "CUDA_VISIBLE_DEVICES":
+        hidden = isinstance(value, Known) and _NO_DEVICE.fullmatch(str(value.value)) is not None
+        p.gpu_there = p.behind(p.gpu_there, not hidden)

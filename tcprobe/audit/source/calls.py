@@ -110,7 +110,11 @@ def _invoke(p: State, func: SourceValue, given: Arguments, node: ast.Call) -> So
     for arg in given.all:  # what is not followed may call functions from now on
         if isinstance(arg, Routine):
             p.hand(arg.node)
-    return call_module(p, func.name, given, node) if isinstance(func, Named) else result_of(node, *given.all)
+    made = call_module(p, func.name, given, node) if isinstance(func, Named) else result_of(node, *given.all)
+    followed = isinstance(made, Graph) or (isinstance(made, Tensor) and made.sources)
+    if not followed and not (isinstance(func, Named) and func.name.startswith("builtins.")):
+        p.hand_on(*given.all)
+    return made
 
 
 def _bound(p: State, func: Bound, given: Arguments, node: ast.Call) -> SourceValue:

@@ -10,7 +10,7 @@ from typing import Final
 
 from tcprobe.audit.source.kinds import Draft, Multiplied, Tensor
 from tcprobe.audit.source.layers import multiplies
-from tcprobe.audit.source.models import ENTRANCE
+from tcprobe.audit.source.models import ENTRANCE, UNUSED, unused_layers
 from tcprobe.audit.source.state import State
 from tcprobe.audit.source.values import tensors_of
 from tcprobe.keras.catalogue import class_of, layer_class
@@ -43,7 +43,9 @@ def source_model(state: State, asked: int | None) -> Model:
     """
     source = state.source
     xla = _xla(source)
-    layers = tuple(_layer(draft, state.fed) for draft in _ended(state) if is_layer(draft))
+    unused = unused_layers(state)
+    drafts = [draft for draft in _ended(state) if is_layer(draft) and draft.name not in unused]
+    layers = tuple(_layer(draft, state.fed) for draft in drafts)
     is_any = bool(layers or state.multiplied)
     told, by_default = batch_of(source) if is_any and not asked else (asked, False)
     batch = told or SAMPLES
@@ -61,12 +63,13 @@ def source_model(state: State, asked: int | None) -> Model:
         batch_by_default=by_default,
         policy=state.policy,
         xla=xla,
-        unseen=tuple(_unseen(state)),
+        unseen=tuple(_unseen(state, unused)),
         notes=(*_policy_notes(state), *state.notes, *state.given.remarks),
         inputs=tuple(state.given.inputs),
         answered=tuple(sorted(state.given.answered)),
         policy_assumed=_assumes_policy(state),
         not_judged=not_judged(source, judged, state.operators),
+        gpu_asked=tuple(state.gpu_asked.values()),
     )
 
 
@@ -294,13 +297,16 @@ def _is_told(product: Product, state: State) -> bool:
     return record.dtype is not None and all(shape is not None and None not in shape for shape in shapes)
 
 
-def _unseen(state: State) -> Iterator[Unseen]:
+def _unseen(state: State, unused: Container[str]) -> Iterator[Unseen]:
     """Yield what could not be judged, once per call and argument."""
     named: set[tuple[ast.AST, str]] = set()
     for draft in state.layers.drafts:
         if state.tree is not None and draft.place.file != state.source.path:
             continue  # that file is audited as well
         where = f"{draft.kind} at {Path(draft.place.file).name}:{draft.place.position}"
+        if draft.name in unused:
+            yield Unseen(where, UNUSED, draft.place)
+            continue
         missing = dict(draft.missing)
         if _judged(draft) and not missing and not any(t.last is not None for t in draft.inputs):
             names = _behind([s for t in draft.inputs for s in t.sources], state.fed)[0]

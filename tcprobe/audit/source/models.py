@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 from typing import Final
 
 from msgspec.structs import replace
@@ -12,6 +13,7 @@ from tcprobe.audit.source.kinds import (
     NOTHING,
     Arguments,
     Draft,
+    Entries,
     Graph,
     Instance,
     Items,
@@ -24,7 +26,7 @@ from tcprobe.audit.source.kinds import (
 )
 from tcprobe.audit.source.layers import count_again, with_states
 from tcprobe.audit.source.state import State
-from tcprobe.audit.source.values import either, items_of, shape_from, size_from, tensors_of
+from tcprobe.audit.source.values import either, items_of, parts_of, shape_from, size_from, tensors_of
 from tcprobe.keras.catalogue import rank_of
 from tcprobe.keras.settings import no_size
 from tcprobe.schema.op import Shape, known_shape
@@ -226,3 +228,93 @@ def _input_shape(values: Keywords) -> Shape | None:
         return shape_from(whole)
     shape = shape_from(values.get("shape") or values.get("input_shape"))
     return (size_from(values.get("batch_size", NOTHING)), *shape) if shape is not None else None
+
+
+# Layers of functional models that nothing uses: a `Model` runs only what lies between its inputs and outputs
+
+
+UNUSED: Final = "no Model takes what it makes, so that it never runs"
+_OTHERWISE: Final = frozenset({"add_loss", "add_metric", "function", "Function", "gradients", "get_layer"})
+"""Calls that may use a layer which no output of a model needs."""
+
+
+def unused_layers(state: State) -> set[str]:
+    """Return the names of layers on the inputs of functional models that no model's output needs.
+
+    Nothing where the file leaves open what its models' outputs are made of, or may use layers otherwise.
+    """
+    drafts = {draft.name: draft for draft in state.layers.drafts}
+    if not state.graphs or state.seen.cut or _uses_otherwise(state):
+        return set()
+    outputs = [tensor for graph in state.graphs for tensor in _complete(graph.outputs)]
+    used = _lineage(outputs, drafts, state)
+    if used is None or not all(_complete(graph.outputs) for graph in state.graphs):
+        return set()
+    stacked = [s for stack in state.stacks if stack.output is not None for s in stack.output.sources]
+    kept = used | _behind([*stacked, *state.handed], drafts, state)
+    entrances = {s for graph in state.graphs for t in tensors_of(graph.inputs) for s in t.sources}
+    return drafts.keys() - kept - _apart(drafts, entrances)
+
+
+def _uses_otherwise(state: State) -> bool:
+    called = {node.func.attr for node in state.source.walk.calls if isinstance(node.func, ast.Attribute)}
+    return not called.isdisjoint(_OTHERWISE) or any(instance.keras == "model" for instance in state.instances)
+
+
+def _complete(outputs: SourceValue) -> list[Tensor]:
+    """Return the tensors that a model's outputs are; nothing where some of them are not known."""
+    leaves = [part for part in parts_of(outputs) if not isinstance(part, Items | Entries)]
+    is_open = any(isinstance(part, Items | Entries) and part.open for part in parts_of(outputs))
+    tensors = [part for part in leaves if isinstance(part, Tensor) and part.sources]
+    return tensors if len(tensors) == len(leaves) and not is_open else []
+
+
+def _lineage(tensors: Iterable[Tensor], drafts: dict[str, Draft], state: State) -> set[str] | None:
+    """Return the layers behind tensors; None where what one of them takes is not known."""
+    found: set[str] = set()
+    pending = [s for tensor in tensors for s in tensor.sources]
+    while pending:
+        name = pending.pop()
+        if name in found:
+            continue
+        found.add(name)
+        draft = drafts.get(name)
+        taken = state.fed.get(name, []) if draft is None else [*draft.inputs, *draft.other]
+        if not all(tensor.sources for tensor in taken) or (draft is not None and not draft.inputs):
+            return None
+        pending += [s for tensor in taken for s in tensor.sources]
+    return found
+
+
+def _behind(names: Iterable[str], drafts: dict[str, Draft], state: State) -> set[str]:
+    """Return layers and all behind them, as far as it is known."""
+    found: set[str] = set()
+    pending = [*names]
+    while pending:
+        name = pending.pop()
+        if name not in found:
+            found.add(name)
+            fed = (source for tensor in state.fed.get(name, ()) for source in tensor.sources)
+            pending += _sources(drafts[name]) if name in drafts else fed
+    return found
+
+
+def _sources(draft: Draft) -> list[str]:
+    return [source for tensor in (*draft.inputs, *draft.other) for source in tensor.sources]
+
+
+def _apart(drafts: dict[str, Draft], entrances: set[str]) -> set[str]:
+    """Return the layers that take something else than these inputs of models, by themselves or through others."""
+    takers: dict[str, list[str]] = {}
+    found: set[str] = set()
+    for name, draft in drafts.items():
+        for source in _sources(draft):
+            takers.setdefault(source, []).append(name)
+        if not draft.inputs or not all(tensor.sources for tensor in (*draft.inputs, *draft.other)):
+            found.add(name)
+    pending = [*found, *(s for s in takers if s.startswith(ENTRANCE) and s not in entrances)]
+    while pending:
+        new = [name for name in takers.get(pending.pop(), ()) if name not in found]
+        found.update(new)
+        pending += new
+    return found

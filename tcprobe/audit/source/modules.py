@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
 from tcprobe.audit.source.arrays.datasets import data_set, enumerated, made_data_set
 from tcprobe.audit.source.arrays.functions import array_function
@@ -38,9 +39,11 @@ from tcprobe.audit.source.values import (
     sequence,
     tensors_of,
     through,
+    truth,
     unparsed,
 )
 from tcprobe.keras.catalogue import LAYER_CLASSES, canonical_name, layer_class, positional
+from tcprobe.schema.model import GpuAsked
 from tcprobe.source.values import DOUBTED, Known, derived, tuple_of
 
 _POLICY: Final = ("set_global_policy", "set_dtype_policy", "set_policy", "set_global_dtype_policy", "set_floatx")
@@ -64,7 +67,8 @@ def call_module(p: State, name: str, given: Arguments, node: ast.Call) -> Source
     made = _of_keras(p, name, _by_name(imported, given), given, node) if name.startswith("keras.") else None
     if made is None and name.endswith(_IMAGE_SHAPE):
         return _image_shape(given)
-    made = made or _of_options(p, name, given) or _record(name, given, node) or _of_functions(name, given)
+    made = made or _of_gpus(p, name, given, node) or _of_options(p, name, given)
+    made = made or _record(name, given, node) or _of_functions(name, given)
     if made is not None:
         return made
     if name in FUNCTIONS and not given.keywords and not tensors_of(*given.args):
@@ -187,6 +191,78 @@ def _of_tensors(p: State, name: str, given: Arguments, node: ast.Call) -> Source
     return Tensor(None, None, (), any(t.symbolic for t in tensors), fresh)
 
 
+# Questions for a GPU: the model is judged for a machine with one, so code that asks is followed as it runs there
+
+
+Asks: TypeAlias = Literal["there", "visible"]
+"""What a function asks: whether the machine has a GPU, or whether the program may use one."""
+LISTS: Final[dict[str, Asks]] = {
+    "tensorflow.config.list_physical_devices": "there",
+    "tensorflow.config.list_logical_devices": "visible",
+    "tensorflow.config.get_visible_devices": "visible",
+    "jax.devices": "there",
+    "jax.local_devices": "there",
+}
+"""Functions that list the devices of the kind that they are given."""
+_SWITCHES: Final[dict[str, tuple[Asks, object, object]]] = {
+    "tensorflow.test.is_gpu_available": ("visible", True, False),
+    "tensorflow.test.gpu_device_name": ("visible", "/device:GPU:0", ""),
+    "torch.cuda.is_available": ("there", True, False),
+    "torch.cuda.device_count": ("there", 1, 0),
+}
+"""Others: what they ask, and what they return where it is so, and where it is not."""
+_BUILT: Final = ("tensorflow.test.is_built_with_cuda", "tensorflow.test.is_built_with_gpu_support")
+_STRATEGIES: Final = ("tensorflow.distribute.MirroredStrategy", "tensorflow.distribute.OneDeviceStrategy")
+_ALIASES: Final = re.compile(r"^tensorflow\.compat\.v[12]\.|(?<=\.)experimental\.")
+_OPEN: Final = Unknown("whether there is a GPU depends on what the file sets under a condition")
+
+
+def _of_gpus(p: State, name: str, given: Arguments, node: ast.Call) -> SourceValue | None:
+    """Return what a function says of GPUs on a machine with one; None where that is none of its questions."""
+    plain = _ALIASES.sub(lambda match: "tensorflow." if match.start() == 0 else "", name)
+    if plain == "tensorflow.config.set_visible_devices":
+        return _show(p, given)
+    if plain in _STRATEGIES:  # of other devices than are there it has what it is given
+        one = plain.endswith("OneDeviceStrategy") or not given.all
+        return CommandLine({"num_replicas_in_sync": Known(1)}, given=True) if one else None
+    if plain in _BUILT:
+        return _asked(p, name, node, Known(True))
+    if plain in LISTS:
+        return _listed(p, name, LISTS[plain], given, node)
+    if plain not in _SWITCHES:
+        return None
+    asks, there, nowhere = _SWITCHES[plain]
+    return _one_of(p, name, node, asks, Known(there), Known(nowhere))
+
+
+def _listed(p: State, name: str, asks: Asks, given: Arguments, node: ast.Call) -> SourceValue | None:
+    kind = given.get(0, "backend" if name.startswith("jax.") else "device_type")
+    if not isinstance(kind, Known) or str(kind.value).upper() not in ("GPU", "CUDA"):
+        return None
+    return _one_of(p, name, node, asks, Items([Unknown("is a device")]), Items([]))
+
+
+def _one_of(p: State, name: str, node: ast.Call, asks: Asks, there: SourceValue, nowhere: SourceValue) -> SourceValue:
+    """Return the answer where there is a GPU, unless the file itself hides it."""
+    is_there = p.gpu_there if asks == "there" or not p.gpu_there else p.gpu_visible
+    if is_there is None:
+        return _OPEN
+    return _asked(p, name, node, there) if is_there else nowhere
+
+
+def _asked(p: State, name: str, node: ast.Call, answer: SourceValue) -> SourceValue:
+    p.gpu_asked.setdefault(node, GpuAsked(name, p.here.place(node)))
+    return answer
+
+
+def _show(p: State, given: Arguments) -> SourceValue:
+    """Follow ``set_visible_devices``: an empty list of GPUs leaves the program none."""
+    kind, devices = given.get(1, "device_type"), given.get(0, "devices")
+    if isinstance(kind, Known) and kind.value == "GPU" and devices is not None:
+        p.gpu_visible = p.behind(p.gpu_visible, items_of(devices) != [])
+    return NOTHING
+
+
 # Python's own functions: of lists, dictionaries, attributes
 
 
@@ -259,6 +335,13 @@ def _len(given: Arguments) -> SourceValue | None:
     return derived(len(found), *(e for e in found if isinstance(e, Known))) if found is not None else None
 
 
+def _bool(given: Arguments) -> SourceValue | None:
+    """Return whether a list is empty or not; constants count as any function's."""
+    of = given.first
+    holds = truth(of) if isinstance(of, Items | Entries) else None
+    return Known(holds) if holds is not None else None
+
+
 _BUILTINS: Final[dict[str, Callable[[Arguments], SourceValue | None]]] = {
     "list": _list,
     "tuple": _tuple,
@@ -270,4 +353,5 @@ _BUILTINS: Final[dict[str, Callable[[Arguments], SourceValue | None]]] = {
     "dict": _dict,
     "vars": _vars,
     "len": _len,
+    "bool": _bool,
 }

@@ -97,7 +97,7 @@ class Program(State, eq=False):
         """Enter what nothing calls; where the policy changed since it could be called first, there is none known."""
         same = self.policies.get(handed, self.policy) == self.policy
         with self.being(policy=self.policy if same else None):
-            enter(self, routine, Arguments([], {}))
+            self.hand_on(enter(self, routine, Arguments([], {})))  # other files may build a model of it
 
     def _finish(self) -> None:
         """Build the models that nothing has built yet."""

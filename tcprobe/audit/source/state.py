@@ -27,7 +27,8 @@ from tcprobe.audit.source.kinds import (
     Unknown,
 )
 from tcprobe.audit.source.layers import SourceLayers
-from tcprobe.audit.source.values import SpentError, guessed, one_of
+from tcprobe.audit.source.values import SpentError, guessed, one_of, tensors_of
+from tcprobe.schema.model import GpuAsked
 from tcprobe.schema.place import Place
 from tcprobe.source.source import Source
 from tcprobe.source.values import Doubts, Known, identical
@@ -108,6 +109,7 @@ class State(Struct, eq=False):
     # what the code multiplies by itself, those of one call and object that are alike once; and where each ``@`` stands
     multiplied: dict[tuple[ast.expr, Tensor, Tensor, str, Instance | None], Multiplied] = field(default_factory=dict)
     operators: dict[ast.expr, Place] = field(default_factory=dict)
+    handed: set[str] = field(default_factory=set)  # the layers whose outputs went into what is not followed
     # what each input of a model is given by other models, by the name of its source
     fed: dict[str, list[Tensor]] = field(default_factory=dict)
     # what could not be followed: why, where; by node and what, once
@@ -143,6 +145,11 @@ class State(Struct, eq=False):
     evaluated: int = 0  # expressions evaluated so far, those in other files too
     modules: dict[str, Module] = field(default_factory=dict)  # the other files that imports led to, by path
     loading: int = 0  # how many of their variables wait for one another
+    # gpu_there, gpu_visible: whether the machine that the audit is for shows a GPU to the program, and whether that
+    # leaves it to TensorFlow; None where the file hides it under a condition.
+    gpu_there: bool | None = True
+    gpu_visible: bool | None = True
+    gpu_asked: dict[ast.AST, GpuAsked] = field(default_factory=dict)  # the calls that asked and were told of one
 
     def __post_init__(self) -> None:
         self.env.home = self.source
@@ -229,9 +236,17 @@ class State(Struct, eq=False):
         """Set the precision policy; unknown where it changes under a condition."""
         self.policy = None if self.conditions and policy != self.policy else policy
 
+    def behind(self, before: bool | None, after: bool) -> bool | None:
+        """Return what holds behind a statement that makes it so; None where it may not run, under a condition."""
+        return after if before is after or not (self.conditions or self.doubts) else None
+
     def hand(self, node: ast.AST) -> None:
         """Note that a function or class may be called from now on."""
         self.policies.setdefault(node, self.policy)
+
+    def hand_on(self, *values: SourceValue) -> None:
+        """Note that something that is not followed may use the layers behind values."""
+        self.handed.update(source for tensor in tensors_of(*values) for source in tensor.sources)
 
     @contextmanager
     def being(self, **state: Any) -> Iterator[None]:

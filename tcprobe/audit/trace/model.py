@@ -12,7 +12,7 @@ from tcprobe.gemm.record import MOST_SHAPE_DIMENSIONS
 from tcprobe.keras.catalogue import class_of
 from tcprobe.keras.products.layers import records_of
 from tcprobe.keras.settings import is_size, no_size, with_sizes
-from tcprobe.schema.model import SAMPLES, Layer, Model, Product, Unseen
+from tcprobe.schema.model import SAMPLES, GpuAsked, Layer, Model, Product, Unseen
 from tcprobe.schema.op import PASSES, OpRecord, Shape, known_shape, known_size
 from tcprobe.schema.place import Place
 
@@ -32,6 +32,7 @@ def read_models(document: Mapping[str, Any], graph: Mapping[str, Any], file: str
         batch: samples that the user asked for, where the step leaves them open.
     """
     unseen = tuple(_unseen(item) for item in document.get("unseen", ()))
+    gpu_asked = tuple(GpuAsked(str(a["call"]), Place.parse(a["place"])) for a in document.get("gpu_asked", ()))
     units = document.get("units", ())
     models = [_model(unit, document, graph, batch) for unit in units]
     return [
@@ -46,6 +47,7 @@ def read_models(document: Mapping[str, Any], graph: Mapping[str, Any], file: str
             incomplete=bool(document.get("incomplete")),
             inputs=tuple(map(str, document.get("inputs", ()))),
             answered=tuple(map(str, document.get("answered", ()))),
+            gpu_asked=gpu_asked,
             unseen=(
                 *(unseen if index == 0 else ()),
                 *(why for record in unit["layers"] for why in _no_sizes(record)),

@@ -16,6 +16,7 @@ from tcprobe.audit.trace.model import read_models
 from tcprobe.bypath import PROBE, ending, last_line, run_to_end, scratch_folder
 from tcprobe.errors import InputError, TcprobeError, ToolError, UsageError
 from tcprobe.foreign import read, real_path
+from tcprobe.hardware import Gpu
 from tcprobe.jsonfile import read_object
 from tcprobe.schema.model import InputShape, Model
 from tcprobe.source.imports import MOST_BYTES
@@ -51,6 +52,7 @@ class TraceRequest(Struct, frozen=True):
     # what the source says of them, for models that the file does not come to train; None if nothing
     read_batch: int | None = None
     input_shapes: tuple[InputShape, ...] = ()  # of models that were neither built nor called
+    gpu: Gpu | None = None  # what the script is told of the GPU that it is audited for
     timeout_s: float = 300.0  # seconds after which everything is ended
     python: str = sys.executable  # interpreter that has TensorFlow
 
@@ -86,6 +88,7 @@ def trace(request: TraceRequest) -> list[Model]:
             "first_step": request.first_step,
             "batch": request.batch,
             "read_batch": request.read_batch,
+            "gpu": _details(request.gpu) if request.gpu is not None else {},
             "input_shapes": [[shape.name, list(shape.sizes)] for shape in request.input_shapes],
         },
         argv=request.argv,
@@ -95,6 +98,11 @@ def trace(request: TraceRequest) -> list[Model]:
     if error:
         raise _error(path, error, done.last_line)
     return read_models(done.document, done.graph, str(real_path(path)), request.batch)
+
+
+def _details(gpu: Gpu) -> dict[str, Any]:
+    """Return what TensorFlow's `get_device_details` says of a GPU."""
+    return {"device_name": gpu.name, "compute_capability": list(gpu.compute_capability)}
 
 
 def why_untraceable(python: str) -> str | None:
@@ -135,7 +143,7 @@ def _error(path: Path, error: Mapping[str, Any], last_line: str) -> TcprobeError
 
 
 TRACING_ENVIRONMENT: Final = {
-    "CUDA_VISIBLE_DEVICES": "-1",
+    "CUDA_VISIBLE_DEVICES": "-1,-1",  # none; a script that hides them itself writes something else
     "TF_CPP_MIN_LOG_LEVEL": "2",
     "MPLBACKEND": "Agg",
     "TCPROBE_AUDIT": "1",

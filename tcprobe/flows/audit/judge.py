@@ -91,6 +91,7 @@ class Judge(Struct, frozen=True):
             batch_by_default=model.batch_by_default,
             known=tuple(f for f in wanted if f in known),
             not_judged=model.not_judged,
+            gpu_asked=model.gpu_asked,
             judged=bool(step.sizes.dimensions),
         )
 

@@ -213,6 +213,7 @@ class Auditor:
                 batch=choice.batch_size,
                 read_batch=told.batch if told else None,
                 input_shapes=choice.input_shapes,
+                gpu=self._judge.gpu,
                 timeout_s=choice.timeout_s,
                 python=choice.python,
             )

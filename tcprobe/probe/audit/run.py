@@ -45,7 +45,8 @@ class Audit:
         self._orders: Dict[str, Any] = config.audit
         self._ran = bool(self._orders.get("run"))
         self._document = AuditRecord(os.path.abspath(config.name))
-        self._watch = Watch(config.out, self._orders.get("batch"), GivenShapes(self._orders.get("input_shapes") or ()))
+        shapes = GivenShapes(self._orders.get("input_shapes") or ())
+        self._watch = Watch(config.out, self._orders.get("batch"), shapes, self._orders.get("gpu") or {})
         self._watch.calls.on_stop = self._swallowed
         self._steps = Steps(self._watch, self._document)
         self._limit = Limit(self._orders.get("seconds") or SECONDS, self._swallowed)
@@ -205,6 +206,7 @@ class Audit:
             notes=[*notes, *given.remarks],
             incomplete=incomplete or self._document.incomplete,
             inputs=given.inputs,
+            gpu_asked=self._watch.gpu.asked,
             answered=given.answered([*names, *self._watch.names()]),
         )
         write_json(os.path.join(self._config.out, "audit.json"), content)

@@ -11,6 +11,7 @@ from ..script.imports import AfterImport
 from ..tensorflow.graph.recorder import GraphRecorder
 from ..tensorflow.precision import version
 from .calls import AuditCalls
+from .gpu import OneGpu
 from .layers import LayerLog, is_model
 from .onward.methods import Methods, Onward
 from .shapes import GivenShapes, inputs_of
@@ -33,11 +34,12 @@ class Watch:
         shapes: what the user says of models' inputs.
         onward: whether and how the script goes on after a step.
         xla: which models compile.
+        gpu: the one that there is for the script.
         tf: TensorFlow, once it is imported.
         keras: every Keras that was imported.
     """
 
-    def __init__(self, out: str, batch: Optional[int], shapes: GivenShapes) -> None:
+    def __init__(self, out: str, batch: Optional[int], shapes: GivenShapes, gpu: Dict[str, Any]) -> None:
         self.gaps = Gaps()
         self.recorder = GraphRecorder(out, self.gaps)
         self.log = LayerLog(self.recorder, self.gaps)
@@ -48,6 +50,7 @@ class Watch:
         self.shapes = shapes
         self.seen = SeenInputs(shapes)
         self.xla = AutoXla()
+        self.gpu = OneGpu(self.gaps, gpu)
         self.tf: Any = None
         self.keras: List[Any] = []
         self.recorder.layers.on_eager_call = self.seen.called
@@ -56,6 +59,7 @@ class Watch:
     def start(self) -> None:
         """Watch for TensorFlow and Keras."""
         hooks = {"tensorflow": self._on_tensorflow, "keras": self._on_keras, "tf_keras": self._on_keras}
+        hooks.update(torch=self.gpu.on_torch, jax=self.gpu.on_jax)
         AfterImport(hooks, self.gaps).install()
 
     def finish(self) -> None:
@@ -83,6 +87,7 @@ class Watch:
         self.tf = self.log.tf = self.seen.tf = tf
         self.gaps.run("calls", lambda: self.calls.on_tensorflow(tf))
         self.recorder.on_tensorflow(tf)
+        self.gaps.run("questions for a GPU", lambda: self.gpu.on_tensorflow(tf))
         self.gaps.run("saving", lambda: self.methods.on_tensorflow(tf))
         if version(tf) < (2, 6):
             self._on_keras(tf.keras)

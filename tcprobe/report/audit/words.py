@@ -28,6 +28,9 @@ from tcprobe.schema.statement import About, FieldValue, Statement, parts
 
 LIBRARY_NAMES: Final = {"cublas10": "cuBLAS 10", "cublas11": "cuBLAS 11", "cublas12": "cuBLAS 12"}
 ASSUMED: Final = "no precision policy is set in this file: Keras' default, float32, is assumed"
+ON_A_GPU: Final = (
+    "where the code asks for a GPU (%s), the answer is that of the machine it is predicted for: there is one"
+)
 UNMEASURED: Final = "Estimated: nobody has published what unaligned sizes cost a convolution."
 COUNTED: Final = "A step counts its matrix products and convolutions only, with their launches."
 MOST_FILES: Final = 4
@@ -326,8 +329,9 @@ def limit_notes(report: AuditReport) -> list[str]:
     """
     files: dict[str, dict[str, None]] = {}
     for audited in report.audited:
-        for note in limits(audited) if audited.dtype is None else audited.notes:
-            files.setdefault(note, {})[audited.file] = None
+        for note in limits(audited):
+            if note != ASSUMED or audited.dtype is None:
+                files.setdefault(note, {})[audited.file] = None
     several = len({audited.file for audited in report.audited}) > 1
     return [_limit(note, list(of) if several and note != ASSUMED else []) for note, of in files.items() if note]
 
@@ -342,7 +346,20 @@ def _limit(note: str, files: list[str]) -> str:
 
 def limits(audited: Audited) -> tuple[str, ...]:
     """Return what limits one audit, as it was found."""
-    return (ASSUMED, *audited.notes) if audited.policy_assumed else audited.notes
+    assumed = [ASSUMED] if audited.policy_assumed else []
+    return (*assumed, *_gpu_asked(audited), *audited.notes)
+
+
+def _gpu_asked(audited: Audited) -> list[str]:
+    """Return that the code asks for a GPU and was told of one; nothing where it does not."""
+    if not audited.gpu_asked:
+        return []
+    first = audited.gpu_asked[0]
+    where = ""
+    if (place := first.place) is not None:
+        own = "" if place.in_cell is not None else "line "
+        where = f", {own if place.file == audited.file else f'{PurePath(place.file).name}:'}{place.position}"
+    return [ON_A_GPU % f"{first.call}{where}"]
 
 
 def tally(report: AuditReport) -> str:

@@ -13,6 +13,7 @@ import pytest
 from tcprobe.audit.trace.model import read_models
 from tcprobe.audit.trace.traced import TraceRequest, audited, trace, why_untraceable
 from tcprobe.errors import InputError, MissingInput, TcprobeError, ToolError, UnreadableInput
+from tcprobe.schema.model import GpuAsked
 from tcprobe.schema.op import OpRecord
 from tcprobe.schema.place import Place
 
@@ -102,6 +103,13 @@ def test_an_op_and_a_layer_become_a_product_and_a_layer() -> None:
     assert (model.batch, model.batch_known, model.policy, model.own_step) == (64, True, "mixed_float16", True)
     assert model.notes == ("a note",)
     assert [(u.what, u.place) for u in model.unseen] == [("f()", Place(FILE, 7))]
+
+
+def test_each_model_holds_what_its_script_was_told_of_a_gpu() -> None:
+    asked = [{"call": "torch.cuda.is_available", "place": FILE + ":3"}, {"call": "jax.devices", "place": None}]
+    (model,) = read_models({**document([]), "gpu_asked": asked}, graph(op()), FILE, None)
+    assert model.gpu_asked == (GpuAsked("torch.cuda.is_available", Place(FILE, 3)), GpuAsked("jax.devices"))
+    assert read_models(document([]), graph(op()), FILE, None)[0].gpu_asked == ()
 
 
 def test_what_does_not_execute_or_train_is_no_product() -> None:

@@ -12,7 +12,8 @@ from tcprobe.report.audit import fold as audit_fold
 from tcprobe.report.audit import words
 from tcprobe.schema.finding import Audited, AuditReport, Finding, Range
 from tcprobe.schema.finding_kinds import EffectKind, FindingKind, WhyKind
-from tcprobe.schema.place import Place
+from tcprobe.schema.model import GpuAsked
+from tcprobe.schema.place import CellLine, Place
 from tcprobe.schema.statement import About, Statement, say
 from tests.report.audit.builders import COSTLY, FILE, FREE, MILD, ROOT, SILENT, SPEC, audited, document, slower
 from tests.report.builders import rendered
@@ -205,6 +206,22 @@ def test_an_assumed_policy_is_not_told_of_where_dtype_overrides_it() -> None:
         "No precision policy is set in this file: Keras' default, float32, is assumed."
     ]
     assert words.limit_notes(AuditReport((replace(assumed, dtype="float16"),))) == []
+
+
+def test_a_gpu_that_the_code_asked_for_is_told_with_its_place() -> None:
+    call = "tensorflow.config.list_physical_devices"
+    answer = "the answer is that of the machine it is predicted for: there is one."
+    says = f"Where the code asks for a GPU ({call}%s), {answer}"
+
+    def notes(*asked: GpuAsked) -> list[str]:
+        return words.limit_notes(AuditReport((replace(audited(), notes=(), gpu_asked=asked, dtype="float16"),)))
+
+    own = GpuAsked(call, Place(audited().file, 6))
+    assert notes() == []
+    assert notes(own) == notes(own, GpuAsked("torch.cuda.is_available")) == [says % ", line 6"]
+    assert notes(GpuAsked(call)) == [says % ""]
+    assert notes(GpuAsked(call, Place("/else/machine.py", 3))) == [says % ", machine.py:3"]
+    assert notes(GpuAsked(call, Place(audited().file, 9, in_cell=CellLine(3, 5, 60)))) == [says % ", cell 3:5"]
 
 
 def left(n: int, why: WhyKind, **more: Any) -> Finding:
