@@ -28,7 +28,7 @@ class Task(Struct, frozen=True):
     works: tuple[tuple[Work, int], ...]  # its multiplications, each with the number of runs one after another
     contiguous: tuple[Contiguous, ...]  # innermost dimensions, per group if there are groups
     units: ComputeUnits  # what it runs on if nothing prevents it
-    flops: float  # floating-point operations implied by the shapes; a kernel may do more
+    flops: float  # what its GEMMs take, all of their sizes: of a gradient, not the FLOPs that `tcprobe.gemm` counts
     kind: ConvPass | None = None  # pass of a convolution; None for other tasks
     convolution: Convolution | None = None  # the convolution, if the shapes tell
     groups: int = 1  # groups of a convolution; 1 for other tasks
@@ -75,7 +75,7 @@ def task_of(record: OpRecord, gpu: Gpu, tf32: bool = False, dtype: str | None = 
         deep = conv is not None and conv.group_channels == 1 and (conv.groups or 1) > 1
         return None if conv is None or deep else conv_task(conv, kind, units)
     contiguous = tuple(c for g in gemms for c in g.contiguous)
-    useful = math.fsum(g.flops or 0 for g in gemms)
+    useful = math.fsum(g.dense_flops or 0 for g in gemms)
     if family == "hlo_conv" or torch_kind(record.op_type) == "conv":
         if (gemms[0].batch or 1) > 1 and any(c.role == "channels" and c.size == 1 for c in contiguous):
             return None
@@ -91,13 +91,13 @@ def conv_task(conv: Convolution, kind: ConvPass, units: ComputeUnits) -> Task | 
     """Return one pass of a convolution; None if a size is unknown."""
     sizes = tensors(conv)
     gemms = _stepped(conv, kind, units.width).gemms(kind)
-    whole = sum(g.flops or 0 for g in gemms)
+    whole = sum(g.dense_flops or 0 for g in gemms)
     if sizes is None or not whole:
         return None
     moved = float(units.width) * sum(sizes)  # image, filters and result, each once
     # the parts of a strided gradient read the same tensors: their bytes are divided in proportion to arithmetic
-    works = tuple((_work(g, moved * (g.flops or 0) / whole), 1) for g in gemms)
-    useful = math.fsum(g.flops or 0 for g in conv.gemms(kind))
+    works = tuple((_work(g, moved * (g.dense_flops or 0) / whole), 1) for g in gemms)
+    useful = math.fsum(g.dense_flops or 0 for g in conv.gemms(kind))
     return Task("conv", works, conv.contiguous, units, useful, kind, conv, conv.groups or 1)
 
 
@@ -164,5 +164,5 @@ def _opaque_conv(gemm: Gemm, record: OpRecord, units: ComputeUnits) -> Task:
     shapes = [shape for shape in (record.shape(0), record.shape(1), record.output_shape) if shape is not None]
     moved = float(units.width) * sum(product(shape) or 0 for shape in shapes)
     kind: ConvPass | None = next((k for k in CONV_PASSES.values() if k == record.pass_), None)
-    works, flops = ((_work(gemm, moved), 1),), float(gemm.flops or 0)
+    works, flops = ((_work(gemm, moved), 1),), float(gemm.dense_flops or 0)
     return Task("conv", works, gemm.contiguous, units, flops, kind, groups=gemm.batch or 1)

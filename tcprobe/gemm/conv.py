@@ -1,7 +1,9 @@
 """Convolutions and their gradients as implicit matrix multiplications, for any number of spatial dimensions.
 
 NVIDIA, "Optimizing Convolutional Layers", gives the three multiplications: forward N*P*Q x K x C*R*S, input
-gradient N*H*W x C x K*R*S, weight gradient C*R*S x K x N*P*Q.
+gradient N*H*W x C x K*R*S, weight gradient C*R*S x K x N*P*Q. That is what a library computes and `tcprobe.cost` times.
+FLOPs are the same in all three passes: each weight meets each output position once, N*P*Q * C*R*S*K (taps on padding
+count). The sizes of an input gradient do not say them: there taps also fall outside the output.
 """
 
 from __future__ import annotations
@@ -61,6 +63,12 @@ class Convolution(Struct, frozen=True):
         groups = self.groups
         return None if groups is None or self.filters is None or self.filters % groups else self.filters // groups
 
+    @property
+    def multiplications(self) -> Size:
+        """Multiplications of each of the three passes; None if a size is unknown."""
+        weights = product((*self.kernel, self.group_channels, self.group_filters, self.groups))
+        return product((self.batch, *self.out, weights))
+
     def gemms(self, kind: ConvPass) -> list[Gemm]:
         """Return the multiplications of one pass; unknown sizes are None."""
         if kind == "dgrad":
@@ -76,19 +84,30 @@ class Convolution(Struct, frozen=True):
         return (Contiguous("channels", self.group_channels), Contiguous("filters", self.group_filters))
 
     def _dgrad(self) -> list[Gemm]:
-        """A stride splits the input into interleaved grids, and each grid meets only some of the taps."""
+        """A stride splits the input into interleaved grids, and each grid meets only some of the taps.
+
+        Each tap of a grid meets all output positions. Taps whose grid has no input position meet padding alone: they
+        count with the first grid.
+        """
+        every = self.multiplications
         spatial = zip(self.size, self.kernel, self.strides, self.dilations, self.pads, strict=True)
         axes = [_phases(*axis) for axis in spatial]
         if any(axis is None for axis in axes):
-            return [Gemm(None, self.group_channels, None, self.groups, self.contiguous)]
+            return [Gemm(None, self.group_channels, None, self.groups, self.contiguous, every)]
         found: Counter[tuple[Size, Size]] = Counter()
         for phases in combinations(*(axis.items() for axis in axes if axis is not None)):
             m = product((self.batch, *(rows for (rows, _), _ in phases)))
             k = product((self.group_filters, *(taps for (_, taps), _ in phases)))
             found[m, k] += math.prod(times for _, times in phases)
+        if not found:
+            return [Gemm(None, self.group_channels, None, self.groups, self.contiguous, every)]
+        met = (self.batch, *self.out, self.group_channels, self.groups)
+        needed = [product((*met, k, times)) for (_, k), times in found.items()]
+        if every is not None:
+            needed[0] = every - sum(count or 0 for count in needed[1:])
         return [
-            Gemm(m, self.group_channels, k, product((self.groups, times)), self.contiguous)
-            for (m, k), times in found.items()
+            Gemm(m, self.group_channels, k, product((self.groups, times)), self.contiguous, count)
+            for ((m, k), times), count in zip(found.items(), needed, strict=True)
         ]
 
 

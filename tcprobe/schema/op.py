@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, TypeAlias
 
-from msgspec import Struct, field
+from msgspec import UNSET, Struct, UnsetType, field
 from msgspec.structs import force_setattr
 
 from tcprobe.schema.records import as_dict
@@ -71,12 +71,19 @@ class Gemm(Struct, frozen=True):
     k: Size
     batch: Size = 1
     contiguous: tuple[Contiguous, ...] = ()
+    # multiplications that the op needs, None if unknown; unset where they are batch * m * n * k. Of a gradient of a
+    # convolution they are not: its sizes also count what falls outside the output.
+    needed: Size | UnsetType = UNSET
+
+    @property
+    def dense_flops(self) -> Size:
+        """2 * batch * m * n * k: what a library computes that multiplies all of it; None if a size is unknown."""
+        return _flops(product((self.m, self.n, self.k, self.batch)))
 
     @property
     def flops(self) -> Size:
-        """2 * batch * m * n * k: one multiplication and one addition per term; None if a size is unknown."""
-        count = product((self.m, self.n, self.k, self.batch))
-        return None if count is None else 2 * count
+        """FLOPs of the arithmetic, one multiplication and one addition per term; None if unknown."""
+        return self.dense_flops if self.needed is UNSET else _flops(self.needed)
 
 
 class Part(Struct, frozen=True):
@@ -101,6 +108,10 @@ class Part(Struct, frozen=True):
         """Return parts as `phases.parts` holds them; `recorded` stands there only where it is false."""
         made = [as_dict(part) for part in parts]
         return json.dumps([{k: v for k, v in one.items() if k != "recorded" or not v} for one in made])
+
+
+def _flops(multiplications: Size) -> Size:
+    return None if multiplications is None else 2 * multiplications
 
 
 UNKNOWN_GEMM = Gemm(None, None, None, None)

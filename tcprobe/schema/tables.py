@@ -626,7 +626,12 @@ GEMMS: Final = T(
         C("k", "int", "contracted dimension"),
         C("batch", "int", "number of such multiplications"),
         C("dtype", "str", "dtype of the inputs"),
-        C("flops", "int", "2 * batch * m * n * k"),
+        C(
+            "flops",
+            "int",
+            "2 * batch * m * n * k; of a convolution in any pass 2 * images * output positions * taps * channels of a "
+            "group * filters (of a strided input gradient the taps of its grid)",
+        ),
         C(
             "calls_per_step",
             "float",

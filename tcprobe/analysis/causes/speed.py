@@ -178,7 +178,7 @@ def _losses(record: OpRecord, cost: Cost, gpu: KnownGpu, ideal: float) -> Iterat
         yield Loss("tc_small", 1.0 - cost.waves)
     if (moved := _memory_ns(record, gpu)) is not None and moved > ideal:
         yield Loss("tc_memory", 1.0 - ideal / moved)
-    main = max(products, key=lambda product: product.flops or 0, default=None)
+    main = max(products, key=lambda product: product.dense_flops or 0, default=None)
     tile = _TILE.match(cost.tile or "")
     if main is not None and main.m and main.n and tile is not None and cost.waves:
         rows, columns = (int(size) for size in tile.groups())

@@ -8,9 +8,12 @@ import math
 import pytest
 from google.protobuf.message import DecodeError
 
+from tcprobe.gemm.ops import gemms_of as products_of
+from tcprobe.gemm.record import flops_of
 from tcprobe.readers.hlo.gemms import executed_instructions, gemms_of, graph_row, pass_of
 from tcprobe.readers.hlo.module import Module, read_module
 from tcprobe.readers.protobuf import DamagedError
+from tcprobe.schema.op import OpRecord
 from tests.fixtures.xplane.make import hlo_module
 from tests.fixtures.xplane.schema import HloProto
 
@@ -71,6 +74,8 @@ def test_every_direction_of_a_convolution_multiplies_as_often(call: str) -> None
     products = math.prod(result) * taps * kernel[numbers["kernel_input_feature_dimension"]]
     holes = math.prod(axis.get("base_dilation", 1) for axis in attributes["window"]["dimensions"])
     assert products // holes == 8 * 8 * 8 * 6 * 3 * 3 * 4
+    op = OpRecord("convolution", (tuple(image), tuple(kernel)), tuple(result), attributes, None, str(row["pass"]))
+    assert flops_of(products_of(op)) == 2 * 110_592
     assert image[numbers["input_feature_dimension"]] == kernel[numbers["kernel_input_feature_dimension"]]
     assert result[numbers["output_feature_dimension"]] == kernel[numbers["kernel_output_feature_dimension"]]
 
