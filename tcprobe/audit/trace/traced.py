@@ -143,7 +143,7 @@ def _error(path: Path, error: Mapping[str, Any], last_line: str) -> TcprobeError
 
 
 TRACING_ENVIRONMENT: Final = {
-    "CUDA_VISIBLE_DEVICES": "-1,-1",  # none; a script that hides them itself writes something else
+    "CUDA_VISIBLE_DEVICES": "-1 ",  # none; a blank more than a script writes that hides them itself
     "TF_CPP_MIN_LOG_LEVEL": "2",
     "MPLBACKEND": "Agg",
     "TCPROBE_AUDIT": "1",

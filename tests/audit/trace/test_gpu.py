@@ -125,6 +125,11 @@ def test_a_script_that_hides_the_gpu_has_none(tmp_path: Path, hidden: str) -> No
     assert units(tmp_path, f"{hides}units = 4090 if tf.config.list_physical_devices('GPU') else 64\n") == 64
 
 
+def test_a_script_that_reads_which_gpus_it_may_use_finds_one_number(tmp_path: Path) -> None:
+    asks = "visible = os.environ['CUDA_VISIBLE_DEVICES'].split(',')\nassert [int(n) for n in visible] == [-1]\n"
+    assert units(tmp_path, f"{asks}units = 8 * len(visible)\n") == 8
+
+
 def test_a_gpu_that_tensorflow_does_not_see_is_there_all_the_same(tmp_path: Path) -> None:
     hides = "tf.config.set_visible_devices([], 'GPU')\nthere = len(tf.config.list_physical_devices('GPU'))\n"
     asks = "seen = tf.test.is_gpu_available() or tf.config.list_logical_devices('GPU')\n"
