@@ -26,9 +26,14 @@ ReasonKind = Literal[
     "not_nvidia",  # the GPU is another vendor's
     "no_tensor_cores",  # the GPU has no Tensor Cores
     "no_step",  # which part of the record is one step is not known
+    "tuned",  # the step holds autotuning
+    "no_flops",  # no FLOPs of a step are known
+    "flops_bound",  # what is known of the FLOPs is no bound of those that are asked for
+    "gpu_unknown",  # which GPU ran is not known, or several models ran
+    "no_peak",  # the GPU's peak for a dtype is not known
 ]
 REASONS: Final[tuple[ReasonKind, ...]] = get_args(ReasonKind)
-"""Why a profile has no figures of the Tensor Cores at all, or none of a step."""
+"""Why a profile has no figures of the Tensor Cores at all, none of a step, or none of its FLOPs over its length."""
 
 RangeNumbers = Literal["rising", "recurring", "none"]
 """Whether a number in the names of ranges rises from each to the next, comes again, or none differs."""

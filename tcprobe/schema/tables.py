@@ -858,7 +858,7 @@ SUMMARY: Final = T(
         C(
             "reason_kind",
             "str",
-            "the reason as a kind, where it holds for all figures of the Tensor Cores or of a step",
+            "the reason as a kind: where it holds for all figures of the Tensor Cores or of a step, and of MFU and HFU",
             values=REASONS,
         ),
     ),

@@ -67,6 +67,7 @@ def test_summary() -> None:
         "kernel_time_ns": 6600, "tc_time_ns": 3600, "memory_time_ns": 600, "kernels": 36, "iterations_in_window": 6,
         "gpu_busy_pct": busy, "precision_fp16_time_pct": 100 * 600 / 1100, "step_time_ns": 1000,
         "flops_per_step": 2 * 32 * 64 * 128, "achieved_tflop_per_s": rate, "peak_pct": 100 * rate / 125,
+        "mfu_pct": 100 * (2 * 2 * 32 * 64 * 128 / 125e3) / (2 * 1000),  # of both GPUs: ns at 125 TFLOP/s over 1000 ns
     }  # fmt: skip
     assert {name: found[name]["value"] for name in expected} == pytest.approx(expected)
 

@@ -251,3 +251,21 @@ def test_help_is_light() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert done.stderr.strip() == "[]"
     assert "--fail-if" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("condition", "code", "said"),
+    [
+        ("mfu<40%", 1, "mfu<40%: met: 0.3 %"),
+        ("mfu<0.1%", 0, "mfu<0.1%: not met: 0.3 %"),
+        ("mfu_peak<312", 0, "mfu_peak<312: not met: 312"),
+        ("hfu<40%", 2, "hfu<40%: cannot tell: the run does not record it"),
+    ],
+)
+def test_model_flops_utilisation_of_a_recorded_run(condition: str, code: int, said: str) -> None:
+    done = warm.run_tcprobe("report", GPU_RUN, "--format", "json", "--fail-if", condition)
+    assert done.returncode == code
+    assert done.stderr.splitlines()[-1] == f"tcprobe: --fail-if {said}"
+    figures = {row["metric"]: row for row in json.loads(done.stdout)["summary"]}
+    step, peak = (figures[name]["value"] for name in ("step_time_ns", "mfu_peak_tflop_per_s"))
+    assert figures["mfu_pct"]["value"] == pytest.approx(100 * figures["flops_per_step"]["value"] / (step * peak * 1e3))

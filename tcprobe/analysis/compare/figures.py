@@ -70,6 +70,8 @@ _FIRST: Final = (
 _LAST: Final = (
     _Figure("achieved_tflop_per_s", "tflop_per_s", False),
     _Figure("peak_pct", "pct", False),
+    _Figure("mfu_pct", "pct", False),
+    _Figure("hfu_pct", "pct", False),
     _Figure("flops_per_step", "count"),
     _Figure("bad_size_count", "count", True),
 )
@@ -84,7 +86,7 @@ def figures_of(runs: Sequence[Run]) -> tuple[ComparedFigure, ...]:
         *_causes(runs),
         *(_plain(runs, one) for one in _LAST),
     )
-    return tuple(one for one in figures if any(s.value is not None or s.low is not None for s in one.sides))
+    return tuple(one for one in figures if any(_ends(s) is not None for s in one.sides))
 
 
 def _compared(figure: _Figure, sides: Sequence[Side], change: Callable[[int], Change]) -> ComparedFigure:
@@ -168,7 +170,8 @@ def _ends(side: Side) -> tuple[float, float] | None:
 
 
 def _is_point(ends: tuple[float, float]) -> bool:
-    return ends[1] - ends[0] <= SAME * max(abs(ends[0]), abs(ends[1]))
+    most = max(abs(ends[0]), abs(ends[1]))
+    return math.isfinite(most) and ends[1] - ends[0] <= SAME * most
 
 
 def _delta(first: Side, other: Side) -> tuple[float | None, float | None]:

@@ -13,9 +13,11 @@ from tcprobe.analysis.capability import why_not
 from tcprobe.analysis.context import Context
 from tcprobe.analysis.ops.attribution import graph_record, profile_record
 from tcprobe.analysis.ops.counts import calls_per_step
+from tcprobe.analysis.ops.paths import is_name_stack, parse_path
 from tcprobe.analysis.ops.table import Ops
 from tcprobe.gemm.alignment import all_aligned
 from tcprobe.gemm.ops import contiguous_sizes, family_of, gemms_of
+from tcprobe.gemm.record import parse_object
 from tcprobe.schema.columns import Row, Table, Value
 from tcprobe.schema.op import OpRecord
 from tcprobe.schema.profile import Profile
@@ -33,7 +35,9 @@ class Gemms(Struct, frozen=True):
     records: tuple[int, ...] = ()  # per row: which op it is of; rows of one op share a number
     # rows of `graph_ops` that count: one trace of each function; there `records` are among them
     graph_rows: tuple[int, ...] = ()
-    gpus: tuple[int, ...] = ()  # per row: number of GPUs that each execute it, 1 where that is not known
+    gpus: tuple[int | None, ...] = ()  # per row: number of GPUs that each execute it, None where that is not known
+    # per row: whether it repeats a product of the forward pass to take its gradient, None where nothing tells
+    recomputed: tuple[bool | None, ...] = ()
     # whether they are TensorFlow's ops, which make one step together; XLA's modules may be any programs
     traced: bool = False
     unseen: int = 0  # number of ops that multiply matrices and whose shapes the profile does not have
@@ -63,8 +67,26 @@ def build_gemms(profile: Profile, ops: Ops | None, context: Context) -> Gemms:
             numbers.append(index)
             steps.append(None if row["flops"] is None or times is None else round(int(row["flops"]) * times))
     ran_on = ops.graph_gpus if ops else {}
-    gpus = tuple(ran_on.get(index, 1) for index in numbers)
-    return Gemms(Table.from_rows(GEMMS, rows), tuple(steps), tuple(numbers), tuple(kept), gpus, _is_traced(graph))
+    gpus = tuple(ran_on.get(index) for index in numbers)
+    again = {index: _is_recomputed(records[index]) for index in kept}
+    return Gemms(
+        Table.from_rows(GEMMS, rows), tuple(steps), tuple(numbers), tuple(kept), gpus,
+        tuple(again[index] for index in numbers), _is_traced(graph),
+    )  # fmt: skip
+
+
+def _is_recomputed(row: Row) -> bool | None:
+    """Return whether a product of the graph repeats one of the forward pass; None where nothing tells.
+
+    The probe marks what a layer makes that is called again to take a gradient. JAX runs it in a scope of its own, and
+    XLA numbers what it repeats itself; XProf goes by the same names (xla_op_utils.h, IsRematerialization).
+    """
+    op, instruction = str(row["op"]), str(row["executed_op"])
+    if not (family_of(str(row["op_type"])) or "").startswith("hlo"):
+        return parse_object(str(row["attributes"])).get("recomputed") is True
+    if "rematted_computation" in op.split("/") or ".remat" in instruction:
+        return True
+    return False if is_name_stack(op) or parse_path(op).gradient else None
 
 
 def is_instruction(record: OpRecord) -> bool:
@@ -159,9 +181,9 @@ def _from_profile(profile: Profile, ops: Ops | None, context: Context) -> Gemms:
         told: Row = {"calls_per_step": _sum(calls, members), "at_least": False, "basis": "shape", "kernel_ns": spent}
         rows += [{**row, **told} for row in made]
         numbers += [first] * len(made)
-    ran_on = tuple(gpus.get(index, 1) for index in numbers)
+    ran_on, again = tuple(gpus.get(index) for index in numbers), (None,) * len(numbers)
     flops = tuple(_step_flops(row) for row in rows)
-    return Gemms(Table.from_rows(GEMMS, rows), flops, tuple(numbers), gpus=ran_on, unseen=len(unseen))
+    return Gemms(Table.from_rows(GEMMS, rows), flops, tuple(numbers), (), ran_on, again, unseen=len(unseen))
 
 
 def _spent(ops: Ops | None, members: Sequence[int], source: Row, shapes: int) -> Value:

@@ -19,6 +19,7 @@ from tcprobe.analysis.summary.figures import (
     missing,
     time_by_name,
 )
+from tcprobe.analysis.summary.mfu import mfu_rows
 from tcprobe.analysis.summary.rates import SPANNED, rate_rows
 from tcprobe.analysis.summary.steps import of_active
 from tcprobe.grouping import distinct_numbers, known_total, union_by
@@ -44,6 +45,7 @@ def build_summary(inputs: SummaryInputs) -> Table:
         *_communication_rows(inputs),
         *_precision_rows(inputs),
         *rate_rows(inputs),
+        *mfu_rows(inputs),
         *_size_rows(inputs),
     ]
     return Table.from_rows(SUMMARY, rows)

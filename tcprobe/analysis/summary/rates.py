@@ -44,7 +44,7 @@ def rate_rows(inputs: SummaryInputs) -> Iterator[Row]:
     yield from _waiting(inputs)
     if len(inputs.profile.require("metrics")):
         yield _throughput(inputs)
-    yield _flops_per_step(inputs)
+    yield flops_per_step(inputs)
     yield from _achieved(inputs)
 
 
@@ -166,7 +166,7 @@ def _throughput(inputs: SummaryInputs) -> Row:
     return figure(THROUGHPUT, float(np.median(logged.values)), "reported", why, spread_of(logged.values), logged.unit)
 
 
-def _flops_per_step(inputs: SummaryInputs) -> Row:
+def flops_per_step(inputs: SummaryInputs) -> Row:
     """Return the FLOPs of a step: a lower bound where some products have none, or a range where some may not run."""
     name, gemms = "flops_per_step", inputs.gemms
     columns = (gemms.step_flops, gemms.table.values("executes"), gemms.table.values("at_least"))
@@ -226,19 +226,31 @@ def _timed_ops(gemms: Gemms) -> list[_TimedOp]:
     for record, flops, gpus, dtype, time, longer in rows:
         if time:
             op = _TimedOp(0.0, dtype, float(time), bool(longer))
-            parts.setdefault(record, []).append((None if flops is None else flops * gpus, op))
+            parts.setdefault(record, []).append((None if flops is None else flops * (gpus or 1), op))
     known = (each for each in parts.values() if all(flops is not None for flops, _ in each))
     return [each[0][1]._replace(flops=float(sum(flops or 0 for flops, _ in each))) for each in known]
 
 
-def ideal_ns(flops: float, dtype: Value, context: Context) -> float | None:
-    """Return the time at the GPU's peak; float32 is TF32 where the run allows it and the GPU has it."""
+class Peak(NamedTuple):
+    """The dense peak of a GPU for one dtype."""
+
+    dtype: str  # of its inputs; ``tf32`` where float32 is multiplied in that
+    flop_per_s: float
+
+
+def peak_of(dtype: Value, context: Context) -> Peak | None:
+    """Return the GPU's dense peak; float32 is TF32 where the run allows it and the GPU has it. None where unknown."""
     gpu = context.gpu
     if gpu is None or dtype is None:
         return None
     names = ["tf32", "float32"] if dtype == "float32" and context.tf32_allowed is not False else [str(dtype)]
-    peak = next((p for name in names if (p := gpu.peak_flop_per_s(name))), None)
-    return None if not peak else 1e9 * flops / peak
+    return next((Peak(name, peak) for name in names if (peak := gpu.peak_flop_per_s(name))), None)
+
+
+def ideal_ns(flops: float, dtype: Value, context: Context) -> float | None:
+    """Return the time at the GPU's peak; None where that is unknown."""
+    peak = peak_of(dtype, context)
+    return None if peak is None else 1e9 * flops / peak.flop_per_s
 
 
 def _achieved(inputs: SummaryInputs) -> Iterator[Row]:

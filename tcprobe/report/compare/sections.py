@@ -20,7 +20,7 @@ from tcprobe.schema.kinds import CAUSE_GROUPS
 
 FIRST: Final = (
     *("step_time_ns", "throughput", "wall_ns", "gpu_busy_pct", "idle_pct", "peak_memory_bytes", "tc_kernel_time_pct"),
-    *("tc_capable_time_pct", "kernel_time_ns", "achieved_tflop_per_s", "peak_pct"),
+    *("tc_capable_time_pct", "kernel_time_ns", "mfu_pct", "hfu_pct", "achieved_tflop_per_s", "peak_pct"),
 )
 """Figures of the first table; the others stand in a second one."""
 LABELS: Final = {

@@ -241,7 +241,9 @@ def in_unit(unit: MetricUnit, percent: bool, value: float, change: bool) -> str:
     """Return a figure, or its change, that a condition asks of."""
     if percent:
         return signed_percent(value)
-    metric = {"flops": "flops_per", "tflop_per_s": "rate", "count": "count", "logged": "rate"}.get(unit, f"x_{unit}")
+    metric = {"flops": "flops_per", "tflop_per_s": "number", "count": "count", "logged": "number"}.get(
+        unit, f"x_{unit}"
+    )
     return signed(metric, value) if change else f.metric_text(metric, value)
 
 

@@ -31,6 +31,8 @@ FIRST = {
     "long_step_ns": "steps of the longer kind",
     "epoch_end_ns": "steps with an epoch's end",
     "retrace_ns": "steps that traced a function again",
+    "mfu_pct": "MFU, model FLOPs utilisation",
+    "hfu_pct": "HFU, recomputation included",
     "achieved_tflop_per_s": "achieved TFLOP/s",
     "peak_pct": "share of the GPU's peak",
 }
@@ -46,6 +48,7 @@ LABELS = {
     "kernels": "kernels launched",
     "iterations_in_window": "iterations counted",
     "flops_per_step": "FLOP in a step",
+    "mfu_peak_tflop_per_s": "dense peak of a GPU, TFLOP/s",
     "epoch_ends": "steps with an epoch's end, left out",
     "retraces": "steps that traced a function again, left out",
     "bad_size_count": "bad sizes",
@@ -352,12 +355,12 @@ def _unmeasured_by(row: Row) -> Value:
 
 
 def _known(row: Row) -> bool:
-    return any(row[column] is not None for column in ("value", "low", "text"))
+    return any(row[column] is not None for column in ("value", "low", "high", "text"))
 
 
 def _value(row: Row) -> Cell:
     metric = str(row["metric"])
-    raw = next(row[column] for column in ("value", "text", "low") if row[column] is not None)
+    raw = next(row[column] for column in ("value", "text", "low", "high") if row[column] is not None)
     return Cell(value_text(metric, row), raw, unit_of(metric))
 
 
@@ -376,6 +379,8 @@ def value_text(metric: str, row: Row) -> str:
         return f"{middle} ({span})" if said and middle != f.NA else span
     if row["value"] is None and low != f.NA and high == f.NA:
         return f"at least {low}"
+    if row["value"] is None and high != f.NA and low == f.NA:
+        return f"at most {high}"
     if row["value"] is None and row["text"]:
         return str(row["text"])
     return "not measured" if row["value"] is None else f.metric_text(metric, row["value"])

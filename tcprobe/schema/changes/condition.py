@@ -36,6 +36,8 @@ COMPARED: Final[Mapping[str, MetricUnit]] = {
     **{f"cause_{group}_ns": "ns" for group in CAUSE_GROUPS},
     "achieved_tflop_per_s": "tflop_per_s",
     "peak_pct": "pct",
+    "mfu_pct": "pct",
+    "hfu_pct": "pct",
     "flops_per_step": "flops",
     "bad_size_count": "count",
 }
@@ -58,6 +60,7 @@ OF_ONE_RUN: Final[Mapping[str, MetricUnit]] = {
     "ops_idle_ns": "ns",
     "ops_idle_pct": "pct",
     "gemm_layers": "count",
+    "mfu_peak_tflop_per_s": "tflop_per_s",
 }
 """Figures of `summary` that are not compared; ``precision_P_time_pct`` of each precision P is another."""
 LOGGED: Final = "logged."

@@ -7,7 +7,9 @@ import pytest
 from msgspec.structs import replace
 
 from tcprobe.analysis import analyse
+from tcprobe.analysis.compare.figures import change_of
 from tcprobe.errors import UsageError
+from tcprobe.schema.changes.comparison import Change, Side
 from tcprobe.schema.columns import Table
 from tcprobe.schema.profile import Profile
 from tcprobe.schema.tables import CAUSES_OF_TIME, MEMORY_OPS
@@ -74,6 +76,11 @@ def test_a_run_without_steps_makes_all_sums_those_of_captures() -> None:
     assert [note.code for note in found.notes] == ["compared-whole"]
     assert "run 1" in found.notes[0].message
     assert "run 0" not in found.notes[0].message
+
+
+def test_bounds_that_are_open_on_the_same_side_overlap() -> None:
+    assert change_of(Side(None, 54.9), Side(None, 28.2)) == Change("cannot tell", why="ranges overlap")
+    assert change_of(Side(None, None, 30.0), Side(None, 54.9)) == Change("more")
 
 
 def test_ranges_that_overlap_tell_nothing() -> None:

@@ -44,6 +44,8 @@ def parsed(text: str, changes: bool = True) -> Condition:
         ("idle>3ms", "idle_ns", ">", 3e6, False, False),
         ("idle_ns>+5%", "idle_ns", ">", 5.0, True, True),
         ("achieved>=1e2", "achieved_tflop_per_s", ">=", 100.0, False, False),
+        ("mfu<40%", "mfu_pct", "<", 40.0, False, False),
+        ("mfu<-2pp", "mfu_pct", "<", -2.0, True, False),
         ("precision_fp32_time>50%", "precision_fp32_time_pct", ">", 50.0, False, False),
         ("throughput<-.5%", "throughput", "<", -0.5, True, True),
         ("step_time>0", "step_time_ns", ">", 0.0, False, False),

@@ -173,6 +173,16 @@ def test_a_figure_just_beside_the_limit_has_its_digits() -> None:
     assert outcome(verdict, ("a", "b")) == "gpu_busy<60%: met: b: 59.97273 %"
 
 
+def test_a_rate_of_flops_is_none_of_bytes() -> None:
+    rate = figure("achieved_tflop_per_s", "tflop_per_s", 250.0, 288.7, Change("more", 38.7, 15.5))
+    judged = judge_comparison(
+        parse_conditions(["achieved<900", "achieved>+9"], True), replace(faster(), figures=(rate,))
+    )
+    assert [outcome(verdict, ("a", "b")) for verdict in judged] == [
+        "achieved<900: met: b: 288.7", "achieved>+9: met: b: +38.7",
+    ]  # fmt: skip
+
+
 def test_against_another_run() -> None:
     added = against(faster(), (), None)
     assert list(added.data) == ["against"]

@@ -43,6 +43,8 @@ class GraphPasses:
         One without a note was imported, and is other.
         """
         form = self._form(note)
+        if note is not None and note.recomputed and note.forward is None:
+            record["attributes"]["recomputed"] = True
         if form is not None and (form != "forward" or note is None or note.forward is None):
             record["pass"] = form
         elif form is not None:

@@ -131,6 +131,8 @@ def test_a_custom_gradient_and_recomputed_layers_are_told_apart(recorded: Path) 
     assert sorted(op["layer"] for op in again) == ["first", "second"]
     recomputed = [op for op in ops if op["layer"] == "first" and op["pass"] == "forward"]
     assert len(recomputed) == 3  # for the penalty, in the block, and again to take the block's gradient
+    marked = [(op["layer"], op["executes"]) for op in ops if op["attributes"].get("recomputed")]
+    assert marked == [("first", "yes"), ("second", "no")]  # what the block's gradient needs of it
 
 
 @pytest.mark.parametrize("command", ["fit.py ragged", "partial_batches.py", "tape_outside.py ragged"])
