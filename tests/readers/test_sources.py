@@ -94,7 +94,7 @@ def test_what_was_taken_from_which_is_said(tmp_path: Path) -> None:
     assert xplane == ProfileSource(
         "xplane",
         (str(tmp_path / "run" / PROFILE),),
-        ("launches", "launch_configs", "op_details", "memory_ops", "host_ops", "step_marks", "devices"),
+        ("launches", "launch_configs", "op_details", "memory_ops", "host_ops", "host_events", "step_marks", "devices"),
     )
     assert (counted.format, counted.tables) == ("counted", ("kernel_counters",))
     assert metadata.source_of("kernel_counters", "value") == "counted"
