@@ -46,7 +46,8 @@ def check_recorded(profile: Profile) -> None:
     said = next((n for n in profile.metadata.notes if n.level == "error" and n.remedy), None)
     why = f": {said.message}" if said else ""
     remedy = said.remedy if said else "check that the steps ran on the GPU while the profiler recorded, and run again"
-    raise MeasurementFailed(f"the GPU was used and no kernel was recorded{why}", remedy)
+    place = f"{profile.metadata.paths[0]}: " if profile.metadata.paths else ""
+    raise MeasurementFailed(f"{place}the GPU was used and no kernel was recorded{why}", remedy)
 
 
 def has_gpu_record(profile: Profile) -> bool:

@@ -21,6 +21,7 @@ from tcprobe.schema.profile import Note, Profile, Window
 FEWEST_TO_DETECT: Final = 4  # below, no half of the run is left to compare the first steps with
 LAUNCHES_OFF: Final = 0.10  # autotuning and half-recorded steps change the number of kernels by far more
 TIME_OFF: Final = 0.50  # DLProf's own warning of uneven iterations fires on a tail of 2.5 times the rest
+FEWEST_KINDS: Final = 5  # steps in the later half, below which they are not told apart into kinds
 ENOUGH: Final = 10  # steps in a window
 TUNED: Final = "the window leaves out what is before or after autotuning, in iteration {}"
 STOPPED: Final = "the workload stood still in iteration {}: the window is the longest stretch without"
@@ -293,7 +294,11 @@ def _detected(profile: Profile, found: Iterations) -> _Bounds:
 
 
 def _deviating(found: Iterations) -> NDArray[np.bool_]:
-    """Return which iterations differ from the median of the later half (the last one apart)."""
+    """Return which iterations differ from those of the later half (the last one apart).
+
+    Of these the median counts, or of five and more all between percentiles 10 and 90: where every second step waits
+    for its input, or every fourth runs the optimizer, both kinds are usual.
+    """
     half = slice(len(found.numbers) // 2, -1)
     result = np.zeros(len(found.numbers), np.bool_)
     for values, allowed in (
@@ -301,7 +306,9 @@ def _deviating(found: Iterations) -> NDArray[np.bool_]:
     ):  # fmt: skip
         known = values[half][~np.isnan(values[half])]
         if len(known) and (median := float(np.median(known))) > 0:
-            result |= np.nan_to_num(np.abs(values / median - 1.0)) > allowed
+            low, high = np.percentile(known, [10, 90], method="nearest")
+            near = median if len(known) < FEWEST_KINDS else np.clip(values, low, high)
+            result |= np.nan_to_num(np.abs(values / near - 1.0)) > allowed
     return result
 
 

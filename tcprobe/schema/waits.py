@@ -38,8 +38,8 @@ MOST_GAPS: Final = 20
 SHORT_NS: Final = 100_000
 """Stretches without a kernel that are shorter are the pace at which the host launches kernels."""
 StepLength = Literal[
-    # from the start of a step to the start of the next, the median: of steps outside the profiler, if the run timed
-    # some, else of the window
+    # from the start of a step to the start of the next, the median (of unlike ones the mean): of steps outside the
+    # profiler, if the run timed some, else of the window
     "between steps",
     "marked step",  # from the start to the end of the mark of a step
     "reported",  # as the profiler reports it

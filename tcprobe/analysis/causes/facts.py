@@ -290,7 +290,8 @@ def warm_up(profile: Profile, steps: int | None) -> WarmUp | None:
     lengths = lengths[~np.isnan(lengths)]
     for slow in range(min(len(lengths) - LEAST_USUAL, len(lengths) // 2), 0, -1):
         usual = float(np.median(lengths[slow:]))
-        if usual > 0 and (lengths[:slow] > SLOWER * usual).all():
+        rare = max(SLOWER * usual, float(np.percentile(lengths[slow:], 90)))  # as long as later ones is no warm-up
+        if usual > 0 and (lengths[:slow] > rare).all():
             return WarmUp(steps, slow, float(lengths[:slow].max()), usual)
     return WarmUp(steps)
 

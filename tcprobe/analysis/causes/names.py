@@ -44,14 +44,28 @@ def set_causes_by_name(kernels: Sequence[Kernel], profile: Profile) -> None:
     for kernel in kernels:
         if least := _PROVES.get(details_of(kernel.name).generation or ""):
             proved[kernel.device] = max(least, proved.get(kernel.device, least))
+    rounded = {(one.device, one.kind) for one in kernels if one.precision == "tf32" and one.uses_tc == "yes"}
     for kernel in kernels:
         least = proved.get(kernel.device)
         if kernel.cause == "op_unknown" or (kernel.cause == "gpu_unknown" and kernel.kind in PRODUCTS and least):
             device = only if kernel.device is None else devices.get(kernel.device, only)
-            kernel.cause = _without_op(kernel, device, least, tf32)
+            # a product in TF32 ran: it is allowed for its kind, and the library that chose float32 had the choice
+            rounds = True if (kernel.device, kernel.kind) in rounded else tf32
+            kernel.cause = _without_op(kernel, device, least, rounds)
         elif kernel.cause == "none" and kernel.uses_tc == "yes":
             kernel.cause = _on_tensor_cores(kernel, counters)
     _set_causes_of_transforms(kernels)
+    _set_causes_of_helpers(kernels)
+
+
+def _set_causes_of_helpers(kernels: Sequence[Kernel]) -> None:
+    """Count helpers of no op with the products on Tensor Cores, on GPUs on which all products are there."""
+    multiply = [one for one in kernels if one.kind in PRODUCTS or (one.kind == "unknown" and one.uses_tc != "no")]
+    off = {one.device for one in multiply if one.uses_tc != "yes"}
+    on = {one.device for one in multiply} - off
+    for kernel in kernels:
+        if kernel.cause == "op_unknown" and kernel.kind == "helper" and kernel.device in on:
+            kernel.cause = "none"
 
 
 def _set_causes_of_transforms(kernels: Sequence[Kernel]) -> None:

@@ -145,6 +145,8 @@ def _compiled(rules: Rules) -> tuple[tuple[KernelKind, re.Pattern[str]], ...]:
 _PRODUCT_WORDS: Final = _compiled(_PRODUCTS)
 _OTHER_WORDS: Final = _compiled(_OTHERS)
 _CONVOLVES: Final = compiled(whole_words(r"conv\d*d? | convolution"))
+# cuDNN's own names of a convolution as a product: the function may be called `gemm::kernel`, its traits are not
+_IMPLICIT: Final = compiled(r"implicit_gemm::\w*?(?:indexed|[dw]grad|fprop)")
 _FUSION: Final = compiled(
     r"^(?:triton_(?:poi|red|per|for|spl|softmax)_ | _*my[le]\d*_ | (?:[a-z]++_)*fusion | generated_native_pointwise)"
 )
@@ -164,6 +166,8 @@ def kind_of(name: str) -> KernelKind:
         return "copy"
     if verdict.rule not in MOVING:
         product = "helper" if part == "helps" else _first(_PRODUCT_WORDS, words)
+        if product in (None, "matmul") and _IMPLICIT.search(texts["whole"]):
+            return "convolution"
         if product or verdict.uses_tc != "no":
             return product or ("matmul" if verdict.uses_tc == "yes" else "unknown")
         if verdict.rule == "blas-vector":

@@ -69,6 +69,7 @@ NAME_RULES: Final[tuple[NameRule, ...]] = (
                 | moe_?(?:align|sum|permute|unpermute|sort|topk|finalize)\w* | topk\w{0,40}?gating\w*
                 | finalize_?moe\w* | routing(?:Indices|Main|Init)\w* | build_?expert_?maps\w*
                 | count_and_sort_expert\w* | concat_and_cache\w* | fmha_?reduc\w* | flash_attn_stream_k_fixup\w*
+                | kernel_helper_stage_\d
                 """,
             ),
             seek("path", r"deep_gemm::(?:transpose|pack|smxx_)\w* | epilogue::impl::globalKernel | moe::dev::\w+::\w+"),
@@ -76,6 +77,7 @@ NAME_RULES: Final[tuple[NameRule, ...]] = (
         "a helper beside a GEMM, convolution or attention: it prepares, routes, reduces or converts",
         "flash-attention, FlashMLA and CUTLASS (reduction/) sources; flashinfer trtllm/fused_moe (RoutingKernel.cuh); "
         "vLLM csrc/quantization (machete_prepack_kernel, marlin_int4_fp8_preprocess); ggml-cuda (fattn-common); "
+        "cuDNN's strided_dgrad_indexed on an A100 (a stage is one thread, or has 16 bytes of shared memory); "
         f"{DLPROF}",
         multiplies=False,
     ),
@@ -493,9 +495,9 @@ NAME_RULES: Final[tuple[NameRule, ...]] = (
                 "function",
                 r"""
                 (?:implicit|explicit|precomputed)_convolve\w* | convolve_common_engine\w* | [dw]grad\d?d?_alg\w*
-                | [dw]grad_engine\w* | grouped_direct\w* | GroupedDirect\w* | (?:conv|dgrad|wgrad)2d_c1_k1\w*
-                | (?:conv_?)?depthwise\w* | winograd\w* | im2col(?!\w*(?:gemm|matmul))\w* | col2im\w* | flip_filter
-                | pointwise_mult_and_sum_complex | causal_conv1d\w*
+                | (?:convolveNd_)?[dw]grad_(?:float_)?engine\w* | grouped_direct\w* | GroupedDirect\w*
+                | (?:conv|dgrad|wgrad)2d_c1_k1\w* | (?:conv_?)?depthwise\w* | winograd\w* | col2im\w*
+                | im2col(?!\w*(?:gemm|matmul))\w* | flip_filter | pointwise_mult_and_sum_complex | causal_conv1d\w*
                 """,
             ),
             seek("path", r"(?<!\w)depthwise\w*::kernel$"),

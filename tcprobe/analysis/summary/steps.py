@@ -31,6 +31,10 @@ RATE_KINDS: Final = {
 }
 
 
+UNEVEN: Final = 1.5  # times the shortest step, extremes apart: then the median is of one kind of step, or of none
+FEWEST_UNEVEN: Final = 5  # steps; of fewer, one that stalled looks like a kind of step
+
+
 class EpochEnds(Struct, frozen=True):
     """Steps that hold an epoch's end, which are no part of a step's typical length."""
 
@@ -49,7 +53,7 @@ class TwoKinds(Struct, frozen=True):
 class StepTime(Struct, frozen=True):
     """Length of a step."""
 
-    ns: float  # the length; of several steps the median
+    ns: float  # the length; of several steps the median, or the mean where steps of unlike length are the usual thing
     length: StepLength  # what it rests on
     why: str  # which steps, in words
     spread: tuple[float, float] | None = None  # percentiles 10 and 90; None for a single step or figure
@@ -156,12 +160,30 @@ def _epoch_ends(steps: Table, among: NDArray[np.bool_], ends: NDArray[np.bool_])
 
 
 def _between(known: FloatArray, which: str, ends: EpochEnds | None, kind: str | None) -> StepTime:
-    """Return the median of the lengths of some steps, all at least one."""
-    count = len(known)
-    why = f"median of {count} {which}" if count > 1 else f"1 of the {which}"
+    """Return the typical length of some steps, all at least one."""
+    count, uneven = len(known), is_uneven(known)
+    why = f"{'mean' if uneven else 'median'} of {count} {which}" if count > 1 else f"1 of the {which}"
+    why += "; they are of unlike length" if uneven else ""
     why += f"; {len(ends.lengths_ns)} with an epoch's end left out" if ends else ""
     slowed = kind not in ("measured", "after")
-    return StepTime(float(np.median(known)), "between steps", why, spread_of(known), slowed, ends, kind, count)
+    return StepTime(typical_length(known), "between steps", why, spread_of(known), slowed, ends, kind, count)
+
+
+def typical_length(known: FloatArray) -> float:
+    """Return the median of lengths, one or more; of uneven ones the mean, for no single step is typical of them."""
+    return float(known.mean() if is_uneven(known) else np.median(known))
+
+
+def is_uneven(known: FloatArray) -> bool:
+    """Return whether steps of unlike length are the usual thing, as where every second one waits for its input.
+
+    A few steps that stalled do not count: a tenth of the steps at each end, at least one, are left out.
+    """
+    if (count := len(known)) < FEWEST_UNEVEN:
+        return False
+    ends = max(1, count // 10)
+    middle = np.sort(known)[ends : count - ends]
+    return float(middle[-1]) > UNEVEN * float(middle[0])
 
 
 def profiled_lengths(profile: Profile) -> FloatArray:
@@ -235,7 +257,7 @@ def _busy_in_step(profile: Profile, iterations: Iterations, length: StepTime) ->
     lengths, shares = profiled_lengths(profile), of_active(profile, "gpu_busy_pct")
     known = lengths[~np.isnan(lengths)]
     if len(shares) and len(known):
-        return float(shares.mean()) / 100.0 * float(np.median(known))
+        return float(shares.mean()) / 100.0 * typical_length(known)
     steps, ran = window_steps(profile), of_active(profile, "union_ns")
     if len(ran) and steps:
         return float(ran.mean()) / steps

@@ -120,11 +120,13 @@ COMPILED: Final[dict[str | None, str]] = {
 }
 """What to do about launches where XLA compiled the step already."""
 SILENT: Final = (
-    "Record later steps, and several: nothing of the host was recorded in that time (a call that had not ended when "
-    "the recording did leaves no trace); record Python too, mark it with NVTX ranges, or time the input "
-    "pipeline alone"
+    "nothing of the host was recorded in that time (a call that had not ended when the recording did leaves no trace); "
+    "record Python too, mark it with NVTX ranges, or time the input pipeline alone"
 )
 """What to do about waiting in which the profiler recorded nothing of the host, though it records the host."""
+FEW: Final = ("Record later steps, and several: ", "Find out what the host does then: ")
+"""What that begins with: where one step or none counts, and where several do."""
+LEAST_BATCH: Final = 65_536  # bytes, of the mean copy to the GPU: scalars and schedules are smaller, batches are not
 BLOCKED: Final = (
     "Find out what the next kernel waits for, which was launched already: a copy, another stream, another process, or "
     "the profiler"
@@ -134,21 +136,26 @@ MOST_REPORTED_PCT: Final = 99.0
 """Above it a share that DLProf reports, with one decimal, tells less than two digits of how long the GPU is busy."""
 
 
-def _way(work: HostWork, compiled: bool, framework: str | None, in_short: bool, recorded: bool) -> str:
+def _way(
+    work: HostWork, compiled: bool, framework: str | None, in_short: bool, recorded: bool, fed_pct: float, several: bool
+) -> str:
     if work == "queued" and not in_short:
         return BLOCKED
+    if work == "unknown" and fed_pct >= MOST_PCT:
+        return way(WAYS["input"], framework)
     if work == "unknown" and recorded:
-        return SILENT
+        return FEW[several] + SILENT
     return way(COMPILED if work == "launch" and compiled else WAYS[work], framework)
 
 
 def _feed_gpu(
-    work: HostWork, compiled: bool, framework: str | None, in_short: bool, recorded: bool, part: bool, **f: Any
-) -> Both:
+    work: HostWork, compiled: bool, framework: str | None, in_short: bool, recorded: bool, part: bool, fed_pct: float,
+    several: bool, **f: Any,
+) -> Both:  # fmt: skip
     about: Parts = () if part else (*_waits(**f), *_gap(**f), "; ")
-    spent = _part(work, in_short, recorded, part, **f)
+    spent = _part(work, in_short, recorded, part, fed_pct, **f)
     untold = () if part else _untold(work, recorded, **f)
-    return Both(_way(work, compiled, framework, in_short, recorded), (*about, *spent, *untold))
+    return Both(_way(work, compiled, framework, in_short, recorded, fed_pct, several), (*about, *spent, *untold))
 
 
 def _waits(length: str | None, idle_ns: float, idle_pct: float, busy_ns: float, step_ns: float, **_: Any) -> Parts:
@@ -169,15 +176,21 @@ def _gap(gap_ns: float | None, before: str | None, idle_ns: float, **_: Any) -> 
 
 
 def _part(
-    work: HostWork, in_short: bool, recorded: bool, part: bool, work_pct: float | None, work_ns: float, **f: Any
-) -> Parts:
+    work: HostWork, in_short: bool, recorded: bool, part: bool, fed_pct: float, work_pct: float | None, work_ns: float,
+    **f: Any,
+) -> Parts:  # fmt: skip
     """Return what of the waiting goes to one kind of work, and the event that takes most of that."""
     if work_pct is None:
         return ("the profile does not tell when",)
     which = "another part, " if part else "a part, " if work_pct < MOST_PCT else ""
     share: Parts = (which, Share(work_pct), " of the waiting, ", Duration(work_ns))
     if work == "unknown":
-        return (*share, f", has {_why_untold(recorded)}")
+        fed: Parts = (
+            "; gaps that end with a copy to the GPU are ",
+            Share(fed_pct),
+            " of that in long ones: likely input",
+        )
+        return (*share, f", has {_why_untold(recorded)}", *(fed if fed_pct >= MOST_PCT else ()))
     if work == "outside":
         return (*share, ", passes outside the training call", *_named(silence=SILENCE, **f))
     if work == "range":
@@ -264,6 +277,8 @@ def _item(run: Run, waiting: Waiting, work: HostWork, pct: float | None, part: b
         **_moved(run),
         in_short=2 * short > idle_ns(rows),
         recorded=len(run.profile.require("host_events")) > 0,
+        fed_pct=_fed_pct(run) if work == "unknown" else 0.0,
+        several=(run.steps or 0) > 1,
         unknown_pct=dict(by_work(run)).get("unknown", 0.0),
         profiler_pct=dict(by_work(run)).get("profiler", 0.0),
         part=part,
@@ -284,6 +299,21 @@ def _evidence(rows: list[Row]) -> tuple[str | None, float]:
         return None, 0.0
     (name, ns), *_ = sorted(spent.items(), key=lambda one: (-one[1], one[0]))
     return name, 100.0 * ns / sum(int(row["idle_ns"] or 0) for row in rows)
+
+
+def _fed_pct(run: Run) -> float:
+    """Return the share, by time, of the long gaps that nothing tells of which end with a copy of a batch to the GPU.
+
+    0 where copies to the GPU are too small on average to be batches, or their size is not known.
+    """
+    copied = [row for row in run.profile.require("copies").rows() if row["kind"] == "MemcpyH2D"]
+    bytes_, calls = (sum(float(row[name] or 0) for row in copied) for name in ("size_bytes", "calls"))
+    gaps = [row for row in run.gaps if row["host_work"] == "unknown"]
+    total = sum(float(row["duration_ns"] or 0) for row in gaps)
+    if not calls or bytes_ < LEAST_BATCH * calls or not total:
+        return 0.0
+    fed = sum(float(row["duration_ns"] or 0) for row in gaps if str(row["before"]).startswith("MemcpyH2D"))
+    return 100.0 * fed / total
 
 
 def _moved(run: Run) -> dict[str, FieldValue]:

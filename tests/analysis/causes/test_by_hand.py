@@ -199,6 +199,20 @@ def test_what_transforms_a_convolution_has_its_cause() -> None:
     }  # fmt: skip
 
 
+def test_a_product_in_tf32_says_that_its_kind_may_be_rounded() -> None:
+    conv = "sm80_xmma_fprop_implicit_gemm_indexed_tf32f32_tf32f32_f32_nhwckrsc_nhwc_tilesize128x128x16_stage4"
+    old = "void dgrad_engine<float, 512, 6, 5, 3, 3, 3, false>(int, int, int)"
+    found = run((conv, -1, 1_000), (old, -1, 100), (b.FP32, -1, 10), device=A100)
+    assert causes(found) == {conv: "none", old: "library", b.FP32: "tf32_unknown"}  # PyTorch sets products apart
+
+
+def test_a_helper_belongs_to_products_that_are_all_on_tensor_cores() -> None:
+    split = "void splitKreduce_kernel<32>(int)"
+    assert causes(run((b.TC, -1, 1_000), (split, -1, 10)))[split] == "none"
+    assert causes(run((b.TC, -1, 1_000), (MYSTERY, -1, 100), (split, -1, 10)))[split] == "op_unknown"
+    assert causes(run((split, -1, 10), (b.OTHER, -1, 10)))[split] == "op_unknown"
+
+
 def test_an_aligned_size_in_the_graph_outweighs_nothing_that_the_kernel_says() -> None:
     found = run((ALIGN1, 0, 1_000), ops=(("a/MatMul", "MatMul", "bfloat16"),), device=A100)
     assert causes(found) == {ALIGN1: "tc_misaligned"}

@@ -204,6 +204,7 @@ def test_first_steps_are_slow_beside_the_median_of_the_others() -> None:
     assert warm_up(iterations(30, 16, 10, 10, 10, 11, None), 7) == WarmUp(7, 2, 30.0 * MS, 10.0 * MS)
     assert warm_up(iterations(14, 10, 10, 10), 4) == WarmUp(4)  # 1.4 times as long
     assert warm_up(iterations(10, 10, 10, 30), 4) == WarmUp(4)  # a slow last step is no warm-up
+    assert warm_up(iterations(30, 10, 30, 10, 10, 30, 10), 7) == WarmUp(7)  # later ones are as slow, again and again
     assert warm_up(iterations(30, 10, 10), 3) == WarmUp(3)  # too few to tell
     assert warm_up(of(), 3) is None
 

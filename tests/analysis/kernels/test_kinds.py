@@ -21,6 +21,8 @@ VECTORIZED = "void at::native::vectorized_elementwise_kernel<4, {}, at::detail::
 MULTI = (
     "void at::native::(anonymous namespace)::multi_tensor_apply_kernel<TensorListMetadata<4>, {}<float>, float>(int)"
 )
+XMMA = "xmma_cudnn::implicit_gemm::"
+TRAITS = "Kernel_traits<xmma_cudnn::Ampere_hmma_tf32_traits<unsigned int, float> > >(T1::Params)"
 EIGEN = "void Eigen::internal::EigenMetaKernel<Eigen::TensorEvaluator<Eigen::TensorAssignOp<X, {} const> const> >(int)"
 
 
@@ -37,6 +39,20 @@ EIGEN = "void Eigen::internal::EigenMetaKernel<Eigen::TensorEvaluator<Eigen::Ten
         ("void implicit_convolve_sgemm<__half, __half, 128, 5, 5, 3, 3, 3, 1, false, true, true>(int)", "convolution"),
         ("void flash_fwd_kernel<Flash_fwd_kernel_traits<128, 128, 64, 4> >(flash::Flash_fwd_params)", "attention"),
         ("_gemv_mha_v1_0x7daddb359f728ff2e600188f192f4549", "attention"),
+        (
+            f"void xmma_cudnn::implicit_gemm::strided_dgrad_indexed::kernel<{XMMA}strided_dgrad_indexed::{TRAITS}",
+            "convolution",
+        ),
+        (f"void xmma_cudnn::gemm::kernel<{XMMA}wgrad_indexed::{TRAITS}", "convolution"),
+        (
+            f"void xmma_cudnn::ext::implicit_gemm::kernel<xmma_cudnn::ext::implicit_gemm::indexed_wo_smem::{TRAITS}",
+            "convolution",
+        ),
+        (
+            f"void {XMMA}strided_dgrad_indexed::kernel_helper_stage_2<{XMMA}strided_dgrad_indexed::{TRAITS}",
+            "helper",
+        ),
+        ("void convolveNd_dgrad_float_engine<float, 3, 128, 6, 8, 3, 3, 5, false>(int, int, int)", "convolution"),
         ("void cublasLt::splitKreduce_kernel<32, 16, int>(int)", "helper"),
         ("void cudnn::cnn::im2col4d_kernel<__half, long>(int)", "helper"),
         ("void at::native::(anonymous namespace)::vectorized_layer_norm_kernel<float, float>(int)", "normalisation"),

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tcprobe.analysis import analyse
+from tcprobe.analysis.summary.steps import typical_length
 from tcprobe.schema.profile import Profile
 from tcprobe.schema.waits import Waiting
 from tests.analysis import builders as b
@@ -140,3 +142,27 @@ def test_busy_and_idle_time_make_up_a_step(found: list[tuple[Any, ...]], marked:
         assert 0 <= told.busy_ns <= told.step_ns
         assert told.idle_ns == told.step_ns - told.busy_ns
         assert 0 <= told.idle_pct <= 100
+
+
+@pytest.mark.parametrize(
+    ("lengths", "typical"),
+    [
+        ([1, 9, 1, 9, 1, 9, 1], 31 / 7),  # every second one waits for its input: no step is typical, the mean counts
+        ([2, 2, 2, 6] * 10, 3.0),  # every fourth one
+        ([1, 1, 1, 1, 50], 1.0),  # one that stalled
+        ([10, 11, 12, 13, 14, 15], 12.5),  # 14 is not 1.5 times 11
+        ([1, 9, 1, 9], 5.0),  # too few to tell: the median
+    ],
+)
+def test_a_step_of_unlike_ones_is_their_mean(lengths: list[int], typical: float) -> None:
+    assert typical_length(np.array(lengths, np.float64)) == pytest.approx(typical)
+
+
+def test_what_a_step_waits_adds_up_where_every_second_one_is_slow() -> None:
+    """Six steps of 10 and 40 us by turns, a kernel of 6 us in each: of 150 us with five ends, it is busy 36 of 156."""
+    starts = np.cumsum([0, 10, 40, 10, 40, 10]).tolist()
+    launched = b.launches(*((b.TC, -1, i, 1000 * start, 6000) for i, start in enumerate(starts)))
+    waiting = analyse(b.profile(launched, b.marks([1000 * s for s in starts], 7000))).waiting
+    assert waiting is not None
+    assert (waiting.step_ns, waiting.length) == (22_000, "between steps")  # (10 + 40 + 10 + 40 + 10) / 5
+    assert waiting.busy_ns == pytest.approx(22_000 * 36 / 117)  # the window ends with the last mark
