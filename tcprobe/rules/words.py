@@ -51,6 +51,7 @@ TF32: Final[dict[str | None, str]] = {
     None: "TF32 (unset NVIDIA_TF32_OVERRIDE)",
     "tensorflow": "TF32 (unset NVIDIA_TF32_OVERRIDE, enable_tensor_float_32_execution(True))",
     "pytorch": "TF32 (unset NVIDIA_TF32_OVERRIDE, torch.set_float32_matmul_precision('high'))",
+    "jax": "TF32 (unset NVIDIA_TF32_OVERRIDE, no precision='highest', jax_default_matmul_precision='tensorfloat32')",
 }
 
 

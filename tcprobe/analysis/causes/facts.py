@@ -338,8 +338,9 @@ def memory_use(profile: Profile) -> MemoryUse | None:
 def unnamed(profile: Profile) -> tuple[float, str | None]:
     """Return the window's kernel time off the Tensor Cores that may be of products, and the costliest that multiplies.
 
-    0 where the source names ops. What helps a product (im2col) counts: with another kernel it may go as well; so does
-    what a name does not tell. Of a source without kernels all time off the Tensor Cores counts.
+    0 where the source names ops. What helps a product (im2col) counts, unless all products are on the Tensor Cores:
+    with another kernel it may go as well; so does what a name does not tell. Of a source without kernels all time off
+    the Tensor Cores counts.
     """
     row = profile.figure("tc_kernel_time_pct")
     most = None if row is None else row["value"] if row["high"] is None else row["high"]
@@ -349,7 +350,7 @@ def unnamed(profile: Profile) -> tuple[float, str | None]:
     kernels = profile.require("kernels")
     if not len(kernels):
         return off_ns, None
-    off = kernels.take(kernels.names("uses_tc").among("no"))
+    off = kernels.take(kernels.names("uses_tc").among("no") & ~kernels.names("cause").among("none"))
     sums = sums_of(map(str, off.names("kernel").tolist()), np.nan_to_num(off.numbers("sum_ns")))
     kinds: dict[Any, Any] = dict(zip(off.names("kernel").tolist(), off.names("kind").tolist(), strict=True))
     spent = {name: ns for name, ns in sums.items() if ns and (kinds[name] or kind_of(name)) in _OF_PRODUCTS}

@@ -11,7 +11,7 @@ from tcprobe.analysis.causes.speed import WELL_PCT
 from tcprobe.analysis.context import tf32_asked
 from tcprobe.analysis.kernels.counters import Counters
 from tcprobe.analysis.kernels.details import details_of
-from tcprobe.analysis.kernels.parts import transforms
+from tcprobe.analysis.kernels.parts import part_of, transforms
 from tcprobe.analysis.kernels.table import Device, devices_of
 from tcprobe.analysis.kernels.verdict import by_name, may_multiply
 from tcprobe.analysis.ops.table import NO_OP
@@ -94,6 +94,8 @@ def _without_op(kernel: Kernel, device: Device, proved: Capability | None, tf32:
     if kernel.uses_tc == "unknown":
         return "kernels_unknown"
     if kernel.kind not in PRODUCTS:
+        if device.tensor_cores != "no" and _is_layout_of_cudnn(kernel.name):
+            return "layout"
         unknown = kernel.kind == "unknown" and may_multiply(by_name(kernel.name))
         return "op_unknown" if unknown or kernel.kind == "helper" else "type"
     if device.vendor is not None and device.vendor.lower() != "nvidia":
@@ -107,6 +109,11 @@ def _without_op(kernel: Kernel, device: Device, proved: Capability | None, tf32:
     if device.capability is None and blocker.kind == "dtype":
         return "gpu_unknown"  # a later GPU may take it
     return "library" if blocker == NONE else blocker.kind
+
+
+def _is_layout_of_cudnn(name: str) -> bool:
+    """Say whether a kernel is cuDNN's own change of layout, which it launches around its convolutions alone."""
+    return details_of(name).library == "cudnn" and part_of(name) == "layout"
 
 
 def _on_tensor_cores(kernel: Kernel, counters: Counters) -> CauseKind:

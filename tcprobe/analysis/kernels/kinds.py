@@ -34,6 +34,7 @@ _OF_RULE: Final[dict[str | None, KernelKind]] = {
     "cudnn-listed": "convolution",
     "triton-gemm": "matmul",
     "xla-dot": "matmul",
+    "nvfuser": "fusion",
     "fft": "fourier",
     "rnn-without-hmma": "recurrent",
 }

@@ -15,6 +15,7 @@ from tcprobe.readers.one_run import not_one_run
 from tcprobe.schema.columns import FloatArray
 from tcprobe.schema.profile import Metadata, Note, Profile
 
+UNCONTROLLED: Final = "Note: Running with un"  # ...controlled GPU caches, ...modified GPU clocks
 MOST_SAID: Final = 3
 TENSOR: Final = "tensor"
 COUNTERS: Final = "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed"
@@ -88,10 +89,14 @@ def notes_of(sheet: Sheet, durations: FloatArray, nameless: bool) -> tuple[Note,
 
 
 def _said(sheet: Sheet) -> Iterator[Note]:
-    if sheet.said:
-        said = "; ".join(line[:200] for line in dict.fromkeys(sheet.said[:MOST_SAID]))
-        more = f" and {len(sheet.said) - MOST_SAID} more" if len(sheet.said) > MOST_SAID else ""
+    uncontrolled = [line for line in sheet.said if line.startswith(UNCONTROLLED)]
+    if others := [line for line in sheet.said if line not in uncontrolled]:
+        said = "; ".join(line[:200] for line in dict.fromkeys(others[:MOST_SAID]))
+        more = f" and {len(others) - MOST_SAID} more" if len(others) > MOST_SAID else ""
         yield Note("ncu-says", f"Nsight Compute says: {said}{more}", "launches may be missing: record again")
+    if uncontrolled:
+        message = "Nsight Compute left caches or clocks as they were (--cache-control none, --clock-control none)"
+        yield Note("ncu-uncontrolled", f"{message}: times and shares of memory vary from run to run", level="note")
 
 
 def _times(sheet: Sheet, durations: FloatArray) -> Iterator[Note]:

@@ -133,7 +133,7 @@ KERNEL_VIEW = View(
         number_of("occupancy", "occupancy_pct", 9),
         field_of("tile", "tile", 9),
         number_of("alignment", "alignment", 9),
-        number_of("memory, of its peak", "memory_pct", 5),
+        number_of("memory, of its peak, at least", "memory_pct", 5),
         field_of("waves", "waves", 8, _rate, right=True),
         number_of("last wave empty, at most", "tail_ns", 8),
         number_of("GPU", "device", 3),

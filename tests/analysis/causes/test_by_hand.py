@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tcprobe.analysis import Options, analyse
+from tcprobe.analysis.causes.facts import unnamed
 from tcprobe.schema.profile import Profile
 from tcprobe.schema.tables import LAUNCHES, MEMORY_OPS
 from tests.analysis import builders as b
@@ -160,6 +161,7 @@ A100 = {"name": "NVIDIA A100-SXM4-40GB", "compute_capability": "8.0", "sm_count"
 NAMELESS = {"name": None, "compute_capability": None, "sm_count": None, "tensor_cores": "unknown"}
 HALF_CONV = "void implicit_convolve_sgemm<__half, __half, 128, 5, 5, 3, 3, 3, 1, false, true, true>(int)"
 IM2COL = "void cudnn::cnn::im2col4d_kernel<__half, long>(int)"
+NCHW = "void cudnn::ops::nchwToNhwcKernel<__half, __half, float, false, true, (cudnnKernelDataType_t)0>(int)"
 FFMA = "sm80_xmma_gemm_f32f32_f32f32_f32_tn_n_tilesize128x128x8_stage3_warpsize2x2x1_ffma_aligna4_alignc4"
 ALIGN1 = "void cutlass::Kernel2<cutlass_80_tensorop_bf16_s16816gemm_bf16_128x128_32x3_nn_align1>(int)"
 ALIGN4 = "void cutlass::Kernel2<cutlass_80_tensorop_s1688gemm_128x128_16x4_nn_align4>(int)"
@@ -178,6 +180,8 @@ DOUBLE = "void cutlass::Kernel2<cutlass_80_tensorop_d884gemm_64x64_16x4_nn_align
         (b.FP32, P100, {}, "gpu"),
         (b.FP32, MI300, {}, "not_nvidia"),
         (HALF_CONV, {}, {}, "library"),
+        (NCHW, {}, {}, "layout"),  # cuDNN changes layouts around its convolutions alone
+        (NCHW, P100, {}, "type"),
         (b.OTHER, {}, {}, "type"),  # Eigen's own multiply nothing, whatever this one does
         ("void gemv2T_kernel_val<int, int, float>(int)", {}, {}, "type"),
         ("matrix_addition2D(float*, float*)", {}, {}, "type"),
@@ -208,7 +212,9 @@ def test_a_product_in_tf32_says_that_its_kind_may_be_rounded() -> None:
 
 def test_a_helper_belongs_to_products_that_are_all_on_tensor_cores() -> None:
     split = "void splitKreduce_kernel<32>(int)"
-    assert causes(run((b.TC, -1, 1_000), (split, -1, 10)))[split] == "none"
+    alone = run((b.TC, -1, 1_000), (split, -1, 10))
+    assert causes(alone)[split] == "none"
+    assert unnamed(alone) == (0.0, None)  # nothing that an op's name would tell
     assert causes(run((b.TC, -1, 1_000), (MYSTERY, -1, 100), (split, -1, 10)))[split] == "op_unknown"
     assert causes(run((split, -1, 10), (b.OTHER, -1, 10)))[split] == "op_unknown"
 

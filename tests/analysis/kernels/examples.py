@@ -129,6 +129,7 @@ NAMES: tuple[tuple[str, str, str | None], ...] = (
     ),
     ("void axpy_kernel_val<float, float>(cublasAxpyParamsVal<float, float, float>)", "no", "fp32"),
     ("volta_fp16_s884cudnn_fp16_256x64_ldg8_relu_f2f_exp_small_nhwc_tn_v1", "yes", "fp16"),
+    ("CudaCodeGen::kernel2(CudaCodeGen::Tensor<float, (int)5>, CudaCodeGen::Tensor<float, (int)5>)", "no", "fp32"),
     ("void convolveNd_dgrad_float_engine<float, (int)3, (int)128, (int)6, (int)8, (int)3>(int, int)", "no", "fp32"),
     (
         "void xmma_cudnn::implicit_gemm::strided_dgrad_indexed::kernel_helper_stage_2<xmma_cudnn::implicit_gemm::strided_dgrad_indexed::Kernel_traits<xmma_cudnn::Ampere_hmma_tf32_traits<unsigned int, float> > >(T1::Params)",

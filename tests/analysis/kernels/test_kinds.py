@@ -53,6 +53,7 @@ EIGEN = "void Eigen::internal::EigenMetaKernel<Eigen::TensorEvaluator<Eigen::Ten
             "helper",
         ),
         ("void convolveNd_dgrad_float_engine<float, 3, 128, 6, 8, 3, 3, 5, false>(int, int, int)", "convolution"),
+        ("CudaCodeGen::kernel2(CudaCodeGen::Tensor<float, (int)5>, CudaCodeGen::Tensor<float, (int)5>)", "fusion"),
         ("void cublasLt::splitKreduce_kernel<32, 16, int>(int)", "helper"),
         ("void cudnn::cnn::im2col4d_kernel<__half, long>(int)", "helper"),
         ("void at::native::(anonymous namespace)::vectorized_layer_norm_kernel<float, float>(int)", "normalisation"),

@@ -118,6 +118,14 @@ def test_what_lacks_is_said(tmp_path: Path) -> None:
     assert (counter["value"], counter["unit"], counter["device"]) == (8500.0, "byte", None)
 
 
+def test_clocks_left_alone_lose_no_launch(tmp_path: Path) -> None:
+    launches = [Launch("k", SMALL, SMALL, {SPENT: ("90", "ns"), OPS: ("8", "")})]
+    caches = "==WARNING== Note: Running with uncontrolled GPU caches. Profiling results may be inconsistent.\n"
+    clocks = "==WARNING== Note: Running with unmodified GPU clocks. If not controlled otherwise, results may vary.\n"
+    (note,) = [n for n in read(tmp_path, caches + clocks + make.raw(launches)).metadata.notes if "ncu-" in n.code]
+    assert (note.code, note.level, note.remedy) == ("ncu-uncontrolled", "note", None)
+
+
 def test_files_are_found_by_what_they_hold(tmp_path: Path) -> None:
     for name, content in {**FIXTURES, "x.ncu-rep": b"NVR\0\2", "kernels.csv": b"kernel,calls\nk,3\n"}.items():
         (tmp_path / name).write_bytes(content)
