@@ -205,10 +205,12 @@ def _copied(
     """Return what the device itself copies in a step; of calls that copy, that this is all that they move."""
     moved: Parts = () if copy_bytes is None else (", ", Size(copy_bytes))
     rate: Parts = (" at ", Rate(copy_bytes / copy_ns * 1e9)) if copy_bytes and copy_ns else ()
+    if not copies:  # none that is known to be between host and GPU
+        return ()
     if work == "copy_call":
         return ("; the GPU itself copies for ", Duration(copy_ns), *moved)
     step = "" if length == "capture" else " a step"
-    return (f"; {copies:,.4g} copies{step} take ", Duration(copy_ns), *moved, *rate) if copies else ()
+    return (f"; {copies:,.4g} copies{step} take ", Duration(copy_ns), *moved, *rate)
 
 
 SILENCE: Final = ", with nothing recorded: likely Python, or what it calls (callbacks, I/O, the profiler)"
