@@ -306,8 +306,11 @@ def _evidence(rows: list[Row]) -> tuple[str | None, float]:
 def _fed_pct(run: Run) -> float:
     """Return the share, by time, of the long gaps that nothing tells of which end with a copy of a batch to the GPU.
 
-    0 where copies to the GPU are too small on average to be batches, or their size is not known.
+    0 where copies to the GPU are too small on average to be batches, or their size is not known; and of one step or
+    none, which may wait for the start of the run.
     """
+    if (run.steps or 0) <= 1:
+        return 0.0
     copied = [row for row in run.profile.require("copies").rows() if row["kind"] == "MemcpyH2D"]
     bytes_, calls = (sum(float(row[name] or 0) for row in copied) for name in ("size_bytes", "calls"))
     gaps = [row for row in run.gaps if row["host_work"] == "unknown"]
