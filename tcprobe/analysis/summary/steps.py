@@ -161,12 +161,13 @@ def _epoch_ends(steps: Table, among: NDArray[np.bool_], ends: NDArray[np.bool_])
 
 def _between(known: FloatArray, which: str, ends: EpochEnds | None, kind: str | None) -> StepTime:
     """Return the typical length of some steps, all at least one."""
-    count, uneven = len(known), is_uneven(known)
+    count, uneven = len(known), kind is None and is_uneven(known)  # those of the probe's clock have kinds of their own
     why = f"{'mean' if uneven else 'median'} of {count} {which}" if count > 1 else f"1 of the {which}"
     why += "; they are of unlike length" if uneven else ""
     why += f"; {len(ends.lengths_ns)} with an epoch's end left out" if ends else ""
     slowed = kind not in ("measured", "after")
-    return StepTime(typical_length(known), "between steps", why, spread_of(known), slowed, ends, kind, count)
+    typical = float(known.mean() if uneven else np.median(known))
+    return StepTime(typical, "between steps", why, spread_of(known), slowed, ends, kind, count)
 
 
 def typical_length(known: FloatArray) -> float:
@@ -257,7 +258,8 @@ def _busy_in_step(profile: Profile, iterations: Iterations, length: StepTime) ->
     lengths, shares = profiled_lengths(profile), of_active(profile, "gpu_busy_pct")
     known = lengths[~np.isnan(lengths)]
     if len(shares) and len(known):
-        return float(shares.mean()) / 100.0 * typical_length(known)
+        each = typical_length(known) if length.kind is None else float(np.median(known))
+        return float(shares.mean()) / 100.0 * each
     steps, ran = window_steps(profile), of_active(profile, "union_ns")
     if len(ran) and steps:
         return float(ran.mean()) / steps
