@@ -60,6 +60,22 @@ def test_the_step_is_the_one_outside_the_profiler() -> None:
     assert found["reason"] == "against 125 TFLOP/s in float16 of 1 GPU"
 
 
+def test_of_two_kinds_of_steps_the_mean_counts() -> None:
+    """Every third step is 4.5 times as long: FLOPs are those of a mean step."""
+    lengths = [1800 if i % 3 == 2 else 400 for i in range(30)]
+    rows = [(i, sum(lengths[:i]), spent, "measured") for i, spent in enumerate(lengths)]
+    launched = b.launches(*((b.TC, 0, i, STEP * i, 300) for i in range(6)))
+    made = b.profile(
+        launched, b.details(("model/a/MatMul", "MatMul")), b.devices({}), b.marks([STEP * i for i in range(6)], 900),
+        b.graph(b.dense("a", 64, 128)), b.steps(*rows),
+    )  # fmt: skip
+    analysed = analyse(made)
+    assert analysed.value("long_step_ns") == 1800
+    found = figures(analysed)["mfu_pct"]
+    assert found["value"] == pytest.approx(100 * FLOPS / FP16 / ((2 * 400 + 1800) / 3))
+    assert found["reason"].endswith("of the mean step: there are two kinds")
+
+
 @pytest.mark.parametrize(("on", "replicas"), [((0, 1), 2), ((1,), 1)])
 def test_two_gpus(on: tuple[int, ...], replicas: int) -> None:
     """FLOPs of all replicas, over the time of all GPUs that ran: also of the one that multiplied nothing."""
