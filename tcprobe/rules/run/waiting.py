@@ -297,10 +297,10 @@ def _evidence(rows: list[Row]) -> tuple[str | None, float]:
     for row in rows:
         if row["host_op"] is not None:
             spent[str(row["host_op"])] += int(row["idle_ns"] or 0)
-    if not spent:
+    if not any(spent.values()):
         return None, 0.0
     (name, ns), *_ = sorted(spent.items(), key=lambda one: (-one[1], one[0]))
-    return name, 100.0 * ns / sum(int(row["idle_ns"] or 0) for row in rows)
+    return name, 100.0 * ns / idle_ns(rows)
 
 
 def _fed_pct(run: Run) -> float:

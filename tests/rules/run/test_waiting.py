@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tcprobe.report.run.advice import advice_sentence
+from tcprobe.rules.run.waiting import _evidence
 from tcprobe.schema.columns import Row, Table
 from tcprobe.schema.tables import COPIES, HOST_EVENTS
 from tests.rules.run.builders import MS, found, gap, subject, waited, waits
@@ -54,3 +55,9 @@ def test_gaps_that_end_with_a_batch(gaps: list[Row], size: int | None, calls: in
 def test_one_step_is_told_to_record_more() -> None:
     gaps = [gap(600, "unknown", None)]  # the start of the run may be in it
     assert order(gaps, 10 << 20, 10, steps=1.0).startswith(ORDERS["later"])
+
+
+def test_of_waiting_that_takes_no_time_no_event_tells() -> None:
+    rows: list[Row] = [{"host_op": "op", "idle_ns": idle} for idle in (0, None)]
+    assert _evidence(rows) == (None, 0.0)
+    assert _evidence([*rows, {"host_op": "copy", "idle_ns": 30}, {"host_op": None, "idle_ns": 10}]) == ("copy", 75.0)
