@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
 from typing import Final
 
 from tcprobe.analysis.capability import short_name, tc_capable
@@ -12,6 +14,7 @@ from tcprobe.analysis.kernels.verdict import by_name
 from tcprobe.analysis.ops.attribution import GraphIndex, OpName, attribute_ops
 from tcprobe.analysis.ops.paths import plain_path
 from tcprobe.analysis.waits import tuning
+from tcprobe.errors import WrongFormat
 from tcprobe.gemm.einsum import einsum_gemms
 from tcprobe.gemm.ops import conv_like, family_of
 from tcprobe.hardware import gpus_named, partition_of
@@ -20,7 +23,7 @@ from tcprobe.probe.core.metrics import Patterns
 from tcprobe.readers.dlprof.layout import canonical, profile_name
 from tcprobe.readers.dlprof.shapes import dtype_of, shapes_of
 from tcprobe.readers.dlprof.tables import called_from
-from tcprobe.readers.dlprof.text import _trimmed
+from tcprobe.readers.dlprof.text import _heading
 from tcprobe.readers.host_work import host_work
 from tcprobe.readers.xspace.text import executor_op, kernel_config, memory_size, parse_shapes, program_id, split_op
 from tcprobe.schema.columns import Table
@@ -47,6 +50,13 @@ def einsum(equation: str) -> object:
     return einsum_gemms(OpRecord("Einsum", (None, None), None, {"equation": equation}))
 
 
+def heading(cells: list[str]) -> object:
+    """Read the header of a report of DLProf, which may be refused."""
+    with suppress(WrongFormat):
+        return _heading(Path("report.csv"), iter([["Op Report"], cells]))
+    return None
+
+
 READERS: Final[dict[str, Reader]] = {
     "kernel": by_name.__wrapped__,
     "kernel, as C++": parse,
@@ -70,7 +80,7 @@ READERS: Final[dict[str, Reader]] = {
     "DLProf: Input Shapes": lambda text: shapes_of(text, "Conv2D"),
     "DLProf: Op Type": lambda text: shapes_of("<N:1, C:2>", text),
     "DLProf: Stack Trace": called_from,
-    "DLProf: header": lambda text: [canonical(cell) for cell in _trimmed(["Op Name", *("" for _ in text)])],
+    "DLProf: header": lambda text: heading(["Op Name", *("" for _ in text)]),
     "DLProf: heading": canonical,
     "DLProf: file name": profile_name,
     "printed line": lambda text: list(Patterns([r"(?P<name>loss)=(?P<value>\S+)"]).find(text)),

@@ -21,14 +21,13 @@ ONLY_WHEN_RUN = {
         "f'^\\\\s*(?:-\\\\w,\\\\s*)?{flag}(?![\\\\w-]).*(?:\\\\n(?!\\\\s*-{{1,2}}[A-Za-z]).*)*'"
     ): "a profiler's help",
     "tcprobe.analysis.kernels.details: pattern": "compiles a tuple of its own, which is found in the module",
-    "tcprobe.calibration.files: fitting": "a table of its own: digits, and words",
     "tcprobe.capture.program: profiler.option": "a profiler's help",
     "tcprobe.analysis.ranges.steps: pattern": "what a user asks for, which flows.patterns has looked at",
     "tcprobe.flows.patterns: text": "what a user asks for, which is looked at before it is used",
     "tcprobe.probe.core.lines: generated": "the probe's own orders",
     "tcprobe.probe.core.metrics: text": "what a user asks for: it runs on lines of 4,096 characters at most",
     "tcprobe.report.run.headline: f'^{name}\\\\b'": "names of frameworks",
-    "tcprobe.audit.fix.literals: f'\\\\b{re.escape(name)}\\\\b'": "a name, escaped",
+    "tcprobe.audit.fix.numbers: f'\\\\b{re.escape(name)}\\\\b'": "a name, escaped",
     "tcprobe.source.imports: f'^(?:async def|def|class) {re.escape(name)}\\\\b'": "a name, escaped",
 }
 """Calls whose pattern is not known before they run: where it comes from."""

@@ -13,7 +13,9 @@ from typing import Final, NamedTuple
 from tcprobe.analysis.context import identified, parse_capability
 from tcprobe.analysis.kernels.details import details_of
 from tcprobe.hardware import Capability
+from tcprobe.jsonfile import whole
 from tcprobe.schema.columns import Row, Value
+from tcprobe.schema.op import known_size
 from tcprobe.schema.profile import Profile
 
 WARP: Final = 32
@@ -124,6 +126,6 @@ def blocks_per_sm(threads: int, config: Row, capability: Capability) -> int | No
 
 
 def _size(text: Value) -> int | None:
-    """Return the blocks of a grid, or the threads of a block; None where it is no three sizes."""
-    parts = str(text).split(",")
-    return math.prod(map(int, parts)) if all(part.isdecimal() for part in parts) else None
+    """Return the blocks of a grid, or the threads of a block; None where it is no sizes, or more than any has."""
+    sizes = [whole(part) for part in str(text).split(",")]
+    return known_size(math.prod(size for size in sizes if size is not None)) if None not in sizes else None

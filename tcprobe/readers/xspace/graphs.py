@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 BUFFER: Final = re.compile(r"command_buffer(?:[_.]\w+)?")
 LAUNCHES_NOTHING: Final = frozenset({"parameter", "constant", "tuple", "get-tuple-element", "bitcast"})
-COMPILED: Final = re.compile(r"(?:\w+_)?fusion(?:_\d+)*|wrapped_\w+")  # as XLA names its kernels
+COMPILED: Final = re.compile(r"(?:\w*_)?fusion[_\d]*|wrapped_\w+")  # as XLA names its kernels
 SHARED: Final = 1.5  # times as many launches as the others: equal fusions share one kernel
 MOST_BEGINNINGS: Final = 16  # places where an execution may begin, before nothing is said
 

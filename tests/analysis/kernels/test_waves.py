@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tcprobe.analysis.flow import analyse
-from tcprobe.analysis.kernels.waves import Sizes, blocks_per_sm, waves_of
+from tcprobe.analysis.kernels.waves import Sizes, _size, blocks_per_sm, waves_of
 from tcprobe.schema.columns import Row
 from tcprobe.schema.tables import LAUNCH_CONFIGS, LAUNCHES
 from tests.analysis.builders import devices, profile, rows, table
@@ -132,3 +132,8 @@ def test_a_misaligned_kernel_has_a_saving_in_time() -> None:
     (item,) = [one for one in found.advice if one.code == "TC320"]
     assert item.concern.at_most_ns == pytest.approx(1_000_000 * (1 - 72.8 / 217.0))
     assert (item.concern.bound, item.says.get("rate_pct")) == ("aligned rates", 34)
+
+
+@pytest.mark.parametrize("text", ["9" * 80_000, f"{2**40},2,1", "", "1,x,1", None])
+def test_a_grid_of_no_sizes_or_of_too_many_blocks_is_unknown(text: str | None) -> None:
+    assert _size(text) is None
