@@ -12,7 +12,7 @@ import re
 from collections import defaultdict
 from collections.abc import Sequence
 from functools import reduce
-from itertools import groupby, pairwise
+from itertools import accumulate, groupby, pairwise
 from operator import or_
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -149,30 +149,41 @@ def _cycle(named: Sequence[bool], code: Ints) -> tuple[Ints, Ints]:
 
 
 def _agreed(cycle: Sequence[_Launch], order: _Order) -> list[str | None]:
-    """Return the instructions of what recurs, on which all places agree where an execution may begin in it."""
-    begins = _beginnings([launch.name for launch in cycle], order)
+    """Return the instructions of what recurs, on which all places agree where an execution may begin in it.
+
+    Only where these are all library calls of the module: else what recurs is a part of an execution, or several.
+    """
+    stated = [launch.name for launch in cycle]
+    begins = _beginnings(stated, order)
     if len(begins) > MOST_BEGINNINGS:
-        return [launch.name for launch in cycle]
+        return stated
     ways = []
     for start in begins:
         names = _resolve([*cycle[start:], *cycle[:start]], order)
         ways.append(names[len(cycle) - start :] + names[: len(cycle) - start])
-    return [same[0] if len(set(same)) == 1 else None for same in zip(*ways, strict=True)] or [None] * len(cycle)
+    agreed = [same[0] if len(set(same)) == 1 else None for same in zip(*ways, strict=True)]
+    return agreed if {name for name, calls in order.library.items() if calls} <= set(agreed) else stated
 
 
 def _beginnings(names: Sequence[str | None], order: _Order) -> list[int]:
     """Return the places of a cycle from which on nothing runs before what it depends on."""
     bits = [0 if name is None else order.bits[name] for name in names]
+    earlier, later = _around(bits)
     possible = np.ones(len(names), np.bool_)
     for at, name in enumerate(names):
         depending = 0 if name is None else order.after[name]
-        if depending & reduce(or_, bits[at + 1 :], 0):
+        if depending & later[at + 1]:
             last = max(other for other in range(at + 1, len(bits)) if depending & bits[other])
             possible[at + 1 : last + 1] = False
-        if depending & reduce(or_, bits[:at], 0):
+        if depending & earlier[at]:
             last = max(other for other in range(at) if depending & bits[other])
             possible[: last + 1] = possible[at + 1 :] = False
     return np.flatnonzero(possible).tolist()
+
+
+def _around(bits: Sequence[int]) -> tuple[list[int], list[int]]:
+    """Return for each place, and the end, the bits of all before it, and of all from it on."""
+    return list(accumulate(bits, or_, initial=0)), list(accumulate(reversed(bits), or_, initial=0))[::-1]
 
 
 def _resolve(execution: Sequence[_Launch], order: _Order) -> list[str | None]:
@@ -188,8 +199,9 @@ def _resolve(execution: Sequence[_Launch], order: _Order) -> list[str | None]:
             runs.append(_Run(part[0][0], part[-1][0] + 1, part[0][1].library))
     while runs:
         alike: dict[tuple[str, ...], list[_Run]] = defaultdict(list)
+        earlier, later = _around([0 if name is None else order.bits[name] for name in made])
         for run in runs:
-            alike[_fitting(run, made, order)].append(run)
+            alike[_fitting(run, earlier[run.start], later[run.end], order)].append(run)
         certain = {
             run: name
             for names, same in alike.items()
@@ -204,12 +216,8 @@ def _resolve(execution: Sequence[_Launch], order: _Order) -> list[str | None]:
     return made
 
 
-def _fitting(run: _Run, made: Sequence[str | None], order: _Order) -> tuple[str, ...]:
+def _fitting(run: _Run, earlier: int, later: int, order: _Order) -> tuple[str, ...]:
     """Return the instructions that have no launch yet and may run here, as the module lists them."""
-    earlier, later = (
-        reduce(or_, (order.bits[name] for name in part if name is not None), 0)
-        for part in (made[: run.start], made[run.end :])
-    )
     return tuple(
         name
         for name, bit in order.bits.items()

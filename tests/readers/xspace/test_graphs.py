@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tcprobe.readers.hlo.module import Instruction, Module
@@ -138,6 +138,15 @@ def ran(draw: st.DrawFn) -> tuple[Listed, list[str], list[str]]:
 
 
 @given(ran(), st.integers(1, 4))
+@example(
+    (
+        {"fusion.0": (), "fusion.1": ("fusion.0",), "fusion.2": ("fusion.0", "fusion.1"), "custom-call.3": (),
+         "custom-call.4": ("fusion.1",)},
+        ["fusion.0", "custom-call.3", "fusion.1", "fusion.2", "custom-call.4"],
+        ["fusion_0", "nvjet", "fusion_1", "fusion_0", "nvjet"],
+    ),
+    2,
+)  # fmt: skip
 @settings(max_examples=300)
 def test_no_kernel_gets_another_instruction_than_its_own(case: tuple[Listed, list[str], list[str]], times: int) -> None:
     listed, order, kernels = case
