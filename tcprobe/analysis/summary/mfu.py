@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-import numpy as np
 from msgspec.structs import replace
 
 from tcprobe.analysis.context import Context
@@ -76,8 +75,7 @@ def mfu_rows(inputs: SummaryInputs) -> Iterator[Row]:
     spread = SPREAD_UNKNOWN if any(p.low not in (0, p.high) for p in work.products) else None
     remarks: list[object] = [f"against {peak:.4g} TFLOP/s in {listed(dtypes)} of {counted}", SLOWED * step.profiled]
     remarks += [BOTH * (step.kinds is not None), bound, spread]
-    kinds = step.kinds
-    length = step.ns if kinds is None else float(np.concatenate((kinds.short_ns, kinds.long_ns)).mean())
+    length = step.ns if step.kinds is None else step.kinds.mean_ns
     basis, available = str(flops["basis"]), length * work.gpus
     unclear = any(p.recomputed is None for p in work.products)
     yield _share(MFU, work, False, available, basis, [*remarks, MAY_REPEAT if unclear else None])

@@ -49,6 +49,11 @@ class TwoKinds(Struct, frozen=True):
     short_ns: FloatArray  # of each step of the shorter kind
     long_ns: FloatArray  # of each of the longer one
 
+    @property
+    def mean_ns(self) -> float:
+        """Mean length of both kinds together."""
+        return float(np.append(self.short_ns, self.long_ns).mean())
+
 
 class StepTime(Struct, frozen=True):
     """Length of a step."""
