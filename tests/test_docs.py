@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 import typer.main
 
-from docs import make_reliability
 from tcprobe.cli.app import application
 from tcprobe.readers import READERS
+from tests.pages import reliability
 from tests.support import ROOT
 
 PAGES = sorted(p.name for p in ROOT.glob("*.md"))
@@ -88,7 +88,7 @@ def test_the_architecture_names_every_room() -> None:
 
 
 def test_the_page_on_reliability_is_made_from_the_tests() -> None:
-    assert make_reliability.page(DOCS["reliability.md"]) == DOCS["reliability.md"], "python -m docs.make_reliability"
+    assert reliability.page(DOCS["reliability.md"]) == DOCS["reliability.md"], "python -m tests.pages.reliability"
 
 
 MODEL = """

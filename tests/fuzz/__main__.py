@@ -55,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if asked.record:
             figures.record(name, tally, engine)
     if asked.record:
-        from docs.make_reliability import PAGE, page
+        from tests.pages.reliability import PAGE, page
 
         PAGE.write_text(page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
     return int(broken > 0)

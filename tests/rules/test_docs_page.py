@@ -9,10 +9,10 @@ import sys
 
 import pytest
 
-from docs.make_rules import page
 from tcprobe.rules.docs import DOCS
 from tcprobe.rules.docs.base import RuleDoc
 from tcprobe.rules.registry import RETIRED, RULES, RUN_RULES
+from tests.pages.rules import page
 from tests.support import ROOT
 
 
@@ -21,7 +21,7 @@ def named(doc: RuleDoc) -> str:
 
 
 def test_the_page_is_up_to_date() -> None:
-    assert (ROOT / "docs" / "rules.md").read_text(encoding="utf-8") == page(), "run python -m docs.make_rules"
+    assert (ROOT / "docs" / "rules.md").read_text(encoding="utf-8") == page(), "run python -m tests.pages.rules"
 
 
 def test_the_code_of_a_retired_rule_is_not_used_again() -> None:

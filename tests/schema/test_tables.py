@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from docs.make_tables import page
 from tcprobe.schema.columns import TableSpec
 from tcprobe.schema.tables import TABLES
+from tests.pages.tables import page
 from tests.support import ROOT
 
 UNITS = ("_ns", "_bytes", "_pct", "_khz", "_bytes_per_s")
@@ -27,4 +27,4 @@ def test_columns_are_named_and_explained(spec: TableSpec) -> None:
 
 
 def test_the_page_is_up_to_date() -> None:
-    assert (ROOT / "docs" / "tables.md").read_text(encoding="utf-8") == page(), "run python -m docs.make_tables"
+    assert (ROOT / "docs" / "tables.md").read_text(encoding="utf-8") == page(), "run python -m tests.pages.tables"

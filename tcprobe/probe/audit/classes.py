@@ -1,4 +1,4 @@
-"""What the audit must know of Keras' classes: written from tcprobe/keras by docs/make_probe_classes.py."""
+"""What the audit must know of Keras' classes: written from tcprobe/keras by tests/pages/probe_classes.py."""
 
 # Their output features come from tables and loops, not one product.
 MAKERS = ("Embedding", "LSTM", "GRU", "SimpleRNN")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from docs.make_probe_classes import FILE, text
 from tcprobe.keras.catalogue import class_of
 from tcprobe.probe.audit.classes import CUDNN_LAYERS, MAKERS, SETTINGS
+from tests.pages.probe_classes import FILE, text
 
 
 def test_the_file_is_up_to_date() -> None:
-    assert FILE.read_text(encoding="utf-8") == text(), "run python -m docs.make_probe_classes"
+    assert FILE.read_text(encoding="utf-8") == text(), "run python -m tests.pages.probe_classes"
 
 
 def test_it_names_what_the_audit_of_a_step_asks_about() -> None:

@@ -1,4 +1,4 @@
-"""Write docs/rules.md from the documentation of each rule in tcprobe/rules: `python -m docs.make_rules`."""
+"""Write docs/rules.md from the documentation of each rule in tcprobe/rules: `python -m tests.pages.rules`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tcprobe.rules.registry import RETIRED
 HEAD = """<!-- fmt: off -->
 # The rules
 
-Generated from `tcprobe/rules/` by `python -m docs.make_rules`: what `tcprobe audit-shapes` looks for, one section per
+Generated from `tcprobe/rules/` by `python -m tests.pages.rules`: what `tcprobe audit-shapes` looks for, one section per
 rule, the same text that `tcprobe explain CODE` prints. TC1xx judge sizes, TC2xx precision. Unless a rule decides its
 severity itself, it comes from what the suggestion is predicted to save: error at 5 % of the step or more, warning
 where it may be 1 % or more, else note ([more](audit-shapes.md#severity)). TC3xx judge a run: they are what `tcprobe
@@ -53,4 +53,4 @@ def page() -> str:
 
 
 if __name__ == "__main__":
-    Path(__file__).with_name("rules.md").write_text(page(), encoding="utf-8")
+    (Path(__file__).parents[2] / "docs/rules.md").write_text(page(), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Write the measured parts of docs/reliability.md: `python -m docs.make_reliability`.
+"""Write the measured parts of docs/reliability.md: `python -m tests.pages.reliability`.
 
 The table of faults is made from tests/faults/table.py, whose rows are tests, that of fuzzing from what was tried
 (tests/fuzz/figures.json). The rest of the page is written by hand.
@@ -12,7 +12,7 @@ from pathlib import Path
 from tests.faults.table import FAULTS, Fault
 from tests.fuzz.figures import section
 
-PAGE = Path(__file__).with_name("reliability.md")
+PAGE = Path(__file__).parents[2] / "docs/reliability.md"
 COLUMNS = "| fault | what tcprobe does | what is kept | test |\n|---|---|---|---|\n"
 
 

@@ -1,4 +1,4 @@
-"""Write docs/tables.md from the contract in tcprobe/schema/tables.py: `python -m docs.make_tables`."""
+"""Write docs/tables.md from the contract in tcprobe/schema/tables.py: `python -m tests.pages.tables`."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from tcprobe.schema.tables import DERIVED, RECORDED
 
 HEAD = """# The tables
 
-Generated from `tcprobe/schema/tables.py` by `python -m docs.make_tables`: every table that tcprobe writes or passes on,
-what a row is, and every column. Times are ns, sizes bytes, shares percent from 0 to 100. A column that a source
+Generated from `tcprobe/schema/tables.py` by `python -m tests.pages.tables`: every table that tcprobe writes or passes
+on, what a row is, and every column. Times are ns, sizes bytes, shares percent from 0 to 100. A column that a source
 cannot give is empty (NA), never 0.
 """
 
@@ -42,4 +42,4 @@ def page() -> str:
 
 
 if __name__ == "__main__":
-    Path(__file__).with_name("tables.md").write_text(page(), encoding="utf-8")
+    (Path(__file__).parents[2] / "docs/tables.md").write_text(page(), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Write tcprobe/probe/audit/classes.py from the catalogue of Keras: `python -m docs.make_probe_classes`."""
+"""Write tcprobe/probe/audit/classes.py from the catalogue of Keras: `python -m tests.pages.probe_classes`."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Final
 from tcprobe.keras.catalogue import LAYER_CLASSES
 from tcprobe.keras.row import KerasClass
 
-FILE: Final = Path(__file__).parents[1] / "tcprobe/probe/audit/classes.py"
-ABOUT: Final = "What the audit must know of Keras' classes: written from tcprobe/keras by docs/make_probe_classes.py."
+FILE: Final = Path(__file__).parents[2] / "tcprobe/probe/audit/classes.py"
+ABOUT: Final = "What the audit must know of Keras' classes: written from tcprobe/keras by tests/pages/probe_classes.py."
 TEXT: Final = """
 # Their output features come from tables and loops, not one product.
 MAKERS = %s
