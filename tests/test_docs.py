@@ -48,6 +48,10 @@ def test_links_lead_somewhere(name: str) -> None:
     assert not [link for link in links if not (page.parent / link).exists()]
 
 
+def test_every_page_is_in_the_index() -> None:
+    assert not [name for name in DOCS if name != "index.md" and f"({name})" not in DOCS["index.md"]]
+
+
 def test_every_page_is_in_the_source_distribution() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     assert set(PAGES) <= set(project["tool"]["hatch"]["build"]["targets"]["sdist"]["include"])
