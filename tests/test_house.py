@@ -58,7 +58,7 @@ WITHIN = {
         {"probed", "run_record"},
         {"dlprof", "here", "nsys", "tensorflow"},
     ),
-    "flows": ({"conditions", "write"}, {"audit"}),
+    "flows": ({"conditions", "workloads", "write"}, {"audit"}),
     "keras": ({"row"}, {"classes"}, {"catalogue"}, {"settings"}, {"images"}, {"shapes"}, {"products"}),
     "probe": (
         {"constants"},

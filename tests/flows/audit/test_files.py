@@ -64,6 +64,13 @@ def test_what_is_not_there(tree: Path, name: str) -> None:
         find_targets([name])
 
 
+def test_a_workload_that_comes_along_is_named_by_its_script() -> None:
+    with pytest.raises(MissingInput) as raised:
+        find_targets(["train_gan"])
+    assert raised.value.hint is not None
+    assert raised.value.hint.endswith("workloads/train_gan.py")
+
+
 def test_a_folder_without_python_and_no_name_at_all(tree: Path) -> None:
     (tree / "empty").mkdir()
     with pytest.raises(EmptyInput, match="no Python file"):
