@@ -31,6 +31,7 @@ FindingKind = Literal[
     # TC203
     "wrapped_twice",
     "static_raises",
+    "static_may_raise",
     "static_scale",
     "fixed_scale",
     "factor_ignored",

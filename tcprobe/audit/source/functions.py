@@ -132,6 +132,7 @@ def apply_instance(p: State, of: Instance, given: Arguments, node: ast.Call) -> 
             _build(p, of, args)
         keywords.setdefault("training", Unknown("training or not"))
     of.uses = max(of.uses, 1) if eager else of.uses + 1
+    of.is_inner = of.is_inner or p.in_model
     made = enter(p, replace(call, bound=of), Arguments(args, keywords))
     of.output = of.output or made
     return _as_data(made) if eager else made

@@ -230,6 +230,7 @@ class Instance(Struct, eq=False):
     # ``model``, ``layer`` or the name of Keras' class that it extends; None where it is none of Keras'
     keras: str | None = None
     uses: int = 0
+    is_inner: bool = False  # whether the `call` of another model or layer calls it
     output: SourceValue | None = None
     doubts: Doubts = frozenset()
     # where it is called with data, by the function around: those of one function are in one step

@@ -8,7 +8,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from tcprobe.audit.source.kinds import Draft, Multiplied, Tensor
+from tcprobe.audit.source.kinds import Draft, Multiplied, SourceValue, Tensor
 from tcprobe.audit.source.layers import multiplies
 from tcprobe.audit.source.models import ENTRANCE, UNUSED, unused_layers
 from tcprobe.audit.source.state import State
@@ -159,25 +159,33 @@ def _sets_policy(source: Source) -> bool:
 def _ended(state: State) -> list[Draft]:
     """Say of each layer whether its output is the model's."""
     drafts = state.layers.drafts
-    outputs: set[str] = set()
-    for stack in state.stacks:
-        if not stack.uses and stack.output is not None:
-            outputs.update(stack.output.sources)
-    for graph in state.graphs:
-        if not graph.uses:
-            outputs.update(s for t in tensors_of(graph.outputs) for s in t.sources)
     taken = ([s for t in (*d.inputs, *d.other) for s in t.sources] for d in drafts)
     consumed = {name for sources in taken for name in _behind(sources, state.fed)[0]}
+    outputs = {name for given in _outputs(state) for name in _made(given)}
     for instance in state.instances:
-        if instance.keras == "model" and instance.uses <= 1 and instance.output is not None:
-            made = {s for t in tensors_of(instance.output) for s in t.sources}
-            outputs |= made - consumed  # what a generator makes, another model may judge
+        if instance.keras == "model" and instance.uses <= 1 and not instance.is_inner and instance.output is not None:
+            outputs |= _made(instance.output) - consumed  # what a generator makes, another model may judge
+    multiplied = {name for made in state.multiplied.values() for name in (*made.a.sources, *made.b.sources)}
     for draft in drafts:
-        if draft.name in outputs:
+        weighs = draft.name in multiplied and "softmax" in (draft.kind.lower(), draft.config.get("activation"))
+        if draft.name in outputs and not weighs:  # an attention's weights, that a model gives too
             draft.is_last = True
-        elif draft.name in consumed:
+        elif draft.name in consumed or weighs:
             draft.is_last = False
     return drafts
+
+
+def _outputs(state: State) -> Iterator[SourceValue]:
+    """Yield what each model of Keras' own classes gives that no other model calls."""
+    yield from (stack.output for stack in state.stacks if not stack.uses and stack.output is not None)
+    yield from (graph.outputs for graph in state.graphs if not graph.uses)
+
+
+def _made(outputs: SourceValue) -> set[str]:
+    """Return the layers whose outputs are a model's; one whose output goes into another of the outputs is inside."""
+    sources = [set(tensor.sources) for tensor in tensors_of(outputs)]
+    inside = {name for own in sources for name in own if len(own) > 1 and {name} in sources}
+    return set().union(*sources) - inside
 
 
 def _layer(draft: Draft, fed: dict[str, list[Tensor]]) -> Layer:

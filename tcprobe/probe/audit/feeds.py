@@ -97,6 +97,10 @@ class Feeds:
             data = data or op.type in DATA or op.type == "Placeholder"
         return Fed(list(layers), reshaped, data)
 
+    def maker(self, tensor: Any) -> Optional[str]:
+        """Return the innermost layer that made a tensor; None where ops between layers did."""
+        return self._made.get(key_of(tensor))
+
     def sources(self, tensors: Iterable[Any], own: Sequence[str]) -> List[str]:
         """Return the layers whose outputs arrive in `tensors`, through whatever ops; `own` are names of the taker."""
         layers: Dict[str, None] = {}

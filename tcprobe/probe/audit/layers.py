@@ -164,6 +164,8 @@ def describe(calls: Sequence[LayerCall], feeds: Feeds, hooks: LayerHooks) -> Lis
     for call in calls:
         grouped.setdefault(id(call.owner), []).append(call)
     ends = _ends(calls)
+    if ends is not None:
+        ends -= _inside(calls, feeds)
     return [_record(group, feeds, ends, hooks) for group in grouped.values() if not is_model(group[0].owner)]
 
 
@@ -184,6 +186,15 @@ def _ends(calls: Sequence[LayerCall]) -> "Optional[Set[int]]":
         ends.update(dict.fromkeys(made, path))
         found.update({id(call.owner)} if made else ())
     return found
+
+
+def _inside(calls: Sequence[LayerCall], feeds: Feeds) -> Set[int]:
+    """Return the ids of the layers whose output, with another's, goes into an output beside it: attention's weights."""
+    owners = {call.entry.path: id(call.owner) for call in calls}
+    several = [(call.entry.path, tensor) for call in calls if len(call.outputs) > 1 for tensor in call.outputs]
+    own = [(path, tensor) for path, tensor in several if feeds.maker(tensor) in (None, path)]
+    sources = [feeds.sources([tensor], [path]) for path, tensor in own]
+    return {owners[name] for names in sources if len(names) > 1 for name in names if name in owners}
 
 
 def _record(calls: Sequence[LayerCall], feeds: Feeds, ends: "Optional[Set[int]]", hooks: LayerHooks) -> Record:

@@ -18,7 +18,8 @@ TC201: Final = RuleDoc(
         "of Keras 3 cast what they are given to float32, those of Keras 2 and tf.nn mostly compute in the dtype that "
         "they get.\n\nEnd the model with a float32 activation of its own: it multiplies no matrices, so it costs "
         "next to nothing, and the product in front of it stays on the Tensor Cores. A softmax in the middle of a model "
-        "(attention) is fine in 16 bits, and so is any layer that is followed by another.\n\n"
+        "(attention) is fine in 16 bits, also where the model gives its weights as a further output, and so is any "
+        "layer that is followed by another.\n\n"
         "--fix splits the softmax off where the layer stands in a Sequential's list or is called on the spot, and "
         "nothing in the file takes layers by number or name."
     ),
@@ -53,6 +54,9 @@ TC202: Final = RuleDoc(
         "1/32768 of every gradient, and less as the scale doubles every 2,000 steps: SGD stands still, and Adam's "
         "epsilon may outweigh what is left. In Keras 2 apply_gradients divides nothing, and the loop goes unscaled. "
         "Other policies need no scaling: bfloat16 has float32's range.\n\n"
+        "Each tape is judged by itself, at the apply_gradients that takes its gradients: by what the loss is made of, "
+        "functions of the files that it comes from included. Where the gradients come from is not always in sight; "
+        "then anything in the files that scales a loss silences it.\n\n"
         "A policy counts wherever the files set it, also inside functions. Where they set two different ones it is "
         "unknown, and nothing is listed."
     ),
@@ -88,9 +92,13 @@ TC203: Final = RuleDoc(
     code="TC203",
     summary="A loss scale is fixed, applied twice, or given where it is ignored.",
     explanation=(
-        "A dynamic loss scale grows while gradients stay finite and halves when one overflows. A fixed one is a guess: "
-        "too high and gradients pass 65504 and become infinite, with nobody to skip the step; too low and they "
-        "underflow. Keras 3 has no dynamic=False any more and raises.\n\n"
+        "A dynamic loss scale grows while gradients stay finite and halves when one overflows, in a step that it "
+        "skips. That is not free: each step looks at every gradient and branches on what it finds. Of a small "
+        "classifier (MNIST, XLA, batch 1,024, one A100) a step took 5.3 ms so and 1.0 ms with a fixed scale of 1,024. "
+        "A fixed scale spends no time, and nobody skips a step: too high and gradients pass 65504, infinite or NaN "
+        "from then on; too low and they underflow. So a fixed scale is a note: right where a step is short and the "
+        "loss is watched. tcprobe profile measures what dynamic scaling costs (TC312). Keras 3 has no dynamic=False any more and raises; there a fixed scale is the "
+        "loss_scale_factor of an optimizer that is not wrapped, with compile(auto_scale_loss=False).\n\n"
         "Scaling twice is a mistake of another kind. A LossScaleOptimizer around a LossScaleOptimizer multiplies the "
         "loss once and divides gradients twice; a scale by hand on top of scale_loss is divided out only once, or "
         "overflows early. A loss_scale_factor on an optimizer that is wrapped does nothing: LossScaleOptimizer resets "
@@ -98,17 +106,19 @@ TC203: Final = RuleDoc(
         "again."
     ),
     severity=(
-        "error for a wrapper around a wrapper, and for dynamic=False under Keras 3, which raises; warning for a fixed "
-        "scale in Keras 2 and for a scale on top of LossScaleOptimizer; note for a fixed scale that is multiplied and "
-        "divided consistently, and for one that is ignored."
+        "error for a wrapper around a wrapper, and for dynamic=False under Keras 3, which raises; warning for "
+        "dynamic=False where Keras is not known, and for a scale on top of LossScaleOptimizer; note for a fixed scale, "
+        "and for one that is ignored."
     ),
     bad=(
         "optimizer = keras.mixed_precision.LossScaleOptimizer(\n"
-        "    keras.optimizers.Adam(), dynamic=False, initial_scale=1024)\n"
+        "    keras.mixed_precision.LossScaleOptimizer(keras.optimizers.Adam()))\n"
     ),
     good="optimizer = keras.mixed_precision.LossScaleOptimizer(keras.optimizers.Adam())\n",
     sources=(
-        f"{GUIDE}, section Loss scaling: anything other than a dynamic loss scale is not recommended",
+        f"{GUIDE}, section Loss scaling: anything other than a dynamic loss scale is not recommended, which what "
+        "was measured does not bear out for small models",
+        "Argonne Leadership Computing Facility, Computational Performance Workshop 2021, reduced precision: train_MNIST",
         "Keras 3.15.1, keras/src/optimizers/loss_scale_optimizer.py: dynamic=False raises ValueError; the inner "
         "optimizer's loss_scale_factor is set to None; trainer.py: compile leaves a LossScaleOptimizer as it is",
         "Measured with Keras 3.15.1: two nested wrappers with a scale of 8 update by 1/8 of what they should",

@@ -93,7 +93,10 @@ SAYS: Final[Says] = {
 
 def tc201(subject: Subject) -> Iterator[Finding]:
     """Yield the layers that give an output of the model in 16 bits."""
-    last = [layer for layer in subject.model.layers if layer.is_last and _computes(layer.kind)]
+    layers = subject.model.layers
+    # An attention's weights that a model gives too lie inside it; what an `Embedding` takes are numbers of rows.
+    inside = {name for one in layers if one.kind != "Embedding" for name in (*one.inputs_from, *one.also_from)}
+    last = [one for one in layers if one.is_last and one.name not in inside and _computes(one.kind)]
     suspects = [layer for layer in last if layer.dtype in SIXTEEN_BITS]
     cast = bool(suspects) and _casts_outputs(subject)
     for layer in suspects:

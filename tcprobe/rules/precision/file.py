@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 from weakref import WeakKeyDictionary, proxy
 
 from tcprobe.schema.place import Place
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from tcprobe.source.source import Source
 
 _BRANCHES: Final = (ast.If, ast.IfExp, ast.Try, ast.While, ast.Match, ast.ExceptHandler, ast.BoolOp)
+_Binding: TypeAlias = ast.Assign | ast.AnnAssign | ast.AugAssign | ast.NamedExpr | ast.For | ast.With
 _MODEL_BASE: Final = re.compile(r"(?:Model|Sequential|Functional)$")
 _SETTER: Final = re.compile(r"keras\.(?:config|mixed_precision)(?:\.experimental)?\.set_(?:global_|dtype_)?policy")
 _POLICY: Final = re.compile(r"keras\.(?:\w++\.)*(?:DTypePolicy|Policy)")
@@ -99,12 +100,12 @@ class File:
 
     def called(self, *names: str) -> list[ast.Call]:
         """Return the calls of methods or functions whose name as written ends in one of these."""
-        return [call for call in self.calls if _last_name(call.func) in names]
+        return [call for call in self.calls if last_name(call.func) in names]
 
     @cached_property
     def words(self) -> frozenset[str]:
         """Every identifier in the code (names, attributes, arguments, imports) and every string."""
-        return frozenset(word for node in self.nodes for word in _words(node))
+        return frozenset(word for node in self.nodes for word in words_of(node))
 
     def ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
         """Yield the nodes around a node, from the innermost."""
@@ -158,6 +159,42 @@ class File:
                         values.setdefault(ast.unparse(target), []).append(node.value)
         return values
 
+    def given_to(self, node: ast.Name | ast.Attribute) -> list[ast.expr]:
+        """Return what a name (``x``) may hold where it stands, or an attribute (``self.x``) anywhere.
+
+        Of a name, what was bound to it before, in the functions around: back to what was bound for certain. Where
+        nothing was, whatever a loop binds later.
+        """
+        bound = self._bindings.get(ast.unparse(node), [])
+        if isinstance(node, ast.Attribute):
+            return [value for _, value in bound]
+        around = {*self.ancestors(node), self.root}
+        near = [(at, value) for at, value in bound if (self.function_of(at) or self.root) in around]
+        before = [(at, value) for at, value in near if _starts(at) < _starts(node) and not _holds(at, around)]
+        found: list[ast.expr] = []
+        for at, value in sorted(before, key=lambda pair: _starts(pair[0]), reverse=True):
+            found.append(value)
+            if not isinstance(at, ast.AugAssign) and (at in around or self._block_of(at) in around):
+                break
+        return found or [value for _, value in near]
+
+    @cached_property
+    def _bindings(self) -> dict[str, list[tuple[_Binding, ast.expr]]]:
+        """What binds each name or attribute, and to what; of several at once, to all."""
+        found: dict[str, list[tuple[_Binding, ast.expr]]] = {}
+        for node in self.nodes:
+            if isinstance(node, _Binding):
+                for target, value in _bound(node):
+                    for part in ast.walk(target):
+                        if isinstance(part, ast.Name | ast.Attribute) and isinstance(part.ctx, ast.Store):
+                            found.setdefault(ast.unparse(part), []).append((node, value))
+        return found
+
+    def _block_of(self, node: ast.AST) -> ast.AST:
+        """Return what a statement stands in; a ``with`` decides nothing."""
+        parent = self.parents[node]
+        return self._block_of(parent) if isinstance(parent, ast.With | ast.AsyncWith) else parent
+
     def call_behind(self, node: ast.expr | None) -> ast.Call | None:
         """Return the call that a value comes from: the value itself, or the only value ever assigned to its name."""
         values = self.assigned(ast.unparse(node)) if isinstance(node, ast.Name | ast.Attribute) else [node]
@@ -185,13 +222,37 @@ def is_model_class(node: ast.ClassDef) -> bool:
     return any(_MODEL_BASE.search(ast.unparse(base)) for base in node.bases)
 
 
-def _last_name(node: ast.expr) -> str:
+def _bound(node: _Binding) -> list[tuple[ast.expr, ast.expr]]:
+    """Return the targets of what binds names, each with what it is bound to."""
+    match node:
+        case ast.Assign(targets=targets, value=value):
+            return [(target, value) for target in targets]
+        case ast.For(target=target, iter=value):
+            return [(target, value)]
+        case ast.With(items=items):
+            return [(one.optional_vars, one.context_expr) for one in items if one.optional_vars is not None]
+        case ast.AnnAssign() | ast.AugAssign() | ast.NamedExpr():
+            return [(node.target, node.value)] if node.value is not None else []
+
+
+def _holds(binding: _Binding, around: Container[ast.AST]) -> bool:
+    """Say whether what is around a name is the very value that a binding gives."""
+    return not isinstance(binding, ast.For | ast.With) and binding in around
+
+
+def _starts(node: ast.expr | ast.stmt) -> tuple[int, int]:
+    return node.lineno, node.col_offset
+
+
+def last_name(node: ast.expr) -> str:
+    """Return the last part of a name as written; empty for what is none."""
     return node.attr if isinstance(node, ast.Attribute) else (node.id if isinstance(node, ast.Name) else "")
 
 
-def _words(node: ast.AST) -> Iterator[str]:
+def words_of(node: ast.AST) -> Iterator[str]:
+    """Yield the identifiers of one node, and its text."""
     if isinstance(node, ast.Name | ast.Attribute):
-        yield _last_name(node)
+        yield last_name(node)
     elif isinstance(node, ast.keyword | ast.arg) and node.arg:
         yield node.arg
     elif isinstance(node, ast.alias):

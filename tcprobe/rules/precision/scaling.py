@@ -18,9 +18,11 @@ from tcprobe.rules.precision.policy import (
     policy_of,
     touched,
 )
+from tcprobe.rules.precision.tapes import Applied, applied
 from tcprobe.schema.finding import Finding, Severity
 from tcprobe.schema.finding_kinds import FindingKind
 from tcprobe.schema.statement import Both, Statement, say
+from tcprobe.source.scopes import FunctionNode
 
 SMALLEST_SCALE: Final = 8.0  # a smaller factor weighs a loss against others and is not a loss scale
 _WRAPPER: Final = re.compile(r"keras\.(?:\w++\.)*LossScaleOptimizer(?:V3)?")
@@ -31,12 +33,15 @@ _NEVER: Final = "this train_step never calls self.optimizer.scale_loss"
 _DIVIDED: Final = "compile() wraps the optimizer in LossScaleOptimizer, which divides all gradients by its scale"
 _NEW: Final = "scale_loss(loss)"
 _OLD: Final = "get_scaled_loss(loss), and apply get_unscaled_gradients of the result"
-_ADAPTS: Final = "LossScaleOptimizer adapts it, and skips steps that overflow"
+_TRADE: Final = (
+    "no step spends time on a look at all gradients, much of a small model's (TC312), and none that overflows is "
+    "skipped: watch the loss"
+)
 _RAISES: Final = 3  # Keras' major version without dynamic=False
 _NO_NEED: Final = ("mixed_bfloat16", "bfloat16", "float32")
 SAYS: Final[Says] = {
-    "gradients_unscaled": lambda optimizer, keras_2: Both(
-        f"{optimizer}.apply_gradients applies float16 gradients of an unscaled loss, and those below 6e-8 are 0",
+    "gradients_unscaled": lambda call, keras_2: Both(
+        f"{call} applies float16 gradients of an unscaled loss, and those below 6e-8 are 0",
         f"wrap the optimizer in LossScaleOptimizer and differentiate its {_OLD if keras_2 else _NEW}",
     ),
     "step_never_scales": Both(
@@ -62,24 +67,26 @@ SAYS: Final[Says] = {
         "LossScaleOptimizer around a LossScaleOptimizer",
         "the loss is multiplied once and gradients are divided twice; wrap the optimizer once",
     ),
-    "fixed_scale": Both("a fixed loss scale is not recommended", "leave it dynamic, so that it adapts"),
+    "fixed_scale": Both("this LossScaleOptimizer fixes the loss scale", _TRADE),
     "static_raises": Both(
         "LossScaleOptimizer(dynamic=False) raises ValueError in Keras 3",
-        "leave the scale dynamic, or set loss_scale_factor on an optimizer that is not wrapped",
+        "set loss_scale_factor on an optimizer that is not wrapped (compile(auto_scale_loss=False)), or leave the "
+        "scale dynamic",
     ),
-    "static_scale": lambda keras_2: Both(
-        f"LossScaleOptimizer(dynamic=False) fixes the loss scale{'' if keras_2 else ', and raises in Keras 3'}",
-        "leave it dynamic",
+    "static_scale": Both("LossScaleOptimizer(dynamic=False) fixes the loss scale", _TRADE),
+    "static_may_raise": Both(
+        "LossScaleOptimizer(dynamic=False) fixes the loss scale in Keras 2, and raises ValueError in Keras 3",
+        "in Keras 3 set loss_scale_factor on an optimizer that is not wrapped (compile(auto_scale_loss=False))",
     ),
     "factor_ignored": lambda factor: Both(
         f"loss_scale_factor={factor:g} does nothing", "LossScaleOptimizer resets it to None"
     ),
-    "factor_fixed": lambda factor: Both(f"loss_scale_factor={factor:g} is a fixed loss scale", _ADAPTS),
+    "factor_fixed": lambda factor: Both(f"loss_scale_factor={factor:g} is a fixed loss scale", _TRADE),
     "scaled_twice": lambda scale: Both(
         f"the loss is scaled twice, by LossScaleOptimizer and by {scale:g}",
         "drop the constant",
     ),
-    "scaled_by_hand": lambda scale: Both(f"the loss scale {scale:g} is fixed", _ADAPTS),
+    "scaled_by_hand": lambda scale: Both(f"the loss scale {scale:g} is fixed", _TRADE),
     "needless_api": lambda name, policy, dtype: Both(
         f"{name} under the policy {policy}", f"{dtype} needs no loss scaling"
     ),
@@ -92,33 +99,20 @@ _Verdict: TypeAlias = tuple[Statement[FindingKind], Severity]
 
 
 def tc202(subject: Subject) -> Iterator[Finding]:
-    """Yield the loops that apply unscaled gradients; none if any file scales a loss."""
+    """Yield where loops apply the gradients of a loss that nobody scaled."""
     policy, files = policy_of(subject), list(touched(subject))
-    if any(scales(file.words) for file in files):
-        return
+    scaling = any(scales(file.words) for file in files)
     named = any("LossScaleOptimizer" in file.words for file in files)
     for file in files:
-        for node, optimizer in _loops(file) if policy in HALF_POLICIES else ():
-            compiled, major = _is_compiled(file, node, optimizer), keras_major(subject, file)
-            verdict = _compiled(major) if compiled else _own(file, optimizer, major, named)
+        for one in applied(file, files) if policy in HALF_POLICIES else ():
+            if scales(one.words) or (scaling and not one.is_traced_back):
+                continue
+            compiled, major = _is_compiled(file, one.node, one.optimizer), keras_major(subject, file)
+            verdict = _compiled(major) if compiled else _own(file, one, major, named)
             if verdict and (not compiled or policy == "mixed_float16"):
-                yield Finding("TC202", verdict[0], file.place(node), verdict[1], dtype="float16")
-        if not named:
+                yield Finding("TC202", verdict[0], file.place(one.node), verdict[1], dtype="float16")
+        if not named and not scaling:
             yield from _pure_float16(file)
-
-
-def _loops(file: File) -> Iterator[tuple[ast.AST, ast.expr]]:
-    """Yield each function that applies gradients in a file with a tape: the tape or the call, and the optimizer."""
-    tapes = file.called("GradientTape")
-    if not tapes or not file.called("gradient"):
-        return
-    seen: set[ast.AST] = set()
-    for call in file.called("apply_gradients"):
-        function = file.function_of(call) or file.root
-        if function not in seen and isinstance(call.func, ast.Attribute):
-            seen.add(function)
-            inside = [tape for tape in tapes if (file.function_of(tape) or file.root) is function]
-            yield (inside[0] if inside else call), call.func.value
 
 
 def _is_compiled(file: File, node: ast.AST, optimizer: ast.expr) -> bool:
@@ -134,15 +128,22 @@ def _compiled(major: int | None) -> _Verdict:
     return say("step_divided_alone"), "error"
 
 
-def _own(file: File, optimizer: ast.expr, major: int | None, named: bool) -> _Verdict | None:
-    made = file.call_behind(optimizer)
+def _own(file: File, one: Applied, major: int | None, named: bool) -> _Verdict | None:
+    made = file.call_behind(one.optimizer)
     if is_wrapper(file, made):
         if major is not None and major >= 3:
             return say("scale_divided_alone"), "error"
         return say("loss_never_scaled"), "warning"
-    if named:
-        return None  # an optimizer is wrapped, but perhaps not this one
-    return say("gradients_unscaled", optimizer=ast.unparse(optimizer), keras_2=major == 2), "warning"
+    if named and (made is None or _is_given(file, one.optimizer)):
+        return None  # an optimizer is wrapped, and perhaps it is this one
+    return say("gradients_unscaled", call=ast.unparse(one.node.func), keras_2=major == 2), "warning"
+
+
+def _is_given(file: File, optimizer: ast.expr) -> bool:
+    """Say whether an optimizer is an argument of a function around its use."""
+    around = (node.args for node in file.ancestors(optimizer) if isinstance(node, FunctionNode))
+    names = {arg.arg for args in around for arg in (*args.posonlyargs, *args.args, *args.kwonlyargs)}
+    return isinstance(optimizer, ast.Name) and optimizer.id in names
 
 
 def _pure_float16(file: File) -> Iterator[Finding]:
@@ -183,15 +184,17 @@ def _wrapped(file: File, wrapper: ast.Call) -> ast.Call | None:
 
 def _static(file: File, call: ast.Call, major: int | None) -> Iterator[Finding]:
     if file.value(keyword(call, "dynamic")) is False:
-        if major is not None and major >= _RAISES:
+        if major is None:
+            yield _found(file, call, say("static_may_raise"), "warning")
+        elif major >= _RAISES:
             yield _found(file, call, say("static_raises"), "error")
         else:
-            yield _found(file, call, say("static_scale", keras_2=file.keeps_keras_2), "warning")
+            yield _found(file, call, say("static_scale"), "note")
     second = call.args[1] if ".experimental." in file.name(call.func) and len(call.args) > 1 else None
     fixed = keyword(call, "loss_scale") or second
     is_class = isinstance(fixed, ast.Call) and ast.unparse(fixed.func).endswith("FixedLossScale")
     if is_class or file.number(fixed) is not None:
-        yield _found(file, call, say("fixed_scale"), "warning")
+        yield _found(file, call, say("fixed_scale"), "note")
 
 
 def _factors(file: File, made: list[ast.Call]) -> Iterator[Finding]:

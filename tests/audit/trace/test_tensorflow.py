@@ -454,11 +454,13 @@ def test_a_depthwise_convolution_is_no_product_and_keeps_features_apart() -> Non
 def test_only_the_layer_that_makes_the_output_is_last() -> None:
     model = models("concatenated.py")["joins"]
     assert [one.name for one in model.layers if one.is_last] == ["joins/identity"]
+    shows = models("concatenated.py")["shows"]  # its attention's weights are an output too, and lie inside
+    assert [one.name for one in shows.layers if one.is_last] == ["shows/attend", "shows/out"]
 
 
 def test_a_model_that_fails_costs_the_others_nothing() -> None:
     found = models("concatenated.py")
-    assert list(found) == ["joins", "anywhere"]
+    assert list(found) == ["joins", "shows", "anywhere"]
     (broken,) = [u for u in found["joins"].unseen if u.what == "broken"]
     assert "called a second time" in broken.reason
     assert "concatenated.py" in broken.reason

@@ -11,7 +11,7 @@ from tcprobe.audit.source.read import parse_source
 from tcprobe.report.audit.words import message
 from tcprobe.schema.model import Layer
 from tcprobe.schema.place import Place
-from tests.rules.precision.builders import FILE, FLOAT16, found, said, subject
+from tests.rules.precision.builders import FILE, FLOAT16, found, read, said, subject
 from tests.rules.precision.test_tc208 import mended
 
 
@@ -59,6 +59,52 @@ def test_severity_by_activation_dtype_and_keras(layer: Layer, keras: str | None,
 )
 def test_float32_outputs_inner_layers_and_unknown_ones_are_silent(layer: Layer) -> None:
     assert said("TC201", subject(FLOAT16, layers=(layer,), keras="2.15.0")) == []
+
+
+ATTENTION = """
+class Attend(layers.Layer):
+    def __init__(self):
+        super().__init__()
+        self.key = layers.Dense(64)
+        self.weights_of = layers.Dense(32, activation="softmax")
+
+    def call(self, x):
+        weights = self.weights_of(self.key(x))
+        return tf.matmul(weights, x), weights
+
+class Head(keras.Model):
+    def __init__(self):
+        super().__init__()
+        self.attend = Attend()
+
+    def call(self, x):
+        return self.attend(x)
+
+class Net(keras.Model):
+    def __init__(self):
+        super().__init__()
+        self.head = Head()
+        self.out = layers.Dense(8, dtype="float32")
+
+    def call(self, x):
+        y, weights = self.head(x)
+        return self.out(y), weights
+
+net = Net()
+net(keras.Input((32, 64)))
+"""
+VISUALIZED = """
+x = keras.Input((32, 64))
+weights = layers.Dense(1, activation="softmax")(x)
+y = layers.Dense(8, activation="softmax")(layers.Flatten()(layers.Dot(1)([weights, x])))
+model = keras.Model(x, y)
+shown = keras.Model(x, weights)
+"""
+
+
+@pytest.mark.parametrize(("text", "lines"), [(ATTENTION, []), (VISUALIZED, ["8 warning"])])
+def test_weights_of_an_attention_lie_inside_though_a_model_gives_them_too(text: str, lines: list[str]) -> None:
+    assert said("TC201", read(FLOAT16 + text)) == lines
 
 
 def test_the_message_says_how_to_split() -> None:

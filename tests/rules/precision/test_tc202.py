@@ -109,9 +109,9 @@ optimizer.minimize(lambda: loss_object(y, model(x)), var_list=model.trainable_va
 """
 
 
-def test_an_unscaled_loop_is_a_warning_at_its_tape() -> None:
+def test_an_unscaled_loop_is_a_warning_where_it_applies_gradients() -> None:
     finding = found("TC202", subject(FLOAT16 + LOOP))
-    assert [(f.severity, f.place.line if f.place else 0) for f in finding] == [("warning", 12)]
+    assert [(f.severity, f.place.line if f.place else 0) for f in finding] == [("warning", 16)]
     assert "optimizer.apply_gradients applies float16 gradients of an unscaled loss" in message(finding[0])
 
 
@@ -148,8 +148,8 @@ def test_a_train_step_that_scales_is_silent() -> None:
 
 
 def test_a_wrapper_that_divides_what_nobody_multiplied_is_an_error_in_keras_3() -> None:
-    assert said("TC202", subject(FLOAT16 + UNSCALED_WRAPPER, keras="3.15.1")) == ["9 error"]
-    assert said("TC202", subject(FLOAT16 + UNSCALED_WRAPPER, keras="2.15.0")) == ["9 warning"]
+    assert said("TC202", subject(FLOAT16 + UNSCALED_WRAPPER, keras="3.15.1")) == ["12 error"]
+    assert said("TC202", subject(FLOAT16 + UNSCALED_WRAPPER, keras="2.15.0")) == ["12 warning"]
 
 
 def test_an_optimizer_of_its_own_is_not_wrapped_by_compile() -> None:
@@ -160,17 +160,80 @@ def test_an_optimizer_of_its_own_is_not_wrapped_by_compile() -> None:
 
 def test_the_policy_may_be_set_from_a_policy_object() -> None:
     text = HEAD + 'policy = mixed_precision.Policy("mixed_float16")\nmixed_precision.set_global_policy(policy)\n'
-    assert said("TC202", subject(text + LOOP)) == ["13 warning"]
+    assert said("TC202", subject(text + LOOP)) == ["17 warning"]
 
 
 def test_an_unknown_policy_is_no_policy() -> None:
     text = HEAD + "mixed_precision.set_global_policy(args.precision)\n"
     assert said("TC202", subject(text + LOOP)) == []
     traced = subject(text + LOOP, mode="traced", policy="mixed_float16")
-    assert said("TC202", traced) == ["12 warning"]
+    assert said("TC202", traced) == ["16 warning"]
 
 
 def test_pure_float16_is_not_scaled_by_compile() -> None:
     text = HEAD + 'keras.config.set_dtype_policy("float16")\nmodel = build()\nmodel.compile("sgd")\nmodel.fit(x, y)\n'
     assert said("TC202", subject(text)) == ["4 warning"]
     assert said("TC202", subject(text.replace('"float16"', '"mixed_float16"'))) == []
+
+
+TWO_TAPES = """
+d_optimizer = mixed_precision.LossScaleOptimizer(keras.optimizers.Adam())
+g_optimizer = keras.optimizers.Adam()
+
+
+def g_loss_of(z):
+    return loss_object(g(z))
+
+
+def train_step(x, z):
+    with tf.GradientTape() as tape:
+        loss = d_optimizer.get_scaled_loss(loss_object(d(x)))
+    grads = tape.gradient(loss, d.trainable_variables)
+    d_optimizer.apply_gradients(zip(d_optimizer.get_unscaled_gradients(grads), d.trainable_variables))
+    with tf.GradientTape() as tape:
+        loss = g_loss_of(z)
+    grads = tape.gradient(loss, g.trainable_variables)
+    g_optimizer.apply_gradients(zip(grads, g.trainable_variables))
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "lines"),
+    [
+        (("", ""), ["22 warning"]),
+        (("return loss_object(g(z))", "return g_optimizer.get_scaled_loss(loss_object(g(z)))"), []),
+        (
+            ("loss = d_optimizer.get_scaled_loss(loss_object(d(x)))", "loss = loss_object(d(x))"),
+            ["22 warning"],
+        ),  # gradients tell
+        (
+            (
+                "        loss = g_loss_of(z)\n",
+                "        loss = g_loss_of(z)\n        if fp16:\n            loss *= scaled_loss\n",
+            ),
+            [],
+        ),
+        (("    grads = tape.gradient(loss, g.", "    (grads, _), other = tape.gradient(loss, g."), ["22 warning"]),
+        (("g_optimizer.apply_gradients(zip(grads, ", "g_optimizer.apply((grads, "), ["22 warning"]),
+        (("def train_step(x, z)", "def train_step(x, z, g_optimizer)"), []),  # it may be wrapped
+    ],
+)
+def test_each_tape_is_judged_by_what_its_own_loss_is_made_of(change: tuple[str, str], lines: list[str]) -> None:
+    assert said("TC202", subject(FLOAT16 + TWO_TAPES.replace(*change), keras="2.15.0")) == lines
+
+
+def test_every_unscaled_tape_of_a_function_is_told() -> None:
+    text = TWO_TAPES.replace("mixed_precision.LossScaleOptimizer", "").replace(
+        "d_optimizer.get_unscaled_gradients(grads)", "grads"
+    )
+    plain = text.replace("d_optimizer.get_scaled_loss", "")
+    assert said("TC202", subject(FLOAT16 + plain)) == ["18 warning", "22 warning"]
+
+
+def test_gradients_from_elsewhere_count_where_nothing_in_the_files_scales() -> None:
+    given = LOOP.replace("def train_step(x, y):", "def gradients_of(x, y):").replace(
+        "    optimizer.apply_gradients(zip(gradients, model.trainable_variables))\n    return loss\n",
+        "    return gradients\n\n\ndef update(pairs):\n    optimizer.apply_gradients(pairs)\n",
+    )
+    assert said("TC202", subject(FLOAT16 + given)) == ["20 warning"]
+    assert said("TC202", subject(FLOAT16 + given + "scaled_loss = 1\n")) == []

@@ -79,6 +79,6 @@ def test_layers_that_were_built_before_the_policy(tmp_path: Path) -> None:
 def test_a_loop_with_a_mistake_of_every_kind(tmp_path: Path) -> None:
     assert found(tmp_path, LOOP, run=True) == [
         ("TC201", 13),
-        ("TC202", 21),
+        ("TC202", 24),
         ("TC204", 12),
     ]

@@ -1,5 +1,5 @@
 # ruff: noqa
-"""Features joined and kept apart, a depthwise convolution between products, an identity at the end, a broken model."""
+"""Features joined and kept apart, a depthwise convolution between products, an identity at the end, an attention, a broken model."""
 
 import keras
 import numpy as np
@@ -15,6 +15,31 @@ joined = layers.Concatenate()([stem, point, after])
 dense = layers.Concatenate()([joined, layers.Conv2D(8, 3, padding="same", name="growth")(joined)])
 head = layers.Dense(5, name="head")(layers.GlobalAveragePooling2D()(dense))
 joins = keras.Model(image, layers.Activation("linear", name="identity")(head), name="joins")
+
+
+class Attend(layers.Layer):
+    def __init__(self):
+        super().__init__()
+        self.scores, self.values = layers.Dense(16), layers.Dense(8)
+        self.weigh = layers.Softmax(name="weights")
+
+    def call(self, x):
+        weights = self.weigh(self.scores(x))
+        return keras.ops.matmul(weights, self.values(x)), weights
+
+
+class Shows(keras.Model):
+    def __init__(self):
+        super().__init__()
+        self.attend, self.out = Attend(), layers.Dense(4, name="out")
+
+    def call(self, x):
+        y, weights = self.attend(x)
+        return self.out(y), weights
+
+
+shows = Shows()
+shows(np.zeros((2, 16, 8), "float32"))
 
 
 class Broken(keras.Model):
