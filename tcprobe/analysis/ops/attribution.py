@@ -220,7 +220,7 @@ class GraphIndex:
         found = [rows for level, key in enumerate(keys) if (rows := self._by_key[level].get(key))]
         found.append(self._without_type(name, simple))
         in_layer = (rows for rows in found if any(self._columns["layer"][row] is not None for row in rows))
-        return self._executing(next(in_layer, found[0]))
+        return self._executing(list(dict.fromkeys(next(in_layer, found[0]))))  # two names of one op may be alike
 
     def _without_type(self, name: OpName, simple: str) -> list[int]:
         """Return the rows of that name, whatever their type: XLA shows an op's name on instructions of other types."""
