@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
@@ -16,7 +17,7 @@ from tcprobe.schema.columns import IntArray, Row, Table
 from tcprobe.schema.profile import Note, Profile
 
 GRADIENTS: Final = ("dgrad", "wgrad")
-JOINED: Final = "several-hosts"  # note of a profile in which the calls of several processes are added up
+JOINED: Final = ("several-hosts", "threads")  # notes of profiles that add up the calls of several processes or threads
 
 
 class _Group(Struct, frozen=True):
@@ -33,8 +34,9 @@ def with_counts(profile: Profile) -> Profile:
     """Return the profile with `calls_per_step` of its graph raised to what the profile counted.
 
     The profile drops events of small ops, so that fewer calls than computed prove nothing, and what it counted is a
-    lower bound. More of a gradient mean that the graph counts too few. More of a forward pass may be a validation;
-    then no other op of a forward pass takes its number from the profile.
+    lower bound; unless ops whose number the graph leaves open, one of a gradient among them, ran equally often: what
+    is dropped differs by op. More of a gradient mean that the graph counts too few. More of a forward pass may be a
+    validation; then no other op of a forward pass takes its number from the profile.
     """
     graph, steps = profile.table("graph_ops"), _steps(profile)
     if graph is None or steps <= 0:
@@ -43,7 +45,12 @@ def with_counts(profile: Profile) -> Profile:
     calls, at_least = graph.values("calls_per_step"), graph.values("at_least")
     learned = 0
     notes: list[Note] = []
-    for group in (g for g in groups if g.seen > g.expected and (g.bounded or g.gradient)):
+    alike = _alike(groups)
+    for group in alike:
+        calls[group.rows[0]], at_least[group.rows[0]] = group.seen / steps, False
+    if alike:
+        notes.append(_taken(len(alike), steps, exact=True))
+    for group in (g for g in groups if g.seen > g.expected and (g.bounded or g.gradient) and g not in alike):
         if group.bounded and not _holds([g for g in groups if g.gradient == group.gradient]):
             continue
         for row in group.rows:
@@ -54,7 +61,7 @@ def with_counts(profile: Profile) -> Profile:
         if not group.bounded:
             notes.append(_differs(graph, group, steps))
     if learned:
-        notes.append(_taken(learned, steps))
+        notes.append(_taken(learned, steps, exact=False))
     changed = Table(graph.spec, {**graph.columns, "calls_per_step": calls, "at_least": at_least})
     return profile.with_tables(changed).with_notes(*notes)
 
@@ -65,7 +72,7 @@ def _steps(profile: Profile) -> int:
     These are the steps of the whole session, which the probe tells: marks may lack those that it only understood later,
     and steps in which the script's own session began.
     """
-    joined = any(note.code == JOINED for note in profile.metadata.notes)
+    joined = any(note.code in JOINED for note in profile.metadata.notes)
     if joined or not len(profile.require("host_ops")):
         return 0
     marked, session = profile.require("iterations"), session_steps(profile)
@@ -104,6 +111,14 @@ def _groups(graph: Sequence[Row], seen: Sequence[tuple[tuple[int, ...], int]], s
         )
 
 
+def _alike(groups: Sequence[_Group]) -> list[_Group]:
+    """Return the ops whose number only the profile tells, and of which others, of a gradient too, ran as often."""
+    open_ = [g for g in groups if g.bounded and len(g.rows) == 1 and g.seen >= g.expected]
+    times = Counter(group.seen for group in open_)
+    trained = {group.seen for group in open_ if group.gradient}
+    return [group for group in open_ if times[group.seen] > 1 and group.seen in trained]
+
+
 def _holds(groups: Sequence[_Group]) -> bool:
     """Return whether ops whose number the graph tells are among these, and none of them ran more often."""
     told = [group for group in groups if not group.bounded]
@@ -120,12 +135,12 @@ def _differs(graph: Table, group: _Group, steps: int) -> Note:
     )
 
 
-def _taken(count: int, steps: int) -> Note:
+def _taken(count: int, steps: int, exact: bool) -> Note:
     what = "1 matrix multiplication runs" if count == 1 else f"{count} matrix multiplications run"
     return Note(
         "executions-counted",
-        f"how often {what} in a step, the graph does not tell: it is at least the mean of the {steps} profiled steps "
-        "(a profile may miss calls)",
+        f"how often {what} in a step, the graph does not tell: it is {'' if exact else 'at least '}the mean of the "
+        f"{steps} profiled steps ({'the profile counts them alike' if exact else 'a profile may miss calls'})",
         level="note",
     )
 

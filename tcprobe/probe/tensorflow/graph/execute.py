@@ -14,6 +14,8 @@ CLUSTERS = frozenset(("_XlaRun", "_XlaCompile", "XlaLaunch", "_XlaLaunch"))
 ALIKE = 0.5  # least share that a collected and a traced graph have of each other's nodes
 DEEPEST_FUNCTION = 8
 _COUNTER = re.compile(r"/(then|else|body|cond|branch|branches)/_\d+/")
+# A loop or branch that a gradient goes back through is made anew under another number, what is in it is not.
+_NUMBER = re.compile(r"_\d+(?=/(?:then|else|body|cond|branch|branches)/_N/)")
 _REWRITE = re.compile(r"(?:ArithmeticOptimizer|ConstantFolding)/(?:FoldTransposeInto\w*?_|FoldMultiplyInto\w*?_)")
 
 
@@ -177,7 +179,7 @@ def match(visits: Sequence[Visit], graph: Optimised) -> Tuple[List[Match], List[
     """Return what each visit executes as, and the executed ops that nothing traced explains.
 
     An op executes at most once under each path: exact names are given out first, then the names of fused ops
-    to the traced op nearest before them.
+    to the traced op nearest before them, then names in loops of another number where only one op fits.
     """
     taken: Dict[int, Executed] = {}
     left: Dict[Tuple[str, str], List[Executed]] = {}
@@ -192,8 +194,17 @@ def match(visits: Sequence[Visit], graph: Optimised) -> Tuple[List[Match], List[
     for index, visit in enumerate(visits):
         if not visit.site.compiled:
             give(index, visit.names[0])
-    for _, index, path in sorted(_fusions(visits, taken)):
+    fusions = sorted(_fusions(visits, taken))
+    for _, index, path in fusions:
         give(index, path)
+    renumbered: Dict[Tuple[str, str], List[str]] = {}
+    for path, kind in (key for key, ops in left.items() if ops):
+        renumbered.setdefault((_NUMBER.sub("", path), kind), []).append(path)
+    names = [(index, visit.names[0]) for index, visit in enumerate(visits) if not visit.site.compiled]
+    for index, path in [*names, *((index, path) for _, index, path in fusions)]:
+        alike = renumbered.get((_NUMBER.sub("", path), bare_type(visits[index].op.type)), [])
+        if len(alike) == 1:
+            give(index, alike[0])
     return [_matched(v, taken.get(i), graph) for i, v in enumerate(visits)], [op for ops in left.values() for op in ops]
 
 

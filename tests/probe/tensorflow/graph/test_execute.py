@@ -157,3 +157,16 @@ def test_keras_2s_form_for_a_gpu_executes_where_the_optimised_graph_calls_it() -
     assert swapped_in(form, graph(calls=called)).executes == "yes"
     assert swapped_in(form, graph(calls={"lstm/Call": "__forward_standard_lstm_3"})).executes == "no"
     assert swapped_in(form, None).executes == "unknown"
+
+
+def test_a_loop_that_is_made_anew_for_its_gradient_has_another_number() -> None:
+    body = "call/while/body/_N/"
+    one, other = FakeOp("while/a/MatMul", "MatMul"), FakeOp("while/b/MatMul", "MatMul")
+    one.then("while/a/Relu", "Relu")
+    made = [Executed(f"call/while_14/body/_52/while/{n}", k, f"call/while_14/body/_52/while/{n}", True)
+            for n, k in (("a/Relu", "_FusedMatMul"), ("b/MatMul", "MatMul"))]  # fmt: skip
+    found, extra = match([visit(one, body), visit(other, body)], graph(*made))
+    assert ([m.name for m in found], extra) == ([op.name for op in made], [])
+    again = [op._replace(path=op.path.replace("_14", "_15")) for op in made]
+    found, extra = match([visit(one, body), visit(other, body)], graph(*made, *again))
+    assert ([m.executes for m in found], len(extra)) == (["no", "no"], 4)
