@@ -38,6 +38,7 @@ from tcprobe.analysis.ranges.nesting import Around
 from tcprobe.analysis.ranges.ops import with_ranges
 from tcprobe.analysis.ranges.times import range_times
 from tcprobe.analysis.sizes.run import JudgedStep, judged_step, known_gpu
+from tcprobe.analysis.slow import trains_by_threads
 from tcprobe.analysis.stretches import stretch_table, without_start_up
 from tcprobe.analysis.summary.figures import SummaryInputs, Totals, not_applicable
 from tcprobe.analysis.summary.kernels import build_summary, capable_times, precision_shares
@@ -85,6 +86,7 @@ class _Analysis:
     iterations: Iterations
     tuned: TunedCalls
     recorded: Table | None  # the graph with all parts of training, as read
+    beside: Table  # of it, the ops that a counted step does not run
     join: XlaJoin  # the graph of the counted steps, joined with what XLA ran of it
     kernels: Table  # of the window; empty where the source has none
     launched: Launched | None  # launches with their class; None where the source has sums only
@@ -210,14 +212,18 @@ def _graph(a: _Analysis) -> None:
     a.profile = with_window_phase(a.profile, is_probed(a.profile))
     graph = a.recorded = a.profile.table("graph_ops")
     if graph is None:
-        a.join = join_xla(a.profile)
+        a.join, a.beside = join_xla(a.profile), a.profile.require("graph_ops")
         return
     row, phases = window_phase(a.profile), a.profile.require("phases")
     mine = of_a_step(graph) if row is None else graph_of(graph, phases, row)
+    called = set(zip(mine.values("function"), mine.values("part"), strict=True))
+    each = zip(graph.values("function"), graph.values("part"), strict=True)
+    a.beside = graph.take(np.array([one not in called for one in each], np.bool_))
     join = join_xla(a.profile.with_tables(mine))
     a.join = replace(join, graph=with_layers(join.graph, a.profile.table("scopes")))
     a.profile = a.profile.with_tables(a.join.graph)
-    a.note(*part_notes(graph, mine, phases))
+    if not trains_by_threads(a.profile):  # else other threads call them, which is said
+        a.note(*part_notes(graph, mine, phases))
 
 
 def _kernels(a: _Analysis) -> None:
@@ -276,7 +282,7 @@ def _ops(a: _Analysis) -> None:
     devices = a.profile.require("devices")
     used = frozenset(devices.numbers("device")[devices.names("state").among("active")].tolist())
     a.context = context_of(a.profile, a.options, used, has_gpu_record(a.profile))
-    a.ops = build_ops(a.profile, a.join, a.launched, a.kernels, a.context)
+    a.ops = build_ops(a.profile, a.join, a.beside, a.launched, a.kernels, a.context)
     graph = a.profile.table("graph_ops")
     if graph is not None and a.ops is not None:
         a.profile = a.profile.with_tables(with_proof(graph, a.ops.ran))

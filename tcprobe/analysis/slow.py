@@ -45,13 +45,14 @@ class _Retrace(Struct):
 def slow_steps(profile: Profile) -> SlowSteps:
     """Return which rows of `steps` are slow, each compared with its phase and kind.
 
-    The kinds differ, for a profiler slows the steps that it records. Warm-up holds none that anybody could tell.
+    The kinds differ, for a profiler slows the steps that it records. Warm-up holds none that anybody could tell. Where
+    threads train at once, a step is long whenever another has the interpreter: nothing tells an end from that.
     """
     steps = profile.require("steps")
     numbers, kinds = steps.numbers("step"), steps.names("kind")
     ends, retraced, common = (np.zeros(len(steps), np.bool_) for _ in range(3))
     traced = np.isin(np.arange(len(steps)), list(retraces(profile)))
-    for mine in steps_by_phase(profile):
+    for mine in () if trains_by_threads(profile) else steps_by_phase(profile):
         lengths = np.where(mine, steps.numbers("duration_ns"), np.nan)
         usual = _median(lengths)
         for kind in STEP_KINDS:
@@ -66,6 +67,11 @@ def slow_steps(profile: Profile) -> SlowSteps:
         ends |= others[0]
         common |= others[1]
     return SlowSteps(ends, retraced, common)
+
+
+def trains_by_threads(profile: Profile) -> bool:
+    """Return whether several threads train at once, by the reader's note."""
+    return any(note.code == "threads" for note in profile.metadata.notes)
 
 
 def retraces(profile: Profile) -> dict[int, str]:

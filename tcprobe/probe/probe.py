@@ -112,6 +112,7 @@ class Probe:
         self._finished = True
         self.framework.finish()
         self.gaps.run("steps", self.training.drain)
+        self.gaps.run("steps", self.training.conclude)
         self.gaps.run("steps", self.stepper.conclude)
         self.gaps.run("profiler stop", self._finish_window)
         self._count_no_more()

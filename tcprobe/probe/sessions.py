@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from functools import partial
+from threading import current_thread, main_thread
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 from .config import Config
@@ -208,14 +209,17 @@ class Sessions:
         self._ranges.close()
 
     def catch_signals(self) -> None:
-        """Save what is recorded before a signal ends the process, unless the script handles it itself."""
-        for number in ENDING:
+        """Save what is recorded before a signal ends the process, unless the script handles it itself.
+
+        Python lets the main thread alone catch signals: where another trains, one that comes ends the process at once.
+        """
+        for number in ENDING if current_thread() is main_thread() else ():
             if signal.getsignal(number) == signal.SIG_DFL:
                 self._gaps.run(number.name, partial(signal.signal, number, self._terminated))
 
     def release_signals(self) -> None:
         """Leave the signals to the script again, unless a tool still listens to the ranges."""
-        for number in ENDING:
+        for number in ENDING if current_thread() is main_thread() else ():
             if signal.getsignal(number) == self._terminated and not self._ranges.listening:
                 signal.signal(number, signal.SIG_DFL)
 

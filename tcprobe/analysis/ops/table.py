@@ -63,13 +63,14 @@ class _OpEntry(Struct):
 
 
 def build_ops(
-    profile: Profile, join: XlaJoin, launched: Launched | None, kernels: Table, context: Context
+    profile: Profile, join: XlaJoin, beside: Table, launched: Launched | None, kernels: Table, context: Context
 ) -> Ops | None:
     """Return the ops of the profile, of what was read of them, or of the graph; None where there are none.
 
     Args:
         profile: recorded tables, and `ops` where the source has a table of its own.
         join: the graph, joined with what XLA ran of it.
+        beside: what the graph has of parts of training that a counted step does not call; other threads may run them.
         launched: launches with their class; None where the source has sums only.
         kernels: of the window.
         context: GPU that blockers are judged against.
@@ -86,7 +87,11 @@ def build_ops(
     if not found or set(found) == {(NO_OP, None)}:
         return None
     told = _KernelFacts.of(kernels)
-    rows = [_row(f, a, graph, context, told) for f, a in zip(found.values(), attributed, strict=True)]
+    named = [(a, graph) for a in attributed]
+    if len(beside):
+        others = attribute_ops([f.name for f in found.values()], GraphIndex(beside, {}, profile.table("scopes")))
+        named = [(b, beside) if b.rows and not a.rows else (a, graph) for a, b in zip(attributed, others, strict=True)]
+    rows = [_row(f, *where, context, told) for f, where in zip(found.values(), named, strict=True)]
     by_op = _by_op(rows, attributed)
     rows_of = {
         (str(row["op"]), _text(row.get("op_type"))): tuple(a.rows) for row, a in zip(rows, attributed, strict=True)

@@ -133,7 +133,8 @@ class AuditCalls:
             products, calls = done.until
             del done.sample.products[products:], self._log.eager[calls:]
         done.end_sample()
-        self.hooks.tape, self._stops = None, 0
+        self.hooks.forget_tape()
+        self._stops = 0
         if not done.eager:
             self._log.ops = []
             return done

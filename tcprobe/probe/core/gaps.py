@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import Callable, Dict, List, Optional, Type, TypeVar
+from typing import Any, Callable, Dict, List, Optional, Type, TypeVar
 
 Result = TypeVar("Result")
 
@@ -12,7 +12,8 @@ class Gaps:
     """What this version of the framework lacks, what the probe could not do, and what the report should say.
 
     Attributes:
-        gaps: ``{"hook", "reason"}``, one per hook at most.
+        gaps: ``{"hook", "reason"}``, one per hook at most; ``"raised": True`` where the reason is an exception's text,
+            which reports do not show.
         notes: ``{"code", "message", "remedy", "level"}``, one per code at most.
 
     Args:
@@ -21,14 +22,17 @@ class Gaps:
 
     def __init__(self, mask: Callable[[str], str] = str) -> None:
         self.mask = mask
-        self.gaps: List[Dict[str, str]] = []
+        self.gaps: List[Dict[str, Any]] = []
         self.notes: List[Dict[str, Optional[str]]] = []
 
     def add(self, hook: str, reason: object) -> None:
         """Record that `hook` does not work; later reasons for the same hook are dropped."""
-        text = "%s: %s" % (type(reason).__name__, reason) if isinstance(reason, BaseException) else str(reason)
         if all(gap["hook"] != hook for gap in self.gaps):
-            self.gaps.append({"hook": hook, "reason": self.mask(text).splitlines()[0][:300] if text else "unknown"})
+            system = reason.strerror if isinstance(reason, OSError) else None  # a full disk is no fault of the hook's
+            raised = isinstance(reason, BaseException) and not system
+            text = "%s: %s" % (type(reason).__name__, reason) if raised else str(system or reason)
+            said = self.mask(text).splitlines()[0][:300] if text else "unknown"
+            self.gaps.append({"hook": hook, "reason": said, **({"raised": True} if raised else {})})
 
     def close(self, hook: str) -> None:
         """Forget that `hook` did not work: what it missed was made good."""

@@ -14,6 +14,7 @@ from .calls import CallLog
 from .gaps import Gaps
 from .ranges import Ranges
 from .stepper import Stepper
+from .threads import Aside, Threads
 
 
 class Callee:
@@ -72,13 +73,11 @@ class TrainingCalls:
         function: name of the one function whose calls are the steps; None for all that train.
 
     Attributes:
-        inside: a call from outside any other runs, so that calls within it are parts of it; True for good once
-            nothing is counted any more. It must hold for the process, not the thread: replicas of a distributed
-            model run in threads of their own.
-        current: what is being called; None outside, and in a call that nothing asks about.
+        threads: tells what runs in which, and keeps the calls of those that do not have the steps.
         failed: the latest training call raised, so that its step is not whole.
         deferred: calls are only noted, and the journal's thread counts them; so once the window is over.
-        owner: the thread that trains; calls of others are no steps. None until one has trained.
+        enabled: calls are still counted.
+        owner: the thread that has the steps; calls of others are none. None until one has trained.
         callees: all that have been seen, by key.
         note: takes a `Noted`.
         retraces: functions that were traced again, and when a call of each that did so had ended; the first ones.
@@ -93,8 +92,7 @@ class TrainingCalls:
         gaps: Gaps,
         function: Optional[str],
     ) -> None:
-        self.inside = False
-        self.current: Optional[Callee] = None
+        self.threads = Threads(log)
         self.failed = False
         self.deferred = False
         self.enabled = True
@@ -114,7 +112,7 @@ class TrainingCalls:
 
     def retraced(self, name: str) -> None:
         """Note that a call that has just ended has traced a function again."""
-        if len(self.retraces) < MOST_RETRACES:
+        if len(self.retraces) < MOST_RETRACES and get_ident() == self.owner:
             self.retraces.append((name, self._at(time.perf_counter_ns())))
 
     def add(self, name: str, eager: bool, begins: bool = True) -> Callee:
@@ -134,7 +132,7 @@ class TrainingCalls:
     def running(self) -> Optional[Tuple[Callee, int]]:
         """Return the training call that is about to run and was counted already, with its steps; None outside."""
         latest = self._latest
-        return latest if latest is not None and latest[0] is self.current else None
+        return latest if latest is not None and latest[0] is self.threads.here.current else None
 
     def is_eager(self) -> bool:
         """Say whether a step of eager lines has been seen."""
@@ -150,7 +148,8 @@ class TrainingCalls:
 
     def begin(self, callee: Callee, steps: Optional[int] = None) -> None:
         """Begin a call that trains, as a phase of its step; it makes `steps` where these are other than usual."""
-        self.inside, self.current, self.failed = True, callee, False
+        self.threads.enter(callee)
+        self.failed = False
         try:
             self.count(callee, None, steps)
             self.begin_range(callee)
@@ -167,12 +166,14 @@ class TrainingCalls:
 
     def end(self) -> None:
         """End the call that runs, and its phase."""
-        self.inside, self.current = not self.enabled, None
+        self.threads.leave(not self.enabled)
         if self._ranges.active:
             self._gaps.run("ranges", self._ranges.end_phase)
 
     def fail(self, out_of_data: bool) -> None:
         """Note that the training call which runs raised; `out_of_data`: before it trained, so that it is none."""
+        if get_ident() != self.owner:
+            return
         self.failed = True
         if out_of_data:
             self.note((None, 0, 0))
@@ -189,20 +190,21 @@ class TrainingCalls:
         """
         if self.owner is None:
             self.owner = get_ident()
-        if get_ident() == self.owner:
-            self.count(callee, began, steps)
+        self.count(callee, began, steps)
 
     def count(self, callee: Callee, began: Optional[int] = None, steps: Optional[int] = None) -> None:
-        """Count a training call of the owner's that begins now, or that `began` earlier."""
+        """Count a training call that begins now, or that `began` earlier; one of a thread without the steps is none."""
         if self.deferred and steps is None:
             self.note((callee, time.perf_counter_ns() if began is None else began, get_ident()))
             return
         self.drain()
         with self._lock:
-            self._tell(callee, None if began is None else self._at(began), steps)
+            self._take(callee, None if began is None else self._at(began), steps, get_ident())
 
     def recount(self, part: Optional[Callee], began: int) -> None:
         """Count the latest call, which began at `began`, as one of another part, or as none."""
+        if get_ident() != self.owner:
+            return
         self.note((None, 0, 0))
         if part is not None:
             self.note((part, began, get_ident()))
@@ -217,10 +219,13 @@ class TrainingCalls:
                 for callee, clock, thread in noted[self._count_together(noted) :]:
                     if callee is None:
                         self._take_back()
-                    elif thread == self.owner:
-                        self._tell(callee, self._at(clock), None)
                     else:
-                        self._log.add(callee.key, self._at(clock), callee.steps, thread)
+                        self._take(callee, self._at(clock), None, thread)
+
+    def conclude(self) -> None:
+        """Keep what other threads have called; the run is at its end."""
+        with self._lock:
+            self.threads.flush()
 
     def _count_together(self, noted: List[Noted]) -> int:
         """Count the first of these calls, as far as they go on with the pattern; return how many."""
@@ -241,7 +246,20 @@ class TrainingCalls:
         if done:
             self._latest = callees[done - 1], callees[done - 1].steps
             self._log.add_all(keys[:done], starts[:done], steps[:done])
+            self.threads.called(starts[done - 1], done)
         return done
+
+    def _take(self, callee: Callee, start: Optional[int], steps: Optional[int], thread: int) -> None:
+        """Count a call of any thread: with those before it where that has the steps from now on."""
+        if thread == self.owner or self.owner is None:
+            self._tell(callee, start, steps)
+            return
+        made = callee.steps if steps is None else steps
+        call = Aside(callee, self._at(time.perf_counter_ns()) if start is None else start, made)
+        taken = self.threads.aside(thread, self.owner, call)
+        self.owner = thread if taken else self.owner
+        for one in taken:
+            self._tell(one.callee, one.start, one.steps)
 
     def _tell(self, callee: Callee, start: Optional[int], steps: Optional[int]) -> None:
         steps = callee.steps if steps is None else steps
@@ -250,6 +268,7 @@ class TrainingCalls:
         self._latest = callee, steps
         self.stepper.call(callee.key, steps, start, callee.begins)
         start = self._at(time.perf_counter_ns()) if start is None else start  # not before the step that it begins
+        self.threads.called(start)
         self._log.add(callee.key, start, min(max(steps, 0), TAKEN_BACK - 1))
 
     def _take_back(self) -> None:
@@ -261,5 +280,5 @@ class TrainingCalls:
         self.stepper.retract()
 
     def disable(self) -> None:
-        """Count no more; hooks pass everything through."""
-        self.enabled, self.inside = False, True
+        """Count no more; hooks pass everything of this thread's through."""
+        self.enabled, self.threads.here.inside = False, True

@@ -6,6 +6,7 @@ train and validate, is several parts of training; then it has to be seen which t
 
 from __future__ import annotations
 
+import threading
 import time
 import weakref
 from functools import partial
@@ -51,6 +52,18 @@ class Function:
         self.traced = 0
 
 
+class Awaits(threading.local):
+    """What is to be learnt of the call that runs in this thread.
+
+    Attributes:
+        function: whose trace that runs is not known yet.
+        eagerly: it runs as plain Python, and trains.
+    """
+
+    function: Optional[Function] = None
+    eagerly = False
+
+
 class CallWatch:
     """Tells the core of every training call, and the recorder of what is called.
 
@@ -73,11 +86,12 @@ class CallWatch:
         self._noted: Dict[int, Callee] = {}  # those whose calls are only noted
         self._under_tape: Set[int] = set()  # keys of those that ran inside an eager tape, whose step they are part of
         self._dead: Dict[str, Function] = {}
-        self._eagerly = False  # the current call runs as plain Python, and trains
-        self._awaited: Optional[Function] = None  # a function whose trace that runs is not known yet
+        self._awaits = Awaits()
+        self._lock = threading.RLock()  # of what is known of functions
         self._patches = Patches()
         self._profiled = False
-        self.hooks = Calls(core.gaps, partial(getattr, core.training, "inside"))  # no frame of Python's: see `_calling`
+        core.training.threads.helps = is_of_tensorflow
+        self.hooks = Calls(core.gaps, partial(getattr, core.training.threads.here, "inside"))  # no frame of Python's
         self.hooks.calling, self.hooks.on_gradient = self._calling, self.trains
         self.tapes = EagerTapes(core, recorder, self.hooks, core.training.count_late)
 
@@ -90,14 +104,14 @@ class CallWatch:
     def trains(self) -> None:
         """Note that a gradient is taken within a call, or in a graph."""
         if self.steps.tf.executing_eagerly():
-            self._eagerly = True
+            self._awaits.eagerly = True
         else:
             self._gaps.run("traces", self.trained.differentiated)
 
     def applies(self, optimizer: Any, variables: Any) -> None:
         """Note that an optimizer is applied to variables within a call."""
         if self.steps.tf.executing_eagerly():
-            self._eagerly = True
+            self._awaits.eagerly = True
         else:
             self.steps.know(optimizer)
             self.trained.given(variables, optimizer)
@@ -126,6 +140,8 @@ class CallWatch:
     def _calling(self, original: Any) -> Any:
         eager, functions, training = self.steps.tf.executing_eagerly, self._functions, self._training
         noted, note, now, trained = self._noted, training.note, time.perf_counter_ns, self.trained
+        threads = training.threads
+        here, callers = threads.here, threads.callers
 
         # What a hook costs between two steps is set less by what it computes than by how much cold memory it touches:
         # a call that is only noted comes first, and touches next to nothing.
@@ -142,10 +158,10 @@ class CallWatch:
                 finally:
                     if trained.count != before:
                         self._look(functions.get(id(function)), function, part, began)
-            if training.inside or not eager():
+            if here.inside or not eager() or (callers and threads.is_inside()):
                 return original(function, *args, **kwds)
             if training.owner is not None and get_ident() != training.owner:
-                return original(function, *args, **kwds)
+                return self._call_aside(original, function, args, kwds)
             known = functions.get(id(function))
             if known is None or known.part is None:
                 return self._other_call(original, function, args, kwds)
@@ -158,7 +174,7 @@ class CallWatch:
         part: Any = known.part
         self._recorder.begin(known.callee.key, args, kwds)
         self._note_part(known.callee, part)
-        if self.hooks.tape is not None:
+        if self.hooks.tapes.tape is not None:
             self._under_tape.add(part.key)
             try:
                 return original(function, *args, **kwds)
@@ -168,14 +184,14 @@ class CallWatch:
         self._training.begin(part, self.steps.now(part) if part.steps > 1 else None)
         self._defer(id(function), known)
         if self._profiled and len(known.traces) > 1:
-            self._awaited = known
+            self._awaits.function = known
         try:
             return original(function, *args, **kwds)
         except BaseException as error:
             self._failed(error)
             raise
         finally:
-            self._awaited = None
+            self._awaits.function = None
             self._training.end()
             if known.traced != self.trained.count:
                 self._look(known, function, part, began)
@@ -194,20 +210,21 @@ class CallWatch:
             self._gaps.run("ranges", self._ranges.end_step)
         before = self._gaps.run("steps per call", self.steps.iterations) if first else None
         began = time.perf_counter_ns()
-        training.inside, training.current, self._eagerly = True, callee, False
+        training.threads.enter(callee)
+        self._awaits.eagerly = False
         training.begin_range(callee)
         awaits = known.several and self.hooks.tape is None
-        self._awaited = known if awaits else None
+        self._awaits.function = known if awaits else None
         self._recorder.begin(callee.key, args, kwds, (function, callee.name) if first else None)
         try:
             result = original(function, *args, **kwds)
             part = self._gaps.run("traces", lambda: self._ran(known, function, before))
         except BaseException as error:
-            if training.current is not callee:
+            if training.threads.here.current is not callee:
                 self._failed(error)
             raise
         finally:
-            counted, self._awaited = awaits and self._awaited is None, None
+            counted, self._awaits.function = awaits and self._awaits.function is None, None
             if counted:
                 training.end()
             training.end()
@@ -217,14 +234,35 @@ class CallWatch:
             self._gaps.run("steps", lambda: self._after(part, began))
         return result
 
+    def _call_aside(self, original: Any, function: Any, args: Any, kwds: Any) -> Any:
+        """Call a function in a thread that does not have the steps; that it trains is noted and counted."""
+        known = self._functions.get(id(function))
+        first = known is None
+        if known is None:
+            known = self._gaps.run("tf.function calls", lambda: self._register(function))
+        if known is None:
+            return original(function, *args, **kwds)
+        training, began, part = self._training, time.perf_counter_ns(), known.part
+        training.threads.enter(None)
+        self._recorder.begin(known.callee.key, args, kwds, (function, known.callee.name) if first else None)
+        try:
+            result = original(function, *args, **kwds)
+            if known.traced != self.trained.count:
+                part = self._gaps.run("traces", lambda: self._judge(known, function, None))
+        finally:
+            training.threads.leave(not training.enabled)
+            self._recorder.end()
+        self._gaps.run("steps", lambda: self._after(part, began))
+        return result
+
     def _note_part(self, callee: Callee, part: Optional[Callee]) -> None:
         """Tell what samples eager steps of a call: a part of the step by itself, or what a part calls."""
         parts = self._recorder.parts
         if parts.sampler is None:
             return
         if part is not None and part.training and self.hooks.tape is None:
-            key, name = part.key, part.name
-            self._gaps.run("graph record", lambda: parts.begin(key, name, eager=False))
+            key, name, owned = part.key, part.name, self._training.owner is not None
+            self._gaps.run("graph record", lambda: parts.begin(key, name, owned, eager=False))
         else:
             parts.called(callee.key)
 
@@ -233,7 +271,7 @@ class CallWatch:
         part: Optional[Callee] = known.part
         if known.traced != self.trained.count:
             part = self._judge(known, function, before)
-        if self._eagerly and not known.several:
+        if self._awaits.eagerly and not known.several:
             part = self._trains(known.callee)
             known.part = part if part.training else None
         return part
@@ -252,10 +290,13 @@ class CallWatch:
 
     def _register(self, function: Any) -> Function:
         name, number = function_name(function), id(function)
-        known = self._dead.pop(name, None) or Function(self._training.add(name, eager=False))
-        known.part = None if self._only is None else known.part
-        known.reference = weakref.ref(function, lambda _: self._died(number))
-        self._functions[number] = known
+        with self._lock:
+            if number in self._functions:  # another thread calls it for the first time, too
+                return self._functions[number]
+            known = self._dead.pop(name, None) or Function(self._training.add(name, eager=False))
+            known.part = None if self._only is None else known.part
+            known.reference = weakref.ref(function, lambda _: self._died(number))
+            self._functions[number] = known
         return known
 
     def _died(self, number: int) -> None:
@@ -289,23 +330,24 @@ class CallWatch:
             known: of the function.
             before: iterations of the optimizers before its first call; None in a later one.
         """
-        known.traced = self.trained.count
-        latest, seen, again = known.part, bool(known.parts), False
-        for concrete in concrete_functions(function):
-            if concrete.graph not in known.traces:
-                again = seen
-                facts = self.trained.facts(concrete.graph)
-                latest = known.traces[concrete.graph] = self._part(known, facts)
-                self._recorder.is_part(concrete, latest.key, latest.training)
-                self.steps.learn(latest, facts, before)
-        if again:
-            self._training.retraced(known.callee.name)
-        kinds = set(map(id, known.traces.values()))
-        known.several = len(kinds) > 1
-        known.part = latest if len(kinds) == 1 and latest is not None and latest.training else None
-        if known.several or (self._profiled and len(known.traces) > 1):
-            self._see_traces(function)
-        return latest
+        with self._lock:
+            known.traced = self.trained.count
+            latest, seen, again = known.part, bool(known.parts), False
+            for concrete in concrete_functions(function):
+                if concrete.graph not in known.traces:
+                    again = seen
+                    facts = self.trained.facts(concrete.graph)
+                    latest = known.traces[concrete.graph] = self._part(known, facts)
+                    self._recorder.is_part(concrete, latest.key, latest.training)
+                    self.steps.learn(latest, facts, before)
+            if again:
+                self._training.retraced(known.callee.name)
+            kinds = set(map(id, known.traces.values()))
+            known.several = len(kinds) > 1
+            known.part = latest if len(kinds) == 1 and latest is not None and latest.training else None
+            if known.several or (self._profiled and len(known.traces) > 1):
+                self._see_traces(function)
+            return latest
 
     def _part(self, known: Function, facts: Facts) -> Callee:
         """Return what a trace counts as."""
@@ -331,7 +373,7 @@ class CallWatch:
 
     def _running(self, run: Any) -> Any:
         def _call_flat(concrete: Any, *args: Any, **kwds: Any) -> Any:
-            if self._awaited is not None:
+            if self._awaits.function is not None:
                 self._gaps.run("traces that run", lambda: self._runs(concrete))
             return run(concrete, *args, **kwds)
 
@@ -339,12 +381,17 @@ class CallWatch:
 
     def _runs(self, concrete: Any) -> None:
         """Count a call by the trace that runs, unless all of its traces are one part: then that has been done."""
-        known = self._awaited
+        known = self._awaits.function
         part = None if known is None else known.traces.get(concrete.graph)
         if known is None or part is None:
             return
-        self._awaited = None
+        self._awaits.function = None
         if self._profiled:
             self._recorder.ran(concrete)
         if known.part is None and part.training:
             self._training.begin(part, self.steps.now(part) if part.steps > 1 else None)
+
+
+def is_of_tensorflow(thread: threading.Thread) -> bool:
+    """Say whether TensorFlow began a thread: it runs a replica of a model, or has a dataset of Keras' delivered."""
+    return type(thread).__module__.partition(".")[0] == "tensorflow"

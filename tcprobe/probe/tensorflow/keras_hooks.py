@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from functools import partial
 from typing import Any, List, Sequence, Tuple
 
@@ -13,6 +14,12 @@ from .precision import on_model
 VALIDATION = ("evaluate", "test_on_batch")
 
 
+class Applies(threading.local):
+    """Whether this thread applies an optimizer: one method calls another (`apply_gradients`, `apply`, the inner's)."""
+
+    now = False
+
+
 class KerasHooks:
     """Hooks keras, tf_keras, or the tf.keras of Keras 2."""
 
@@ -22,7 +29,7 @@ class KerasHooks:
         self._gaps = core.gaps
         self._calls = calls
         self._patches = Patches()
-        self._applies = False  # one optimizer's apply calls another: apply_gradients, apply, the inner one
+        self._applies = Applies()
 
     def install(self, keras: Any) -> None:
         """Hook one Keras; a second call with the same does nothing."""
@@ -54,15 +61,17 @@ class KerasHooks:
                     self._patches.method(kind, name, self._applying)
 
     def _applying(self, apply: Any) -> Any:
-        calls, training, gaps, name = self._calls, self._training, self._gaps, apply.__name__
+        calls, gaps, name, applies = self._calls, self._gaps, apply.__name__, self._applies
+        threads = self._training.threads
+        here = threads.here
 
         def applying(optimizer: Any, *args: Any, **kwds: Any) -> Any:
-            if self._applies:
+            if applies.now:
                 return apply(optimizer, *args, **kwds)
-            within = training.current is not None or not calls.hooks.eager()
-            if training.inside and not within:
+            within = here.current is not None or not calls.hooks.eager()
+            if not within and (here.inside or (threads.callers and threads.is_inside())):
                 return apply(optimizer, *args, **kwds)
-            self._applies, after = True, None
+            applies.now, after = True, None
             try:
                 args, kwds, variables = given(optimizer, name, args, kwds)
                 if within:
@@ -71,7 +80,7 @@ class KerasHooks:
                     after = gaps.run("eager optimizers", partial(calls.tapes.applies, variables))
                 return apply(optimizer, *args, **kwds)
             finally:
-                self._applies = False
+                applies.now = False
                 if after is not None:
                     after()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import weakref
 from typing import Any, Dict, NamedTuple, Optional, Set, Tuple
 
@@ -19,6 +20,12 @@ class Applying(NamedTuple):
 
     part: Callee
     applies: Dict[int, int]
+
+
+class Announced(threading.local):
+    """Steps per execution and the name of the model whose function is the next to train in this thread, if any."""
+
+    fit: Optional[Tuple[int, str]] = None
 
 
 class Count(NamedTuple):
@@ -42,7 +49,7 @@ class StepsPerCall:
         self._fits = fits
         self._gaps = core.gaps
         self._training = core.training
-        self._announced: Optional[Tuple[int, str]] = None  # steps per execution, and the model's name
+        self._announced = Announced()
         self._fitted: Set[int] = set()  # keys of the parts that fit calls
         self._optimizers: "weakref.WeakValueDictionary[int, Any]" = weakref.WeakValueDictionary()  # by id
         self._met: Dict[int, int] = {}  # their iterations when they were first seen, which may be within a first call
@@ -59,7 +66,7 @@ class StepsPerCall:
         """
         self.fit = True
         if made is not None:
-            self._announced = steps, made
+            self._announced.fit = steps, made
 
     def know(self, optimizer: Any) -> None:
         """Note an optimizer that is applied in a function."""
@@ -82,7 +89,7 @@ class StepsPerCall:
         """
         if not part.training or part.key in self._parts:
             return
-        announced, self._announced = self._announced, None
+        announced, self._announced.fit = self._announced.fit, None
         before = None if before is None else {**self._met, **before}
         self._parts[part.key] = Applying(part, facts.applies)
         if announced is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 import weakref
 from functools import partial
@@ -25,6 +26,12 @@ class EagerStep(NamedTuple):
     tapes: "weakref.WeakSet[Any]"
 
 
+class Mine(threading.local):
+    """The step of this thread's tapes that is not known to train yet."""
+
+    begun: Optional[EagerStep] = None
+
+
 class EagerTapes:
     """Tells the core of every eager step and its phases, and the recorder of its parts.
 
@@ -43,6 +50,7 @@ class EagerTapes:
     ) -> None:
         self.validating = False
         self._training = core.training
+        self._here, self._callers = core.training.threads.here, core.training.threads.callers
         self._ranges = core.ranges
         self._gaps = core.gaps
         self._only = core.config.step_function
@@ -53,21 +61,23 @@ class EagerTapes:
         self._applied: Dict[FrozenSet[int], Callee] = {}  # by the handles of the variables
         self._applied_to: Dict[Tuple[int, ...], Callee] = {}  # by the ids of variables that are all alive
         self._alive: Dict[int, Any] = {}
-        self._begun: Optional[EagerStep] = None
+        self._mine = Mine()
         self._end_phase: Ending = partial(self._gaps.run, "ranges", self._ranges.end_phase)
         hooks.on_enter, hooks.on_nested, hooks.on_take = self._entered, self._nested, self._gradient_taken
 
     def _entered(self, tape: Any) -> Optional[Ending]:
+        if self._callers and self._training.threads.is_inside():
+            return None  # a replica's, in a thread of its own
         place = running_line() or "?"
         callee = self._callees.get(place)
         if callee is None:
             callee = self._callees[place] = self._training.add("tape at " + place, eager=True)
         here = self._training.owner in (None, get_ident())
         if here and not self._parts.closed and self._only is None:
-            self._parts.begin(callee.key, callee.name, trains=False)
+            self._parts.begin(callee.key, callee.name, self._training.owner is not None, trains=False)
         if not callee.training:
-            self._begun = EagerStep(callee, time.perf_counter_ns(), weakref.WeakSet((tape,)))
-        elif here:
+            self._mine.begun = EagerStep(callee, time.perf_counter_ns(), weakref.WeakSet((tape,)))
+        else:
             self._training.count(callee)
         if not self._ranges.active:
             return None
@@ -75,16 +85,16 @@ class EagerTapes:
         return self._end_phase
 
     def _nested(self, tape: Any) -> None:
-        begun = self._begun
+        begun = self._mine.begun
         if begun is not None and self._hooks.tape in begun.tapes:
             begun.tapes.add(tape)
 
     def _gradient_taken(self, tape: Any, target: Any, sources: Any, *_: Any, **__: Any) -> Ending:  # noqa: ARG002
-        begun = self._begun
+        begun = self._mine.begun
         if not self._parts.closed and self._training.owner in (None, get_ident()):
             self._parts.differentiated(sources)
         if begun is not None and tape in begun.tapes and self._only is None:
-            self._begun = None
+            self._mine.begun = None
             begun.callee.training = True
             self._count_late(begun.callee, begun.began)
         return self._phase("backward")
@@ -94,7 +104,7 @@ class EagerTapes:
         callee = self._applied_to.get(tuple(map(id, variables)))
         if callee is None:
             callee = self._part(variables)
-        if callee.training and get_ident() == self._training.owner:
+        if callee.training and self._training.owner is not None:
             self._training.count(callee)
         return self._phase("optimizer")
 
@@ -136,11 +146,13 @@ class EagerTapes:
 
     def _phase(self, name: str) -> Ending:
         """Begin a part of a step, in which functions are called that are no steps; return what ends it."""
-        self._training.inside = True
+        self._here.inside = True
+        self._callers.add(get_ident())
         return self._marked(name, self._end) if self._ranges.active else self._end
 
     def _end(self) -> None:
-        self._training.inside = not self._training.enabled
+        self._here.inside = not self._training.enabled
+        self._callers.discard(get_ident())
 
     def _marked(self, name: str, end: Ending) -> Ending:
         """Begin a range; return what ends it, after `end`."""

@@ -7,6 +7,7 @@ from typing import Final
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tcprobe.errors import InputError, MissingInput
 from tcprobe.foreign import read
@@ -27,10 +28,12 @@ class Calls(Struct, frozen=True):
     start_ns: IntArray
     steps: IntArray  # that each made
     is_full: bool = False  # so that later calls are missing
+    # keys and steps of the calls of each other thread
+    others: tuple[tuple[IntArray, IntArray], ...] = ()
 
     def since(self, first: int) -> Calls:
         """Return the calls from one on."""
-        return Calls(self.keys[first:], self.start_ns[first:], self.steps[first:], self.is_full)
+        return replace(self, keys=self.keys[first:], start_ns=self.start_ns[first:], steps=self.steps[first:])
 
 
 def read_calls(path: Path) -> tuple[Calls | None, tuple[Note, ...]]:
@@ -46,7 +49,9 @@ def read_calls(path: Path) -> tuple[Calls | None, tuple[Note, ...]]:
     words = np.frombuffer(data, "<i8", len(data) // CALL_BYTES * 2).reshape(-1, 2)[1:].astype(np.int64)
     start, what, steps = words[:, 0], words[:, 1] & 0xFFFFFFFF, words[:, 1] >> 32
     mine = _kept(np.flatnonzero(what < 1 << 24), steps)  # the thread that trains has number 0
-    calls = Calls(what[mine], start[mine], steps[mine], len(steps) >= MOST_CALLS)
+    apart = [np.flatnonzero(what >> 24 == thread) for thread in np.unique(what >> 24).tolist() if thread]
+    others = tuple((what[rows] & 0xFFFFFF, steps[rows]) for rows in apart)
+    calls = Calls(what[mine], start[mine], steps[mine], len(steps) >= MOST_CALLS, others)
     ends = calls.start_ns[[0, -1]].tolist() if len(mine) else [0, 0]
     if ends[0] < 0 or ends[1] >= LATEST or (np.diff(calls.start_ns) < 0).any() or (steps < 0).any():
         return None, (_unused(path, "its calls are out of order, or make less than no step"),)

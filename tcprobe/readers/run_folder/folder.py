@@ -77,6 +77,7 @@ class _Run(Struct):
 class _Gap(Struct):
     hook: Any = None
     reason: Any = None
+    raised: bool = False
 
 
 def finds(path: Path) -> list[Path]:
@@ -255,8 +256,11 @@ def _notes(folder: Path, run: _Run, source: _Run) -> list[Note]:
     said = [note for note in records(Note, source.notes) if note.code and note.message]
     if run.step_range:  # which the probe does not know
         said = [replace(note, remedy=None) if note.code == "no-tensorflow" else note for note in said]
-    gaps = (f"not recorded: {gap.hook}: {gap.reason}" for gap in records(_Gap, source.gaps))
-    return [*left, *said, *(Note("probe-gap", gap, None, "note") for gap in gaps)]
+    gaps = records(_Gap, source.gaps)
+    texts = [f"not recorded: {gap.hook}: {gap.reason}" for gap in gaps if not gap.raised]
+    if raised := ", ".join(str(gap.hook) for gap in gaps if gap.raised):
+        texts.append(f"not recorded: {raised}, which failed here; probe/probe.json says how")
+    return [*left, *said, *(Note("probe-gap", text, None, "note") for text in texts)]
 
 
 def _adds(note: Note, run: _Run, notes: Sequence[Note]) -> bool:

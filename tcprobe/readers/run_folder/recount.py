@@ -29,6 +29,7 @@ UNSURE: Final = Note(
     "all calls of the run tell of other steps than the profile marks: the steps are those that were seen while it ran",
     "mark the step: with tcprobe.step(): ...",
 )
+MOST_THREADS: Final = 4  # whose updates are listed
 STEADY: Final = 3  # steps in a row, alike and unlike those before, after which the script's own are another phase
 NUMBERED: Final = (("launches", "iteration"), ("step_marks", "iteration"), ("ranges", "step"), ("metrics", "step"))
 
@@ -109,13 +110,14 @@ def read_recount(
         notes = (Note("calls-not-kept", message, None, "note"),)
     if calls is None or steps is None or told is None or not told.basis:
         return None, notes
+    callees = {one.key: one for one in records(Callee, probe.get("parts"))}
+    notes += _threads(calls, callees)
     starts, numbers = steps.numbers("start_ns"), steps.numbers("step")
     if (np.diff(starts) < 0).any() or (np.diff(numbers) < 1).any():
         return None, notes
     row = np.searchsorted(starts, calls.start_ns, side="right") - 1
     first = int(np.searchsorted(row, 0))  # an optimizer that makes its variables is called before any step
     calls, row = calls.since(first), row[first:]
-    callees = {one.key: one for one in records(Callee, probe.get("parts"))}
     followers = frozenset(one.key for one in callees.values() if not one.begins)
     stretches = [] if told.basis == MARKED else find_stretches(calls.keys, followers)
     lengths = _marked_ns(inside, numbers)
@@ -132,6 +134,22 @@ def read_recount(
     ended = max(len(steps) - 1, 1 if told.basis == MARKED else 0)  # the last is still running
     ended = min(ended, int(row[-1])) if calls.is_full else ended
     return Recount(steps, _means(steps, cuts, ended, row, calls.keys, callees, told), numbers, numbers), unsure
+
+
+def _threads(calls: Calls, callees: dict[int, Callee]) -> tuple[Note, ...]:
+    """Say that several threads train, and how many updates each made."""
+    after = [one.key for one in callees.values() if not one.begins]
+    mine, *others = (
+        int(steps[~np.isin(keys, after)].sum()) for keys, steps in ((calls.keys, calls.steps), *calls.others)
+    )
+    if not mine or not any(others):
+        return ()
+    listed = ", ".join(f"{count:,}" for count in others[:MOST_THREADS]) + ", ..." * (len(others) > MOST_THREADS)
+    message = (
+        f"{len(others) + 1} threads train at once: one made {mine:,} updates, which the steps are of, "
+        f"the other{'s' if len(others) > 1 else ''} {listed}; times and calls of ops and kernels hold what all ran"
+    )
+    return (Note("threads", message, None, "note"),)
 
 
 def _numbered(profile: Profile) -> Iterator[tuple[Table, str, NDArray[np.bool_]]]:

@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+from tcprobe.probe.core.calls import CallLog
 from tcprobe.probe.core.framework import Core
 from tcprobe.probe.core.gaps import Gaps
+from tcprobe.probe.core.threads import Threads
 from tcprobe.probe.tensorflow.eager.parts import EagerParts
 from tcprobe.probe.tensorflow.hooks.calls import Calls
 from tcprobe.probe.tensorflow.hooks.layers import LayerHooks
@@ -40,7 +42,8 @@ class Training:
     """Counts calls of lines that train."""
 
     def __init__(self) -> None:
-        self.inside, self.enabled, self.owner = False, True, None
+        self.enabled, self.owner = True, None
+        self.threads = Threads(CallLog(""))
         self.counted: list[Any] = []
         self.added = 0
         self.stepper = SimpleNamespace(is_inside_step=lambda: False)
@@ -78,7 +81,7 @@ class Rig:
         parts = EagerParts(lambda: Sampler(), lambda *_: None, self.gaps)  # type: ignore[arg-type,return-value]
         core: Any = Core(SimpleNamespace(step_function=None), self.gaps, self.ranges, self.training)  # type: ignore[arg-type]
         recorder: Any = SimpleNamespace(parts=parts)
-        self.hooks = Calls(self.gaps, lambda: self.training.inside)
+        self.hooks = Calls(self.gaps, self.training.threads.is_inside)
         self.tapes = EagerTapes(core, recorder, self.hooks, self.training.count)
         function = type("Function", (), {"__call__": lambda _: None})
         tf = SimpleNamespace(GradientTape=Tape, executing_eagerly=lambda: True, function=lambda _: function())
@@ -188,9 +191,9 @@ def parts_of(rig: Rig, *updates: list[Any]) -> list[Any]:
     rig.training.owner = get_ident()
     for variables in updates:
         ends = rig.tapes.applies(variables)
-        assert rig.training.inside
+        assert rig.training.threads.is_inside()
         ends()
-        assert not rig.training.inside
+        assert not rig.training.threads.is_inside()
     return rig.training.counted[-len(updates) :]
 
 

@@ -17,7 +17,11 @@ MOST_PARTS = 192  # recorded in one go: three of the longest periods that the co
 MOST_STRETCHES = 16
 PATIENCE = 8  # parts of steps alike that are waited for one that came once, at first
 IMPATIENCE = 4  # how many times longer after that one came again
+SURE = 4  # steps alike that are believed where those before them, of the same lines, ran other products
+VARIED = 16  # steps of the same lines that run other products each time, whose mean stands for all
 TIMES_ALIKE = 3  # steps of the same ops in other sizes that are taken for alike
+
+VARIES = "eager steps run more products at one time than at another: what a step runs is the mean of %d steps in a row"
 
 Label = Tuple[Any, ...]
 """What tells a part from others: its key, and of each gradient taken in it the first variable and their number."""
@@ -102,42 +106,46 @@ class EagerParts:
         self._stretches = 0
         self.closed = False
 
-    def begin(self, key: Hashable, name: str, trains: bool = True, eager: bool = True) -> None:
+    def begin(self, key: Hashable, name: str, owned: bool, trains: bool = True, eager: bool = True) -> None:
         """Begin a part.
 
         Args:
             key: the runtime's.
             name: as reports call it.
+            owned: this thread is known to have the steps, so that what another began is none of them.
             trains: False for a tape, whose gradient may never be taken.
             eager: False for a tf.function, which is not looked at but for what runs after it.
         """
-        if self.closed:
+        if self.closed or (self._is_of_another() and not owned):
             return
+        if self._is_of_another():
+            self._abandon()
         self._end_part()
         sampler = self.sampler
-        if sampler is not None and self._thread == get_ident():
+        if sampler is not None:
             size, whole = self._step(), len(sampler.products) < MOST_PRODUCTS
             if size or not self._parts or not whole or len(self._parts) >= MOST_PARTS:
                 self._end_stretch(size, whole)
         if self.sampler is None and eager and (self._wanted or key not in self._settled):
             self._begin_stretch()
-        sampler = self.sampler if self._thread == get_ident() else None
+        sampler = self.sampler
         self._part = Part(key, name, trains, None if sampler is None else len(sampler.products))
 
     def differentiated(self, sources: Any) -> None:
         """Note that the gradient of `sources` is taken in the part that runs."""
-        if self._part is not None:
+        if self._part is not None and not self._is_of_another():
             self._part.label += _identity(sources)
             self._part.trains = True
 
     def called(self, key: Hashable) -> None:
         """Note that a tf.function was called in the part that runs."""
-        if self._part is not None and self.sampler is not None and not self.sampler.paused:
+        sampler = None if self._is_of_another() else self.sampler
+        if self._part is not None and sampler is not None and not sampler.paused:
             self._part.calls[key] += 1
 
     def pause(self, paused: bool) -> None:
         """Record nothing for a while, or go on."""
-        if self.sampler is not None:
+        if self.sampler is not None and not self._is_of_another():
             self.sampler.paused = paused
 
     def end(self) -> None:
@@ -150,6 +158,17 @@ class EagerParts:
         """End, and record nothing any more; or go on to record what has not been."""
         self.end()
         self.closed, self._part = closed, None
+
+    def _is_of_another(self) -> bool:
+        """Say whether a sample is taken in another thread."""
+        return self.sampler is not None and self._thread != get_ident()
+
+    def _abandon(self) -> None:
+        """End a sample, and keep nothing of it."""
+        if self.sampler is not None:
+            self.sampler.stop()
+        self.sampler, self._part, self._parts = None, None, []
+        self._wanted.clear()
 
     # --- parts -------------------------------------------------------------------------------------------
 
@@ -180,13 +199,33 @@ class EagerParts:
         """Return how many of the last parts are a whole step, or several; 0 while that is not known."""
         parts = self._parts
         same, like = [part.essence for part in parts], [part.structure for part in parts]
+        labels = [part.label for part in parts]
+        lines = next((size for size in range(1, len(parts) // 2 + 1) if _repeats(labels, size, 2)), 0)
+        if lines and _repeats(labels, lines, VARIED) and len(set(like[-lines * VARIED :])) > lines:
+            return lines * VARIED
         for size in range(1, len(parts) // 2 + 1):
             if _repeats(same, size, 2) or _repeats(like, size, TIMES_ALIKE):
+                if self._varies(lines, size) and not _repeats(like, size, SURE):
+                    continue
                 missing = self._wanted - {part.label for part in parts[-size:]}
                 if not missing or _repeats(like, size, 1 - -max(self._patience, 2 * size) // size):
                     self._given_up |= missing
                     return size
         return 0
+
+    def _varies(self, lines: int, size: int) -> bool:
+        """Say whether it may be chance that the last `size` parts are alike: those of the same lines ran others before.
+
+        Args:
+            lines: parts after which the lines repeat.
+            size: parts after which what they run does.
+        """
+        last, labels = self._parts[-size:], [part.label for part in self._parts[-size:]]
+        if size > lines > 0 and size % lines == 0 and _repeats(labels, lines, size // lines):
+            return True
+        known = {(part.label, part.structure) for part in last}
+        before = self._parts[size : -2 * size]  # the first step may make variables
+        return sum(part.label in labels and (part.label, part.structure) not in known for part in before) > 1
 
     # --- stretches ---------------------------------------------------------------------------------------
 
@@ -216,6 +255,9 @@ class EagerParts:
         self._keep_parts(parts, size)
 
     def _keep_parts(self, parts: List[Part], size: int) -> None:
+        times = Counter(part.label for part in parts[-size:] if size)
+        if len({(part.label, part.structure) for part in parts[-size:]}) > len(times) > 0:
+            self._gaps.note("eager-products", VARIES % max(times.values()), level="note")
         chosen = [self._usual(parts, i, size) for i in range(size)] if size else parts
         of_step = {part.key for part in chosen}
         by_key: Dict[Hashable, List[Part]] = {}
@@ -233,7 +275,7 @@ class EagerParts:
         return seen[alike.index(max(alike))]
 
 
-def _repeats(numbers: List[int], size: int, times: int) -> bool:
+def _repeats(numbers: Sequence[Any], size: int, times: int) -> bool:
     """Return whether the last `size` numbers stand there several times in a row."""
     count = size * times
     return len(numbers) >= count and numbers[-count:-size] == numbers[size - count :]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from threading import get_ident
 from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
 
 from ...core.gaps import Guard
@@ -139,6 +140,7 @@ class EagerSampler:
         self._weights: Dict[FlowOp, Set[Size]] = {}  # sizes, of the layer around a product
         self._watched: Set[Size] = set()  # sizes of the variables that tapes saw read
         self._on = False
+        self._thread = 0
 
     def start(self) -> None:
         """Record from now on."""
@@ -146,6 +148,7 @@ class EagerSampler:
             from tensorflow.python.framework import op_callbacks
 
             op_callbacks.add_op_callback(self._callback)
+            self._thread = get_ident()
             self._on = self._layers.sampling = True
             self._tracer.sampler = self
 
@@ -158,7 +161,8 @@ class EagerSampler:
 
             self._on = self._layers.sampling = False
             self._tracer.sampler = None
-            op_callbacks.remove_op_callback(self._callback)
+            if get_ident() == self._thread:  # each thread has callbacks of its own
+                op_callbacks.remove_op_callback(self._callback)
             self._tell_passes()
             self._done(self)
         self._weights = {}
@@ -181,7 +185,7 @@ class EagerSampler:
         op_name: Any = None,  # noqa: ARG002
         graph: Any = None,
     ) -> None:
-        if graph is not None or self.paused:
+        if graph is not None or self.paused or not self._on:
             return
         with Guard(self._gaps, "eager op callbacks"):
             name = op_type.decode() if isinstance(op_type, bytes) else str(op_type)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import Any, Callable, Hashable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Hashable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ...core.gaps import Guard
 from ..eager.parts import EagerParts
@@ -71,8 +71,9 @@ class GraphRecorder:
         self._collector = Collector(gaps)
         self._tf: Any = None
         self._keras: List[Any] = []
-        self._call: Optional[FunctionCall] = None
+        self._calls: Dict[int, FunctionCall] = {}  # that run, by thread
         self._pending: List[Trace] = []
+        self._mixed = False  # two threads trace at once, and TensorFlow collects what both run as of one function
         self._stopped = False
         self._passing = False  # on again for a first call
         self._lock = threading.RLock()
@@ -83,8 +84,9 @@ class GraphRecorder:
 
     @property
     def current(self) -> Optional[Hashable]:
-        """Key of the function whose call is in progress, None between calls."""
-        return None if self._call is None else self._call.key
+        """Key of the function whose call is in progress, in this thread or for a replica in it; None between calls."""
+        call = self._calls.get(threading.get_ident()) or next(iter(list(self._calls.values())), None)
+        return None if call is None else call.key
 
     def begin(self, key: Hashable, args: Any, kwds: Any, first: Optional[Tuple[Any, str]] = None) -> None:
         """Begin a call of the function `key` from outside any other; what is traced until `end` is recorded as its.
@@ -97,21 +99,21 @@ class GraphRecorder:
                 return
             self.resume()
             self._passing = True
-        if self._pending:
+        if self._ready():
             # A tape outside the function runs its gradient after the call: that graph is collected a little later.
             self._settle(final=True)
         if first is not None:
             with Guard(self._gaps, "first call"):
                 self.store.functions[key] = Function(*first)
             self._collect()
-        self._call = FunctionCall(key, threading.get_ident(), (args, kwds), self.fits.current())
+        thread = threading.get_ident()
+        self._calls[thread] = FunctionCall(key, thread, (args, kwds), self.fits.current())
 
     def end(self) -> None:
         """End the call that `begin` began."""
-        self._call = None
+        self._calls.pop(threading.get_ident(), None)
         if self._passing:
-            self._passing = False
-            self.stop()
+            self._passing = not self.stop()
         elif self._pending or self._collector.on:
             self._settle(final=False)
 
@@ -134,11 +136,11 @@ class GraphRecorder:
     def stop(self) -> bool:
         """Take the hooks out again but for that on `fit`; what is traced from now on is not recorded.
 
-        Called between two calls.
+        Called between two calls of its thread.
 
-        Return False where that was done before.
+        Return False where that was done before, or has to wait: another thread traces.
         """
-        if self._stopped:
+        if self._stopped or len(self._ready()) < len(self._pending):
             return False
         self._stopped = True
         self.parts.close(True)
@@ -184,7 +186,7 @@ class GraphRecorder:
 
     def write(self) -> None:
         """Write graph.json if there is anything new."""
-        if self._pending and self._pending[-1].call.thread == threading.get_ident() and self.layers.eager():
+        if self._ready() and self.layers.eager():
             self._settle(final=True)
         self._save()
 
@@ -197,14 +199,16 @@ class GraphRecorder:
 
     def _began(self, graph: Any) -> None:
         """Take note of a new trace; what it runs as is collected when TensorFlow starts to execute it."""
-        call = self._call
-        if call is not None and call.thread == threading.get_ident():  # no dataset's function, no model that is built
+        call = self._calls.get(threading.get_ident())
+        if call is not None:  # no dataset's function, no model that is built
             self._pending.append(Trace(graph, call))
+            self._mixed = self._mixed or len({trace.call.thread for trace in self._pending}) > 1
             self._collect()
 
     def _differentiated(self) -> None:
-        if self._call is not None and self._pending and self.on_training is not None:
-            self.on_training(self._call.key)
+        key = self.current
+        if key is not None and self._pending and self.on_training is not None:
+            self.on_training(key)
 
     def _collect(self) -> None:
         with Guard(self._gaps, "graph collection"):
@@ -219,8 +223,11 @@ class GraphRecorder:
             collected: List[Any] = []
             with Guard(self._gaps, "graph collection"):
                 collected = self._collector.take()
-            graphs = assign(collected, [trace.graph for trace in self._pending])
-            traces, self._pending = self._pending, []
+            traces = self._ready()
+            graphs = {} if self._mixed else assign(collected, [trace.graph for trace in traces])
+            gone = set(map(id, traces))
+            self._pending = [trace for trace in self._pending if id(trace) not in gone]
+            self._mixed = self._mixed and bool(self._pending)
             ran = {_kind(traces[place]) for place in graphs}
             for place, trace in enumerate(traces):
                 if place not in graphs and not final and trace.graph.name.startswith("__backward"):
@@ -231,6 +238,11 @@ class GraphRecorder:
             if not self._pending:
                 self._collector.stop()
         self._save()
+
+    def _ready(self) -> List[Trace]:
+        """Return the traces that are waited for in no other thread."""
+        others = self._calls.keys() - {threading.get_ident()}
+        return [trace for trace in self._pending if trace.call.thread not in others]
 
     def _resolve(self, trace: Trace, graphs: Any) -> None:
         """Keep the records of a trace; `graphs` are those that TensorFlow made of it, None where they are unknown."""

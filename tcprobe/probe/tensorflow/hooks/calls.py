@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import weakref
 from functools import partial
 from typing import Any, Callable, List, Optional
@@ -10,6 +11,21 @@ from ...core.gaps import Gaps
 from .patch import Ending, Patches
 
 TAPES = "eager tapes"
+
+
+class Tapes(threading.local):
+    """The tapes of one thread.
+
+    Attributes:
+        tape: the outermost that was entered outside any call; None where there is none.
+        latest: the one that was entered last, until it takes a gradient: Keras before 2.11 enters the tape of a step
+            again to scale the loss, before it takes the gradient.
+        leaves: what to call as it is left.
+    """
+
+    tape: Any = None
+    latest: Optional[Callable[[], Any]] = None
+    leaves: Optional[Ending] = None
 
 
 class Calls:
@@ -23,7 +39,7 @@ class Calls:
         calling: makes the method that stands in the place of a function's ``__call__``.
         eager: whether TensorFlow executes eagerly.
         on_call: called in the place of a function from outside: with what calls it really, it, and the arguments.
-        tape: the outermost tape that was entered outside; None where there is none.
+        tapes: those of this thread.
         on_enter: told of that tape; may return what to call as it is left.
         on_nested: told of a tape that is entered inside it.
         on_gradient: told that a tape takes a gradient within a call, or in a graph.
@@ -33,7 +49,7 @@ class Calls:
     def __init__(self, gaps: Gaps, inside: Callable[[], bool]) -> None:
         self.calling = self._calling
         self.on_call: Callable[..., Any] = _nothing
-        self.tape: Any = None
+        self.tapes = Tapes()
         self.on_enter: Callable[[Any], Optional[Ending]] = _nothing
         self.on_nested: Callable[[Any], object] = _nothing
         self.on_gradient: Callable[[], object] = _nothing
@@ -42,9 +58,15 @@ class Calls:
         self.eager: Callable[[], bool] = bool
         self._gaps = gaps
         self._patches = Patches()
-        # Keras before 2.11 enters the tape of a step again to scale the loss, before it takes the gradient.
-        self._latest: Optional[Callable[[], Any]] = None
-        self._leaves: Optional[Ending] = None
+
+    @property
+    def tape(self) -> Any:
+        """The outermost tape that this thread entered outside; None where there is none."""
+        return self.tapes.tape
+
+    def forget_tape(self) -> None:
+        """Take no tape for entered in this thread."""
+        self.tapes.tape = None
 
     def install(self, tf: Any) -> None:
         """Hook `tf`."""
@@ -71,43 +93,49 @@ class Calls:
     # An eager loop runs these in every step, and each call of Python's is felt there: see `_calling` of the probe.
 
     def _entering(self, enter: Any) -> Any:
+        mine = self.tapes
+
         def entered(tape: Any) -> Any:
             if not self._inside() and self.eager():
-                if self.tape is not None:
+                if mine.tape is not None:
                     self._gaps.run(TAPES, partial(self.on_nested, tape))
-                elif self._latest is None or self._latest() is not tape:
-                    self._leaves = self._gaps.run(TAPES, partial(self.on_enter, tape))
-                    self.tape, self._latest = tape, weakref.ref(tape)
+                elif mine.latest is None or mine.latest() is not tape:
+                    mine.leaves = self._gaps.run(TAPES, partial(self.on_enter, tape))
+                    mine.tape, mine.latest = tape, weakref.ref(tape)
             return enter(tape)
 
         return entered
 
     def _leaving(self, leave: Any) -> Any:
+        mine = self.tapes
+
         def left(tape: Any, *args: Any) -> Any:
-            if self.tape is tape:
-                self.tape = None
-                if self._leaves is not None:
-                    self._leaves()
+            if mine.tape is tape:
+                mine.tape = None
+                if mine.leaves is not None:
+                    mine.leaves()
             return leave(tape, *args)
 
         return left
 
     def _taking(self, gradient: Any) -> Any:
+        mine = self.tapes
+
         def taken(tape: Any, *args: Any, **kwds: Any) -> Any:
             if self._inside() or not self.eager():
                 self._gaps.run(TAPES, self.on_gradient)
                 return gradient(tape, *args, **kwds)
-            self._latest = None
+            mine.latest = None
             after = self._gaps.run(TAPES, partial(self.on_take, tape, *args, **kwds))
             try:
                 return gradient(tape, *args, **kwds)
             finally:
                 if after is not None:
                     after()
-                if self.tape is tape and not getattr(tape, "_recording", True):  # its `__exit__` may never come
-                    self.tape = None
-                    if self._leaves is not None:
-                        self._leaves()
+                if mine.tape is tape and not getattr(tape, "_recording", True):  # its `__exit__` may never come
+                    mine.tape = None
+                    if mine.leaves is not None:
+                        mine.leaves()
 
         return taken
 

@@ -6,6 +6,8 @@ from collections import Counter
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from tcprobe.probe.core.gaps import Gaps
 from tcprobe.probe.tensorflow.eager import parts as module
 from tcprobe.probe.tensorflow.eager.parts import Body, EagerParts
@@ -52,7 +54,7 @@ class Rig:
             elif sign in "DG":
                 self.parts.differentiated([VARIABLES[sign.lower()]])
             else:
-                self.parts.begin(sign, sign, trains=sign in "abf", eager=sign != "f")
+                self.parts.begin(sign, sign, False, trains=sign in "abf", eager=sign != "f")
 
     def step(self, calls: dict[str, float]) -> Counter[int]:
         """Return the products of a step by their rows, given how often it calls each part."""
@@ -215,3 +217,26 @@ def test_nothing_is_recorded_once_it_is_closed() -> None:
     rig.parts.close(False)
     rig.run("u1D" * 4)
     assert set(rig.kept) == {"t", "u"}
+
+
+@pytest.mark.parametrize(
+    ("lengths", "mean", "told"),
+    [
+        ("33333", 3.0, False),
+        ("133333", 3.0, False),  # the first makes variables
+        ("12345678912345678" * 2, 73 / 16, True),  # the 16 steps after which it is clear that they vary
+        ("2946" + "35" * 20, 4.0, True),  # two by turns, surely
+        ("2" + "4" * 9 + "6666", 4.0, False),
+        ("1527" + "4444", 4.0, False),
+    ],
+    ids=str,
+)
+def test_steps_that_run_as_many_products_as_it_takes(lengths: str, mean: float, told: bool) -> None:
+    """An episode of an environment calls its network as often as it lasts."""
+    rig = Rig()
+    for length in map(int, lengths):
+        rig.run("t" + "1" * length + "D" + "a")
+    rig.run("t")
+    assert rig.parts.sampler is None
+    assert rig.step({"t": 1, "a": 1})[1] == mean
+    assert any(note["code"] == "eager-products" for note in rig.gaps.notes) == told
