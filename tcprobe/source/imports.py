@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -32,15 +33,30 @@ def file_of(module: str, importing: str, tree: str | None = None) -> str | None:
             is the package around that file, or the folder that it lies in.
 
     Returns:
-        An absolute path: ``blocks.py`` or ``blocks/__init__.py``. None where the module is not part of the tree: of
-        another package, a folder without ``__init__.py``, above the tree, or a file that imports itself.
+        An absolute path: ``blocks.py`` or ``blocks/__init__.py``. None where the module is not part of the tree, nor
+        in a folder that the file adds to ``sys.path``: of another package, a folder without ``__init__.py``, above the
+        tree, or a file that imports itself.
     """
-    found = _found(module, importing.rpartition("/")[0], tree)
-    return found if found != importing else None
+    added = _ADDED.get(importing, ())
+    found = _found(module, importing.rpartition("/")[0], tree, added)
+    if found is None or found == importing:
+        return None
+    note_folders(found, added)
+    return found
+
+
+_ADDED: Final[dict[str, tuple[str, ...]]] = {}
+"""The folders that files find modules in besides, by the files' paths: ``sys.path`` is one for a whole program."""
+
+
+def note_folders(path: str, folders: tuple[str, ...]) -> None:
+    """Note folders that a file adds to ``sys.path``, or that one that imports it added."""
+    if folders:
+        _ADDED[path] = tuple(dict.fromkeys((*_ADDED.get(path, ()), *folders)))
 
 
 @lru_cache(maxsize=4096)
-def _found(module: str, folder: str, tree: str | None) -> str | None:
+def _found(module: str, folder: str, tree: str | None, added: tuple[str, ...]) -> str | None:
     here, root = Path(folder), Path(tree) if tree else None
     names = module.lstrip(".")
     level = len(module) - len(names)
@@ -48,8 +64,9 @@ def _found(module: str, folder: str, tree: str | None) -> str | None:
     if not level and (not parts or parts[0] in _OTHERS):
         return None
     around = _package_of(here)
-    inside = [folder for folder in (root, around or here) if folder is not None]
-    folders = [_above(here, level - 1)] if level else _searched(here, around, root)
+    own_path = [Path(folder) for folder in added]
+    inside = [folder for folder in (root, around or here, *own_path) if folder is not None]
+    folders = [_above(here, level - 1)] if level else chain(_searched(here, around, root), own_path)
     found = (_module_in(folder, parts) for folder in folders)
     own = (str(file) for file in found if file is not None and any(file.is_relative_to(f) for f in inside))
     return next(own, None)

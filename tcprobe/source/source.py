@@ -18,8 +18,9 @@ from tcprobe.errors import UnreadableInput, WrongFormat
 from tcprobe.foreign import read
 from tcprobe.schema.place import CellLine, Place
 from tcprobe.source.calls import Call, CallTable
-from tcprobe.source.imports import LONGEST_SOURCE, MOST_BYTES, Reexports, file_of
+from tcprobe.source.imports import LONGEST_SOURCE, MOST_BYTES, Reexports, file_of, note_folders
 from tcprobe.source.names import DottedNames
+from tcprobe.source.paths import added_folders
 from tcprobe.source.routines import Routines
 from tcprobe.source.values import Known
 from tcprobe.source.walk import Walk
@@ -132,6 +133,7 @@ class Source(Struct, eq=False, dict=True, weakref=True):
             raise WrongFormat(path, "nested too deeply to be read") from None
         except ValueError as error:
             raise WrongFormat(path, str(error)) from None
+        note_folders(path, added_folders(tree, path) if "sys.path" in text or "addsitedir" in text else ())
         return cls(path, text, tree, lines_of(text), walk, follow, folder=folder)
 
     def name_of(self, node: ast.expr) -> str | None:

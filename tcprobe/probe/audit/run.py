@@ -15,6 +15,7 @@ from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 from ..config import Config
 from ..core.lines import running_line
 from ..script import script
+from ..script.imports import ByScript
 from ..tensorflow.graph.records import write_json
 from .document import AuditRecord
 from .find import NothingToAudit
@@ -203,7 +204,7 @@ class Audit:
         given, names = self._watch.shapes, vars(self._module) if self._module is not None else ()
         content = dict(
             self._document.content(facts, self._watch.gaps.gaps),
-            notes=[*notes, *given.remarks],
+            notes=[*self._watch.data.notes(), *notes, *given.remarks],
             incomplete=incomplete or self._document.incomplete,
             inputs=given.inputs,
             gpu_asked=self._watch.gpu.asked,
@@ -222,7 +223,9 @@ def run_audit(config: Config, before: Set[str]) -> None:
     audit = Audit(config)
     audit.start()
     script.set_path(config.kind, config.name)
-    script.unshadow(script.folder_of(config.kind, config.name), before)
+    folder = script.folder_of(config.kind, config.name)
+    script.unshadow(folder, before)
+    ByScript(folder).install()
     audit.go()
     audit.finish()
     leave()

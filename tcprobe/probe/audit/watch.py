@@ -11,6 +11,7 @@ from ..script.imports import AfterImport
 from ..tensorflow.graph.recorder import GraphRecorder
 from ..tensorflow.precision import version
 from .calls import AuditCalls
+from .datasets import DataSets
 from .gpu import OneGpu
 from .layers import LayerLog, is_model
 from .onward.methods import Methods, Onward
@@ -35,6 +36,7 @@ class Watch:
         onward: whether and how the script goes on after a step.
         xla: which models compile.
         gpu: the one that there is for the script.
+        data: Keras' own data sets, which may not be on this machine.
         tf: TensorFlow, once it is imported.
         keras: every Keras that was imported.
     """
@@ -51,6 +53,7 @@ class Watch:
         self.seen = SeenInputs(shapes)
         self.xla = AutoXla()
         self.gpu = OneGpu(self.gaps, gpu)
+        self.data = DataSets(self.gaps)
         self.tf: Any = None
         self.keras: List[Any] = []
         self.recorder.layers.on_eager_call = self.seen.called
@@ -59,7 +62,7 @@ class Watch:
     def start(self) -> None:
         """Watch for TensorFlow and Keras."""
         hooks = {"tensorflow": self._on_tensorflow, "keras": self._on_keras, "tf_keras": self._on_keras}
-        hooks.update(torch=self.gpu.on_torch, jax=self.gpu.on_jax)
+        hooks.update(self.data.hooks(), torch=self.gpu.on_torch, jax=self.gpu.on_jax)
         AfterImport(hooks, self.gaps).install()
 
     def finish(self) -> None:
@@ -100,6 +103,7 @@ class Watch:
 
     def _hook(self, keras: Any) -> None:
         self.recorder.on_keras(keras)
+        self.data.on_keras()
         self.gaps.run("methods of models", lambda: self.methods.on_keras(keras))
         self.gaps.run("XLA of Keras", lambda: self.xla.install(keras))
 

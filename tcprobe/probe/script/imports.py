@@ -1,9 +1,11 @@
-"""Calls a hook right after a module has been imported, without importing anything itself."""
+"""Calls a hook right after a module has been imported, without importing anything itself; finds modules by a script."""
 
 from __future__ import annotations
 
 import importlib.util
+import os
 import sys
+from importlib.machinery import PathFinder
 from typing import Any, Dict, Optional, Set
 
 from ..core.framework import Hook
@@ -65,3 +67,24 @@ class AfterImport:
             self._gaps.run("hooks of " + name, lambda: hook(module))
         if not self._hooks:
             self.remove()
+
+
+class ByScript:
+    """A finder that stands last in `sys.meta_path`: takes relative folders of `sys.path` from the script's own folder.
+
+    Python takes them from the folder that it was started in, which for such scripts is mostly that.
+    """
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+
+    def install(self) -> None:
+        """Find what all others do not."""
+        sys.meta_path.append(self)
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        """Return the spec of a module of no package; None where it lies in no such folder."""
+        if path is not None:
+            return None
+        relative = [entry for entry in sys.path if isinstance(entry, str) and entry and not os.path.isabs(entry)]
+        return PathFinder.find_spec(name, [os.path.join(self._folder, entry) for entry in relative], target)

@@ -97,8 +97,9 @@ TC203: Final = RuleDoc(
         "classifier (MNIST, XLA, batch 1,024, one A100) a step took 5.3 ms so and 1.0 ms with a fixed scale of 1,024. "
         "A fixed scale spends no time, and nobody skips a step: too high and gradients pass 65504, infinite or NaN "
         "from then on; too low and they underflow. So a fixed scale is a note: right where a step is short and the "
-        "loss is watched. tcprobe profile measures what dynamic scaling costs (TC312). Keras 3 has no dynamic=False any more and raises; there a fixed scale is the "
-        "loss_scale_factor of an optimizer that is not wrapped, with compile(auto_scale_loss=False).\n\n"
+        "loss is watched. tcprobe profile measures what dynamic scaling costs (TC312). Keras 3 has no dynamic=False "
+        "any more and raises; there a fixed scale is the loss_scale_factor of an optimizer that is not wrapped, with "
+        "compile(auto_scale_loss=False).\n\n"
         "Scaling twice is a mistake of another kind. A LossScaleOptimizer around a LossScaleOptimizer multiplies the "
         "loss once and divides gradients twice; a scale by hand on top of scale_loss is divided out only once, or "
         "overflows early. A loss_scale_factor on an optimizer that is wrapped does nothing: LossScaleOptimizer resets "
@@ -116,9 +117,9 @@ TC203: Final = RuleDoc(
     ),
     good="optimizer = keras.mixed_precision.LossScaleOptimizer(keras.optimizers.Adam())\n",
     sources=(
-        f"{GUIDE}, section Loss scaling: anything other than a dynamic loss scale is not recommended, which what "
-        "was measured does not bear out for small models",
-        "Argonne Leadership Computing Facility, Computational Performance Workshop 2021, reduced precision: train_MNIST",
+        f"{GUIDE}, section Loss scaling: nothing but a dynamic loss scale is recommended, which what was "
+        "measured does not bear out for small models",
+        "Argonne Leadership Computing Facility, CompPerf Workshop 2021, reduced precision, train_MNIST",
         "Keras 3.15.1, keras/src/optimizers/loss_scale_optimizer.py: dynamic=False raises ValueError; the inner "
         "optimizer's loss_scale_factor is set to None; trainer.py: compile leaves a LossScaleOptimizer as it is",
         "Measured with Keras 3.15.1: two nested wrappers with a scale of 8 update by 1/8 of what they should",

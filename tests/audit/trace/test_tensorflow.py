@@ -367,6 +367,15 @@ def test_models_get_a_step_where_their_data_cannot_be_had() -> None:
         assert "1 more of its statements" in note
 
 
+@pytest.mark.skipif((Path.home() / ".keras/datasets/mnist.npz").exists(), reason="the data are on this machine")
+def test_data_of_keras_that_are_not_here_have_stand_ins_and_relative_folders_are_the_scripts() -> None:
+    (model,) = models("data_and_path.py", run=True).values()
+    shapes = [p.record.input_shapes for p in model.products if p.record.pass_ == "forward"]
+    assert shapes == [((96, 784), (784, 250)), ((96, 250), (250, 10))]
+    stands_in = "arrays of the same shapes and dtypes stand for data that are not on this machine: keras.datasets.mnist"
+    assert (model.notes, model.incomplete) == ((stands_in,), False)
+
+
 def test_a_ready_made_model_without_its_weights_is_built_all_the_same() -> None:
     ((label, model),) = models("no_weights.py").items()
     assert (label, model.batch, model.own_step, model.incomplete) == ("no_weights.py", 24, False, False)

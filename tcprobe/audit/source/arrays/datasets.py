@@ -14,8 +14,7 @@ from tcprobe.audit.source.values import items_of
 from tcprobe.schema.op import Shape
 
 _LOADED: Final = re.compile(r"keras\.datasets\.(\w+)\.load_data")
-# Shapes of a sample and of its label. Source: docstrings of keras/src/datasets, Keras 3.
-_SAMPLES: Final[dict[str, tuple[Shape, Shape]]] = {
+SAMPLES: Final[dict[str, tuple[Shape, Shape]]] = {
     "mnist": ((28, 28), ()),
     "fashion_mnist": ((28, 28), ()),
     "cifar10": ((32, 32, 3), (1,)),
@@ -23,6 +22,7 @@ _SAMPLES: Final[dict[str, tuple[Shape, Shape]]] = {
     "boston_housing": ((13,), ()),
     "california_housing": ((8,), ()),
 }
+"""Shapes of a sample and of its label. Source: docstrings of keras/src/datasets, Keras 3."""
 
 
 def data_set(name: str) -> SourceValue | None:
@@ -31,7 +31,7 @@ def data_set(name: str) -> SourceValue | None:
     The number of samples is left open: it is no promise of a batch.
     """
     found = _LOADED.fullmatch(name)
-    shapes = _SAMPLES.get(found[1]) if found else None
+    shapes = SAMPLES.get(found[1]) if found else None
     if shapes is None:
         return None
     return Items([Items([Tensor((None, *shape), None, (), False, True) for shape in shapes]) for _ in range(2)])
