@@ -45,8 +45,8 @@ def shown(*args: str | Path) -> str:
 
 
 def first_steps(text: str) -> list[str]:
-    """Return the lines under "What to do first"."""
-    return text.split("What to do first\n")[1].split("\n\n")[0].splitlines()
+    """Return the lines under "What to do, in full"."""
+    return text.split("What to do, in full\n")[1].split("\n\n")[0].splitlines()
 
 
 def no_constant(name: str) -> None:
@@ -286,7 +286,7 @@ def test_a_gpu_without_tensor_cores_has_no_share(changed: Callable[[Change], Pat
     assert "not applicable" in report.summary["tc_kernel_time_pct"]["reason"]
     assert {op["tc_blocker"] for op in report.off_tensor_cores()} == {"GPU has no Tensor Cores"}
     text = shown(folder)
-    assert "NVIDIA GeForce GTX 1650 has no Tensor Cores" in text
+    assert "Tensor Cores: NOT APPLICABLE. NVIDIA GeForce GTX 1650 has none." in text
     assert first_steps(text)[0].startswith("1. Run on a GPU with Tensor Cores (Volta")
 
 
@@ -298,7 +298,7 @@ def test_tf32_off_is_the_blocker(changed: Callable[[Change], Path]) -> None:
     assert {op["tc_blocker"] for op in report.off_tensor_cores()} == {"TF32 off"}
     peak = report.summary["achieved_tflop_per_s"]["value"] / report.summary["peak_pct"]["value"]
     assert peak == pytest.approx(0.195)  # the CUDA cores' float32 peak of an A100, 19.5 TFLOP/s
-    told = shown(folder).split("What to do first\n1. ")[1].partition("\nFigures")[0]
+    told = shown(folder).split("What to do, in full\n1. ")[1].partition("\nFigures")[0]
     assert ". Allow TF32 (" in told
     assert "predicted to save" in told
 

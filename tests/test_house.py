@@ -47,6 +47,7 @@ WITHIN = {
             {"chains", "sizes", "validity", "key_node"},
             {"whatif"},
             {"causes"},
+            {"screen"},
             {"compare", "flow"},
         ),
     ),

@@ -142,6 +142,8 @@ def plan(args: argparse.Namespace, has_gpu: bool) -> Plan:
         sys.exit("train_gan: --batch-size %d is more than the %d images there are" % (batch, IMAGES))
     epochs = args.epochs or 4
     steps = min(args.steps or epochs * batches, epochs * batches)
+    if not has_gpu:
+        LOG.info("no GPU: cpu_batch=%d, gpu_batch=%d", batch, args.batch_size or sizes.batch)
     if not has_gpu and args.steps is None and args.epochs is None:
         steps = min(steps, 6 if half else 30)
         LOG.info("no GPU: a small preset, batch %d, %d steps (--batch-size and --steps change it)", batch, steps)

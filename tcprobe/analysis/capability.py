@@ -14,6 +14,7 @@ from typing import Final, Literal
 
 from tcprobe.analysis.context import Context
 from tcprobe.hardware import FIRST_WITH_TENSOR_CORES, Capability, Gpu
+from tcprobe.rules.words import short_name
 from tcprobe.schema.kinds import Blocker
 
 Capable = Literal["yes", "no", "unknown"]
@@ -196,16 +197,6 @@ def is_capable(op_types: Iterable[str | None]) -> str:
     if "yes" in answers:
         return "yes"
     return "no" if answers == {"no"} else "unknown"
-
-
-def short_name(kernel: str) -> str:
-    """Return a kernel's name without its result, namespaces, template arguments and parameters.
-
-    ``void cudnn::cnn::wgrad2d_grouped_direct_kernel<__half, float>(float)`` -> ``wgrad2d_grouped_direct_kernel``.
-    A name that has no such parts, or none outside them, stays as it is.
-    """
-    head = re.split(r"[<(]", kernel.replace("(anonymous namespace)::", ""), maxsplit=1)[0]
-    return head.rpartition("::")[2].rpartition(" ")[2] or kernel
 
 
 def why_not(

@@ -37,6 +37,7 @@ from tcprobe.analysis.ranges.kernels import NO_RANGES, NO_TIMES, build_range_ker
 from tcprobe.analysis.ranges.nesting import Around
 from tcprobe.analysis.ranges.ops import with_ranges
 from tcprobe.analysis.ranges.times import range_times
+from tcprobe.analysis.screen.flow import with_screen
 from tcprobe.analysis.sizes.run import JudgedStep, judged_step, known_gpu
 from tcprobe.analysis.slow import trains_by_threads
 from tcprobe.analysis.stretches import stretch_table, without_start_up
@@ -65,6 +66,7 @@ from tcprobe.analysis.validity import (
 from tcprobe.analysis.waits.gaps import waits_and_gaps
 from tcprobe.analysis.waits.tuning import TunedCalls, tuned_calls, tuning_notes, tuning_of
 from tcprobe.analysis.whatif.flow import with_what_ifs
+from tcprobe.analysis.whatif.presumed import predicted_steps
 from tcprobe.analysis.window import choose_window
 from tcprobe.hardware import find_gpu, lookup_gpu
 from tcprobe.rules.model.step import KnownGpu
@@ -364,7 +366,8 @@ def _chains(a: _Analysis) -> None:
 
 
 def _what_ifs(a: _Analysis) -> None:
-    a.profile = with_what_ifs(a.profile, a.judged, a.ops, a.context)
+    profile = with_what_ifs(a.profile, a.judged, a.ops, a.context)
+    a.profile = replace(profile, predicted=predicted_steps(profile, a.judged))
 
 
 def _advice(a: _Analysis) -> None:
@@ -379,5 +382,5 @@ PASSES: Final[tuple[Callable[[_Analysis], None], ...]] = (
 
 
 def with_advice(profile: Profile) -> Profile:
-    """Add what keeps ops off the Tensor Cores and what to do first; both follow from the derived tables."""
-    return advise(replace(profile, off=off_tensor_cores(profile)))
+    """Add what keeps ops off the Tensor Cores, what to do and the first screen, which follow from derived tables."""
+    return with_screen(advise(replace(profile, off=off_tensor_cores(profile))))

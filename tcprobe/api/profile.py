@@ -170,6 +170,12 @@ class Profile(Shown):
         return dict(self._analysed.absent)
 
     @property
+    def verdict(self) -> str:
+        """How well the run uses the Tensor Cores, in a word or two: ``GOOD``, ``WAITING``, ``NOT USED``, ..."""
+        screen = self._analysed.screen
+        return "NOT MEASURED" if screen is None else screen.answer.word
+
+    @property
     def what_to_do(self) -> list[str]:
         """What to do first, in sentences; the table ``advice`` has all items with their figures."""
         from tcprobe.report.run.advice import advice_sentences

@@ -79,6 +79,7 @@ TargetOption = Annotated[
 SafeCsvOption = Annotated[
     bool, Option("--safe-csv", help="CSV for a spreadsheet: text is quoted, and never a formula.")
 ]
+AllOption = Annotated[bool, Option("--all", help="Show every table below the first screen, as in a pipe or a file.")]
 WidthOption = Annotated[
     int | None,
     Option(
@@ -126,6 +127,15 @@ class Output(NamedTuple):
         from tcprobe.flows.write import write_document
 
         return write_document(document, self.spec, self.to, stdout)
+
+    @property
+    def width(self) -> int | None:
+        """Return the columns that the text has; None where nothing limits them."""
+        return self.spec.width if self.to.path is None else None
+
+    def brief(self, every: bool) -> bool:
+        """Return whether only the first screen is to stand on the terminal, and not `every` table."""
+        return self.to.path is None and not every and sys.stdout.isatty()
 
 
 @contextmanager

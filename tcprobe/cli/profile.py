@@ -205,8 +205,10 @@ def _report(outcome: ProfileOutcome, report: Profile, to: Destination | None) ->
     from tcprobe.report.document import ReportSpec
     from tcprobe.report.run.document import RunDocument
 
-    document, spec = RunDocument(report, ReportSpec()), o.render_spec()
+    spec = o.render_spec()
     printed = to if to is not None and to.path is None else destination("run", "text", None)
+    shown = o.Output(printed, spec)
+    document = RunDocument(report, ReportSpec(brief=shown.brief(every=False), width=shown.width))
     unprinted: OutputError | BrokenPipeError | None = None
     if outcome.came_to_nothing:
         say(f"{outcome.ending}, and nothing was recorded")
@@ -215,7 +217,8 @@ def _report(outcome: ProfileOutcome, report: Profile, to: Destination | None) ->
             write_document(document, spec, printed)
         except (OutputError, BrokenPipeError) as error:
             unprinted = error
-    for path in write_document(document, spec, to) if to is not None and printed is not to else []:
+    more = to if printed is not to else None
+    for path in [] if more is None else write_document(RunDocument(report, ReportSpec()), spec, more):
         say(f"wrote {path}")
     return unprinted
 

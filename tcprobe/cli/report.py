@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from enum import StrEnum
 from typing import Annotated
 
 import typer
 
 from tcprobe.cli import options as o
-from tcprobe.visible import tell
 
 By = StrEnum(
     "By",
@@ -22,7 +19,7 @@ By = StrEnum(
 
 PathArgument = Annotated[str, typer.Argument(metavar="PATH", help="Run folder, profile file, or directory with one.")]
 ByOption = Annotated[
-    list[By] | None, typer.Option(help="Show only this table below the headline; may be given several times.")
+    list[By] | None, typer.Option(help="Show only this table below the first screen; may be given several times.")
 ]
 AgainstOption = Annotated[
     str | None,
@@ -40,6 +37,7 @@ def report(
     output: o.OutputOption = None,
     top: o.TopOption = None,
     by: ByOption = None,
+    all: o.AllOption = False,  # noqa: A002 - likewise
     iter_start: o.IterStartOption = None,
     iter_stop: o.IterStopOption = None,
     step_range: o.StepRangeOption = None,
@@ -68,7 +66,5 @@ def report(
         other = None if against is None else input_path(against)
         made = make_judged_report(input_path(path), options, other, fail_if or (), top)
         with o.judged(made.verdicts, made.names):
-            files = out.write(RunDocument(made.profile, ReportSpec(top, tuple(by or ())), made.added))
-            o.tell_written(files)
-            if not files and sys.stderr.isatty():
-                tell(f"Next: tcprobe report {shlex.quote(path)} -o tables/  (every table as CSV)")
+            asked = ReportSpec(top, tuple(by or ()), out.brief(all), out.width)
+            o.tell_written(out.write(RunDocument(made.profile, asked, made.added)))

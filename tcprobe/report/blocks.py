@@ -13,7 +13,7 @@ from tcprobe.visible import shown
 if TYPE_CHECKING:
     from tcprobe.schema.columns import Value
 
-Style = Literal["plain", "strong", "dim", "accent", "warning", "error", "code"]
+Style = Literal["plain", "strong", "dim", "accent", "warning", "error", "code", "good", "bad"]
 RemarkLevel = Literal["error", "warning", "note"]
 
 
@@ -39,6 +39,12 @@ def line_of(*parts: TextPart | str) -> TextLine:
 def wrapped_line(text: str, style: Style = "plain", indent: str = "") -> TextLine:
     """Return a line in one style that may be wrapped."""
     return TextLine((TextPart(text, style),), indent)
+
+
+class Screen(Struct, frozen=True):
+    """The first screen: lines that are laid out already, in columns of one width."""
+
+    lines: tuple[TextLine, ...]
 
 
 class Heading(Struct, frozen=True):
@@ -133,7 +139,7 @@ class LeftOut(Struct, frozen=True):
     remedy: str
 
 
-Block: TypeAlias = Heading | Lines | Facts | NumberedList | Remarks | Section | Folded | LeftOut
+Block: TypeAlias = Screen | Heading | Lines | Facts | NumberedList | Remarks | Section | Folded | LeftOut
 
 
 def answer_of(sentences: Sequence[str]) -> Lines:

@@ -70,6 +70,9 @@ class ReportSpec(Struct, frozen=True):
 
     top: int | None = None  # rows per table; 0 is all, None is 10 for people and all for programs
     by: tuple[str, ...] = ()  # tables to show, as ``--by`` names them; empty: the default ones
+    # brief, width: of a terminal, whether only the first screen is to stand there, and its columns; None: unlimited.
+    brief: bool = False
+    width: int | None = None
     # cwd, verbose, typed: of an audit.
     cwd: str = ""  # absolute path of a folder; paths inside it are shown relative to it
     verbose: bool = False  # whether to list what the short form only counts

@@ -8,8 +8,10 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Callable
+from functools import cache
 from itertools import accumulate
 from os.path import relpath
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tcprobe.jsonfile import LARGEST, parse
@@ -75,6 +77,11 @@ def percent(value: Value, sign: bool = True) -> str:
 def small_percent(value: float) -> str:
     """Return 0-100 with two significant digits below 1, so that small shares can be told apart."""
     return f"{full_number(value, 2)} %" if 0 < value < 0.995 else percent(value)
+
+
+def whole_percent(value: float) -> str:
+    """Return 0-100 as a whole number; what is not 0 or 100 does not print as that."""
+    return "<1 %" if 0 < value < 0.5 else ">99 %" if 99.5 <= value < 100 else f"{value:.0f} %"
 
 
 def percents(low: Value, high: Value) -> str:
@@ -162,6 +169,19 @@ def relative(path: str, base: str) -> str:
     """Return a path relative to the folder `base` if it is inside it, with forward slashes."""
     inside = base and path.startswith(base.rstrip("/") + "/")
     return relpath(path, base).replace("\\", "/") if inside else path
+
+
+def source_line(place: str) -> str:
+    """Return a line of the user's code, ``file:line``, relative to the working directory if it is inside it."""
+    return relative(place, _here())
+
+
+@cache
+def _here() -> str:
+    try:
+        return str(Path.cwd())
+    except OSError:  # it is gone
+        return ""
 
 
 def shorten(text: str, width: int) -> str:

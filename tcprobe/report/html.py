@@ -7,11 +7,17 @@ from html import escape
 from typing import Final, TextIO
 
 from tcprobe.report import RenderSpec
-from tcprobe.report.blocks import Block, Facts, Folded, Heading, Lines, NumberedList, Remarks, Section, TextLine
+from tcprobe.report.blocks import Block, Facts, Folded, Heading, Lines, NumberedList, Remarks, Screen, Section, TextLine
 from tcprobe.report.document import Document
 
 _RIGHT: Final = ' style="text-align:right"'
 _LEFT: Final = ' style="text-align:left"'
+_PARTS: Final = {
+    "strong": "<strong>{}</strong>",
+    "good": '<span style="color:#1a7f37">{}</span>',
+    "bad": '<span style="color:#cf222e">{}</span>',
+    "dim": '<span style="opacity:.7">{}</span>',
+}
 
 
 def render(document: Document, spec: RenderSpec, out: TextIO) -> None:  # noqa: ARG001 - a renderer's signature
@@ -24,6 +30,9 @@ def render(document: Document, spec: RenderSpec, out: TextIO) -> None:  # noqa: 
 
 def _block(block: Block) -> Iterator[str]:
     match block:
+        case Screen(lines=lines):
+            text = "\n".join(map(_line, lines))
+            yield f'<pre style="line-height:1.25">{text}</pre>'
         case Heading():
             level = min(block.level + 2, 6)
             yield f"<h{level}>{escape(block.text)}</h{level}>"
@@ -48,9 +57,7 @@ def _block(block: Block) -> Iterator[str]:
 
 
 def _line(line: TextLine) -> str:
-    return "".join(
-        f"<strong>{escape(part.text)}</strong>" if part.style == "strong" else escape(part.text) for part in line.parts
-    )
+    return "".join(_PARTS.get(part.style, "{}").format(escape(part.text)) for part in line.parts)
 
 
 def _section(section: Section) -> Iterator[str]:

@@ -18,6 +18,7 @@ from tcprobe.report.blocks import (
     NumberedList,
     Remark,
     Remarks,
+    Screen,
     Section,
     TextLine,
     TextPart,
@@ -33,8 +34,17 @@ def render(document: Document, spec: RenderSpec, out: TextIO) -> None:  # noqa: 
     out.write(inert("\n\n".join("\n".join(lines) for lines in shown if lines)) + "\n")
 
 
+def _fenced(lines: list[str]) -> list[str]:
+    """Return lines as they are, in a fence longer than any row of its marks in them."""
+    longest = max((len(found) for line in lines for found in re.findall("`+", line)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return [f"{fence}text", *lines, fence]
+
+
 def _block(block: Block) -> list[str]:
     match block:
+        case Screen(lines=lines):
+            return _fenced(["".join(part.text for part in line.parts).rstrip() for line in lines])
         case Heading(text=text, level=level):
             return [f"{'#' * level} {escape_markdown(text)}"]
         case Lines(lines=lines, bullets=True):

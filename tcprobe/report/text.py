@@ -16,6 +16,7 @@ from tcprobe.report.blocks import (
     NumberedList,
     Remark,
     Remarks,
+    Screen,
     Section,
     TextLine,
     sections,
@@ -25,15 +26,17 @@ from tcprobe.report.formatting import wrapped
 from tcprobe.report.grid import left_out, text_lines
 from tcprobe.visible import inert
 
-RESET: Final = "\x1b[0m"
-CODES: Final = {
-    "strong": "\x1b[1m",
-    "dim": "\x1b[2m",
-    "accent": "\x1b[36m",
-    "warning": "\x1b[33m",
-    "error": "\x1b[31m",
-    "note": "\x1b[2m",
+STYLES: Final = {
+    "strong": "bold",
+    "dim": "dim",
+    "accent": "cyan",
+    "warning": "yellow",
+    "error": "red",
+    "note": "dim",
+    "good": "green",
+    "bad": "red",
 }
+"""What each style is to rich, which writes the colours."""
 
 
 def render(document: Document, spec: RenderSpec, out: TextIO) -> None:
@@ -49,6 +52,8 @@ def _joined(blocks: Iterable[Block], spec: RenderSpec) -> str:
 
 def _block(block: Block, spec: RenderSpec) -> list[str]:
     match block:
+        case Screen(lines=lines):
+            return [x for line in lines for x in _line(line, "", spec)]
         case Heading(text=text):
             return [_paint(text, "strong", spec)]
         case Lines(lines=lines, bullets=bullets):
@@ -117,5 +122,9 @@ def _wrapped(text: str, spec: RenderSpec, indent: str = "") -> list[str]:
 
 
 def _paint(text: str, style: str, spec: RenderSpec) -> str:
-    code = CODES.get(style) if spec.color else None
-    return f"{code}{text}{RESET}" if code else text
+    if not spec.color or style not in STYLES or not text.strip():
+        return text
+    from rich.color import ColorSystem  # which only a terminal needs
+    from rich.style import Style
+
+    return Style.parse(STYLES[style]).render(text, color_system=ColorSystem.STANDARD)

@@ -83,3 +83,13 @@ def listed(words: Iterable[str]) -> str:
     """Return ``a``, ``a and b``, ``a, b and c``."""
     found = list(words)
     return " and ".join([", ".join(found[:-1]), found[-1]] if len(found) > 1 else found)
+
+
+def short_name(kernel: str) -> str:
+    """Return a kernel's name without its result, namespaces, template arguments and parameters.
+
+    ``void cudnn::cnn::wgrad2d_grouped_direct_kernel<__half, float>(float)`` -> ``wgrad2d_grouped_direct_kernel``.
+    A name that has no such parts, or none outside them, stays as it is.
+    """
+    head = re.split(r"[<(]", kernel.replace("(anonymous namespace)::", ""), maxsplit=1)[0]
+    return head.rpartition("::")[2].rpartition(" ")[2] or kernel

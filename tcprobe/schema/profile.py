@@ -14,6 +14,7 @@ from tcprobe.schema.advice import Advice
 from tcprobe.schema.changes.whatif import WhatIf
 from tcprobe.schema.columns import FloatArray, Row, Table
 from tcprobe.schema.kinds import NoWhatIf, WindowBasis
+from tcprobe.schema.screen import FirstScreen, Prediction
 from tcprobe.schema.tables import TABLES
 from tcprobe.schema.waits import StartUp, Tuning, Waiting
 
@@ -117,6 +118,8 @@ class Profile(Struct, frozen=True):
     what_ifs: tuple[WhatIf, ...] = ()
     no_what_if: NoWhatIf | None = None  # why there are none of these
     advice: tuple[Advice, ...] = ()  # what to do, most important first; the table of that name has a row for each
+    predicted: Prediction | None = None  # what a run without a GPU would take on one; None if too little is known
+    screen: FirstScreen | None = None  # what a report answers first; None if the profile is not analysed yet
 
     def table(self, name: str) -> Table | None:
         """Return the table; None if it is absent.

@@ -277,5 +277,5 @@ def test_a_notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ).execute()
     shown = [out["data"]["text/html"] for cell in book.cells for out in cell.outputs if "data" in out]
     assert len(shown) == 2
-    assert "No GPU: Tensor Core use was not measured." in shown[0]
+    assert "No GPU here. CPU times say nothing of a GPU." in shown[0]
     assert "Figures" in shown[1]

@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from tcprobe.analysis.capability import short_name, tc_capable
+from tcprobe.analysis.capability import tc_capable
 from tcprobe.analysis.kernels.cxx import parse
 from tcprobe.analysis.kernels.mangled import readable
 from tcprobe.analysis.kernels.verdict import by_name
@@ -26,6 +26,7 @@ from tcprobe.readers.dlprof.tables import called_from
 from tcprobe.readers.dlprof.text import _heading
 from tcprobe.readers.host_work import host_work
 from tcprobe.readers.xspace.text import executor_op, kernel_config, memory_size, parse_shapes, program_id, split_op
+from tcprobe.rules.words import short_name
 from tcprobe.schema.columns import Table
 from tcprobe.schema.op import OpRecord
 from tcprobe.schema.tables import GRAPH_OPS

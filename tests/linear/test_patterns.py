@@ -26,7 +26,7 @@ ONLY_WHEN_RUN = {
     "tcprobe.flows.patterns: text": "what a user asks for, which is looked at before it is used",
     "tcprobe.probe.core.lines: generated": "the probe's own orders",
     "tcprobe.probe.core.metrics: text": "what a user asks for: it runs on lines of 4,096 characters at most",
-    "tcprobe.report.run.headline: f'^{name}\\\\b'": "names of frameworks",
+    "tcprobe.report.run.about: f'^{name}\\\\b'": "names of frameworks",
     "tcprobe.audit.fix.numbers: f'\\\\b{re.escape(name)}\\\\b'": "a name, escaped",
     "tcprobe.source.imports: f'^(?:async def|def|class) {re.escape(name)}\\\\b'": "a name, escaped",
 }

@@ -69,9 +69,9 @@ def texts(section: Section) -> tuple[tuple[str, ...], ...]:
     return tuple(tuple(map(str, row)) for row in section.cells)
 
 
-def run(profile: Profile, top: int | None = None, by: tuple[str, ...] = ()) -> RunDocument:
+def run(profile: Profile, top: int | None = None, by: tuple[str, ...] = (), brief: bool = False) -> RunDocument:
     """Return the report of a profile."""
-    return RunDocument(profile, ReportSpec(top, by))
+    return RunDocument(profile, ReportSpec(top, by, brief))
 
 
 def gpu_profile(**metadata: Any) -> Profile:

@@ -40,9 +40,9 @@ def test_one_table_only(golden: Compare) -> None:
 
 def test_answer_advice_figures_and_warnings_fit_one_screen() -> None:
     text = rendered("text", "gpu", 100)
-    first = text[: text.index("\nCostliest ops off")]
-    assert first.count("\n") <= 36
-    for said in ("Kernels that use Tensor Cores", "What to do first", "step time", "warning: "):
+    first = text[: text.index("\nNext ")]
+    assert first.count("\n") < 22 and max(map(len, first.splitlines())) <= 80
+    for said in ("Tensor Cores: ", "Where the step goes", "What to do first", "How sure"):
         assert said in first
 
 
@@ -57,4 +57,4 @@ def test_what_was_not_measured_is_never_zero(name: str) -> None:
     assert "None" not in text
     if name == "cpu":
         assert " 0.0 %" not in text
-        assert "Tensor Core use was not measured" in text
+        assert "Tensor Cores: NOT MEASURED" in text

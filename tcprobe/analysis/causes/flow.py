@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Sequence
 
-from tcprobe.analysis.capability import short_name
 from tcprobe.analysis.causes.bar import Split, around_ns, build_causes, split_of
 from tcprobe.analysis.causes.kernels import (
     Kernel,
@@ -25,6 +24,7 @@ from tcprobe.analysis.ops.table import OpIdentity
 from tcprobe.analysis.sizes.run import JudgedStep
 from tcprobe.analysis.summary.figures import SummaryInputs
 from tcprobe.rules.model.step import KnownGpu
+from tcprobe.rules.words import short_name
 from tcprobe.schema.columns import Row, Table, Value
 from tcprobe.schema.profile import Profile
 

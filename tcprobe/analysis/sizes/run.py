@@ -14,6 +14,7 @@ from tcprobe.analysis.ops.attribution import graph_record, profile_record
 from tcprobe.analysis.ops.gemms import Gemms, executions
 from tcprobe.analysis.ops.table import Ops
 from tcprobe.analysis.options import Options
+from tcprobe.analysis.sizes.batch import gpu_batch, with_batch
 from tcprobe.analysis.summary.rates import not_of_steps
 from tcprobe.cost.predict import Target
 from tcprobe.gemm.dimensions import tells_features
@@ -94,6 +95,7 @@ class JudgedStep(Struct, frozen=True):
 
     run: RecordedStep  # the products
     step: Step  # the costs of those whose dimensions have names
+    batch: int | None = None  # that its products were made of, where that is not the run's own (`sizes.batch`)
 
 
 def judged_step(
@@ -101,7 +103,22 @@ def judged_step(
 ) -> JudgedStep | None:
     """Return the products of a run with their costs on a GPU; None where `run_of` is. It takes what `run_of` takes."""
     run = run_of(profile, gemms, ops, kernel_ns)
-    return None if run is None else JudgedStep(run, Step(run_model(run.timed), gpu, measured=run.measured))
+    if run is None:
+        return None
+    run, batch = _at_gpu_batch(profile, run)
+    return JudgedStep(run, Step(run_model(run.timed), gpu, measured=run.measured), batch)
+
+
+def _at_gpu_batch(profile: Profile, run: RecordedStep) -> tuple[RecordedStep, int | None]:
+    """Return the products in the batch that a run without a GPU would take on one, where it logs that, and that."""
+    batches = gpu_batch(profile)
+    if batches is None or run.timed is not run.whole:
+        return run, None
+    try:
+        timed = [replace(one, product=with_batch(one.product, *batches)) for one in run.timed]
+    except ValueError:  # which dimension is the batch is not known of one of them
+        return run, None
+    return replace(run, timed=timed, whole=timed), batches[1]
 
 
 def run_model(every: Sequence[RunProduct]) -> Model:

@@ -11,11 +11,11 @@ RATE = r"(?:images|img|samples|examples|tokens|steps)(?:/s(?:ec)?|_per_sec(?:ond
 # A name is one or two words that end in one of these, before ':' or '=': "G Loss: 0.699", "val_loss=0.3".
 NAMED = re.compile(
     r"(?P<name>(?:\b[A-Za-z][A-Za-z0-9]{0,15}[ _])?\b[A-Za-z_0-9]*?"
-    r"(?:loss|acc|accuracy|step[_ ]time|throughput|" + RATE + r"))"
+    r"(?:loss|acc|accuracy|step[_ ]time|throughput|[cg]pu_batch|" + RATE + r"))"
     r"\s*[:=]\s*(?P<value>" + NUMBER + r")(?:\s*(?P<unit>(?:[A-Za-z]+/s(?:ec)?|ms|us|s)\b))?",
     re.IGNORECASE,
 )
-HINT = re.compile(r"loss|acc|step.time|throughput|/s|_per_sec", re.IGNORECASE)
+HINT = re.compile(r"loss|acc|step.time|throughput|pu_batch|/s|_per_sec", re.IGNORECASE)
 ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x08\x00]")
 UNITS = {"step_time": "s"}
 LONGEST_PRINTED = 4096

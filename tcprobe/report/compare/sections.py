@@ -11,7 +11,7 @@ from tcprobe.report.blocks import Cell, Section
 from tcprobe.report.compare.words import change_text, grounds, time_change
 from tcprobe.report.fields import Field, cell_of, field_of, name_of, number_of, section, source_of, time_of
 from tcprobe.report.run.causes import GROUP_WORDS
-from tcprobe.report.run.headline import label, value_text
+from tcprobe.report.run.figures import label, value_text
 from tcprobe.report.run.words import kind_label
 from tcprobe.rules.words import listed
 from tcprobe.schema.changes.comparison import ComparedFigure, ComparedPlace, ComparedRow, Comparison, Loss, Side

@@ -39,15 +39,7 @@ RATES: Final[Mapping[Bound, str]] = {
 SAYS: Final = {kind: said for rule in RUN_RULES for kind, said in rule.load().SAYS.items()}
 
 
-def title(profile: Profile) -> str:
-    """Return the heading of the list, with what its figures are of where that is not a step of known length."""
-    if profile.tuning is not None:
-        return "What to do first (figures of a step that holds autotuning)"
-    by_kernels = any(item.concern.share_of == "kernel_time" for item in profile.advice)
-    return f"What to do first{NO_STEP if by_kernels and profile.waiting is None else ''}"
-
-
-NO_STEP: Final = " (by kernel time: how long the GPU waits in a step is not known)"
+TITLE: Final = "What to do, in full"
 
 
 def advice_sentences(profile: Profile) -> list[str]:
@@ -56,9 +48,8 @@ def advice_sentences(profile: Profile) -> list[str]:
 
 
 def with_codes(profile: Profile) -> tuple[str, ...]:
-    """Return the same, each with the code that `tcprobe explain` takes."""
-    pairs = zip(advice_sentences(profile), profile.advice, strict=False)
-    return tuple(f"{sentence} ({item.code})" for sentence, item in pairs)
+    """Return all of it in sentences, each with the code that `tcprobe explain` takes."""
+    return tuple(f"{advice_sentence(item)} ({item.code})" for item in profile.advice)
 
 
 def advice_sentence(item: Advice) -> str:

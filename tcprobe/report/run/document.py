@@ -22,16 +22,16 @@ from tcprobe.report.blocks import (
     Remark,
     Remarks,
     Section,
-    answer_of,
     folded,
     wrapped_line,
 )
 from tcprobe.report.document import Added, DataTable, ReportSpec, data_of, spelt
 from tcprobe.report.fields import cell_of, field_of, section
 from tcprobe.report.formatting import any_text, full_number, since_step
-from tcprobe.report.run import advice, findings, headline, views, wait_views
+from tcprobe.report.run import about, advice, figures, findings, views, wait_views
 from tcprobe.report.run.causes import cause_table
 from tcprobe.report.run.chains import CHAIN_VIEW
+from tcprobe.report.run.screen import data_of_screen, screen_of
 from tcprobe.report.run.tables import data_table, view_section, written
 from tcprobe.report.run.view import View
 from tcprobe.report.run.words import counted_phase
@@ -53,18 +53,22 @@ class RunDocument(Struct, frozen=True):
     added: Added = field(default_factory=Added)
 
     def screen(self) -> list[Block]:
-        """Return how good the run is, why and what to do first, then the tables."""
+        """Return the first screen; unless that is all, what was profiled, what to do in full, and the tables."""
+        first: list[Block] = [screen_of(self.profile, self.spec.width)]
+        if self.spec.brief and not self.spec.by:
+            return [*first, *self.added.blocks]
         tables, absent = self._tables()
         lines = [wrapped_line(f"no {name.replace('_', ' ')}: {why}", indent="  ") for name, why in absent]
         closing: list[Block] = [Lines(tuple(lines)), LeftOut("--width 0 or --format csv shows all")]
-        return [self._facts(), self._answer(), *self._middle(), *tables, *closing]
+        return [*first, *self.added.blocks, *self._middle(), *tables, *closing]
 
     def page(self) -> list[Block]:
-        """Return the same under a title, with tables folded unless asked for by name."""
+        """Return the same under a title, with all but the first screen folded unless asked for by name."""
         tables, absent = self._tables()
         shown: Iterable[Block] = tables if self.spec.by else map(folded, tables)
         lines = Lines(tuple(wrapped_line(f"no {name}: {why}") for name, why in absent), bullets=True)
-        return [Heading("Tensor Core report", 1), self._answer(), self._facts(), *self._middle(), *shown, lines]
+        first = [Heading("Tensor Core report", 1), screen_of(self.profile), *self.added.blocks]
+        return [*first, *map(self._aside, self._middle()), *shown, lines]
 
     def data(self) -> dict[str, Any]:
         """Return metadata, summary and tables as raw values; NA is None, times are ns, rows are those of the tables."""
@@ -80,6 +84,7 @@ class RunDocument(Struct, frozen=True):
                 "waiting": waiting and {**as_dict(waiting), "idle_pct": waiting.idle_pct},
                 "tuning": profile.tuning and as_dict(profile.tuning),
                 "start_up": profile.start_up and as_dict(profile.start_up),
+                **data_of_screen(profile),
                 "absent": dict(sorted(profile.absent.items())),
                 "no_what_if": profile.no_what_if,
                 "notes": metadata["notes"],
@@ -98,26 +103,25 @@ class RunDocument(Struct, frozen=True):
         name = views.BY[self.spec.one_table("kernel")].table
         return data_table(self.profile.require(name), self.spec.rows_for_programs)
 
-    def _facts(self) -> Facts:
-        return Facts(tuple(headline.facts(self.profile)))
-
-    def _answer(self) -> Lines:
-        return answer_of(headline.answer(self.profile))
+    def _aside(self, block: Block) -> Block:
+        return folded(block) if isinstance(block, Section) else block
 
     def _middle(self) -> Iterator[Block]:
-        """Yield what stands between the answer and the tables; with ``spec.by`` no table."""
-        profile, tables = self.profile, not self.spec.by
-        yield from self.added.blocks
-        yield NumberedList(advice.title(profile), advice.with_codes(profile))
-        yield from self._figures() if tables else ()
+        """Yield what stands between the first screen and the tables: nothing where tables are asked for by name."""
+        profile = self.profile
+        if self.spec.by:
+            return
+        yield Facts(tuple(about.facts(profile)))
+        yield NumberedList(advice.TITLE, advice.with_codes(profile))
+        yield from self._figures()
         yield _notes(profile, ("error", "warning"))
-        yield from self._why() if tables else ()
+        yield from self._why()
         yield _notes(profile, ("note",))
 
     def _figures(self) -> Iterator[Section]:
         """Yield the headline figures, and the phases of a run that has several."""
         phases = self._view(views.PHASE_VIEW) if counted_phase(self.profile) else None
-        yield from filter(None, (headline.figures(self.profile, first=True), phases))
+        yield from filter(None, (figures.figures(self.profile, first=True), phases))
 
     def _why(self) -> Iterator[Section]:
         """Yield what changes would give, where the time goes, what keeps ops off the Tensor Cores, bad sizes."""
@@ -152,7 +156,7 @@ class RunDocument(Struct, frozen=True):
             told = profile.no_what_if is not None and profile.metadata.gpu_used is not False
             absent += ["what_ifs"] if told and len(profile.require("kernels")) else []
             found += [
-                headline.figures(profile, first=False),
+                figures.figures(profile, first=False),
                 _logged(profile, self.spec),
                 _reported(profile, self.spec),
             ]
@@ -189,7 +193,7 @@ def _why_absent(profile: Profile, table: str) -> str:
 
 
 def _notes(profile: Profile, levels: tuple[str, ...]) -> Remarks:
-    chosen = [note for note in headline.sorted_notes(profile) if note.level in levels]
+    chosen = [note for note in figures.sorted_notes(profile) if note.level in levels]
     remarks = [Remark(n.level, n.message, n.remedy) for n in chosen[:MOST_LISTED]]
     if left := len(chosen) - len(remarks):
         remarks.append(Remark("note", f"{left:,} more are not shown here", "--format json lists all"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tcprobe.analysis import analyse
-from tcprobe.analysis.capability import short_name
+from tcprobe.rules.words import short_name
 from tcprobe.schema.tables import OP_DETAILS
 from tests.analysis import builders as b
 

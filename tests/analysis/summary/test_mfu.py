@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tcprobe.analysis import analyse
-from tcprobe.report.run import headline
+from tcprobe.report.run.figures import value_text
 from tcprobe.schema.profile import Profile
 from tests.analysis import builders as b
 from tests.readers.nsys import test_torch
@@ -153,7 +153,7 @@ def test_where_nothing_tells_what_is_recomputed_mfu_is_at_most_hfu(
     assert found["hfu_pct"]["value"] == pytest.approx(share)
     assert (found["mfu_pct"]["value"], found["mfu_pct"]["low"]) == (None, None)
     assert found["mfu_pct"]["high"] == pytest.approx(share)
-    assert headline.value_text("mfu_pct", found["mfu_pct"]) == "at most 0.1 %"
+    assert value_text("mfu_pct", found["mfu_pct"]) == "at most 0.1 %"
 
 
 def test_a_lower_bound_of_flops_is_one_of_mfu() -> None:

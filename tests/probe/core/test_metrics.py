@@ -26,6 +26,10 @@ def test_gan_line(head: str) -> None:
     ]
 
 
+def test_the_batch_here_and_on_a_gpu() -> None:
+    assert found("no GPU: cpu_batch=60, gpu_batch=4090") == [("cpu_batch", 60.0, ""), ("gpu_batch", 4090.0, "")]
+
+
 def test_mnist_line() -> None:
     line = "(0, 46), Loss: 0.11277, step_time: 0.00532, throughput: 1.93e+05 img/s."
     assert found(line) == [("loss", 0.11277, ""), ("step_time", 0.00532, "s"), ("throughput", 1.93e5, "img/s")]

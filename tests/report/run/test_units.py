@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from tcprobe.report.run.headline import facts
+from tcprobe.report.run.about import facts
 from tcprobe.report.run.tables import view_section
 from tcprobe.report.run.units import start_text, step_text, unit_text
 from tcprobe.report.run.views import STEP_RANGE_VIEW

@@ -1,0 +1,1 @@
+"""The first screen of a report, as data."""

@@ -1,0 +1,188 @@
+"""Judge how well a run uses the Tensor Cores: one of a few words, and why, by where its step goes.
+
+The first that holds: what needs no times; kernels of unknown class; waiting, from half of the step on; then the time
+of products on and off the Tensor Cores.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+
+from tcprobe.analysis.screen.bar import KERNELS, ON, WAITS
+from tcprobe.schema.kinds import PRODUCTS
+from tcprobe.schema.profile import Profile
+from tcprobe.schema.screen import OFF_CAUSES, Answer, AnswerKind, Bar, BarOf, VerdictWord
+from tcprobe.schema.statement import FieldValue, Statement, say
+
+Judged: TypeAlias = tuple[VerdictWord, Statement[AnswerKind]]
+WAITING_PCT: Final = 50.0  # of the step, without a kernel: from here on that decides, and not what the kernels do
+NOTICEABLE_PCT: Final = 25.0  # of the step: waiting that is worth a word beside another verdict
+USED_PCT: Final = 95.0  # of the time of products: from here on they count as on Tensor Cores, all but a rest
+UNUSED_PCT: Final = 1.0  # likewise as off them
+KNOWN_PCT: Final = 50.0  # of the kernel time: below it nothing is concluded from the kernels whose class is known
+MISALIGNED_PCT: Final = 25.0  # of the time on Tensor Cores
+SLOW_PCT: Final = 50.0  # likewise
+MOST_KINDS: Final = 3  # that a sentence names
+
+
+def answer_of(profile: Profile, bar: Bar | None) -> Answer:
+    """Return the verdict on a run.
+
+    Args:
+        profile: with its advice.
+        bar: where its time goes.
+    """
+    if (early := _without_times(profile)) is not None:
+        return early
+    if bar is None:
+        return Answer("NOT MEASURED", say("no_kernels", reason=_reason(profile)))
+    if bar.of == "op_calls":
+        using, off = (profile.value(f"ops_{name}_time_pct") for name in ("using_tc", "eligible_not_using"))
+        return Answer("WAITING", say("idle_ops", idle_pct=bar.pct("wait"), using_pct=using, off_pct=off))
+    word, says = _usage(profile, bar)
+    idle = bar.pct(*WAITS)
+    if word == "CANNOT TELL":
+        return Answer(word, says)
+    if idle >= WAITING_PCT:
+        return Answer("WAITING", _waiting(profile, bar), (says,))
+    if idle >= NOTICEABLE_PCT:
+        return Answer(word, says, (_waiting(profile, bar),))
+    busy = word == "NOT USED" and bar.of != "kernel_time"
+    return Answer(word, says, (say("busy", pct=100.0 - idle, of=bar.of),) if busy else ())
+
+
+def _without_times(profile: Profile) -> Answer | None:
+    """Return the verdict that follows without looking where the time goes; None where none does."""
+    figure = profile.figure("tc_kernel_time_pct")
+    reason = None if figure is None else figure["reason_kind"]
+    if profile.metadata.gpu_used is False:
+        return Answer("NOT MEASURED", say("no_gpu"))
+    if figure is None or reason in ("no_gpu", "no_record"):
+        return Answer("NOT MEASURED", say("no_kernels", reason=_reason(profile)))
+    gpu = next(iter(profile.active_gpus), {})
+    if reason == "not_nvidia":
+        return Answer("NOT APPLICABLE", say("not_nvidia", vendor=_text(gpu.get("vendor"))), _busy(profile))
+    if reason == "no_tensor_cores":
+        return Answer("NOT APPLICABLE", say("no_tensor_cores", gpu=_text(gpu.get("name"))), _busy(profile))
+    if (tuning := profile.tuning) is not None:
+        kernels, share = profile.value("kernels"), tuning.share_pct
+        return Answer("CANNOT TELL", say("autotuning", kernels=tuning.kernels, of=kernels, pct=share, ops=tuning.ops))
+    if any(item.kind == "profile_usual_steps" and not item.says.get("when") for item in profile.advice):
+        return Answer("CANNOT TELL", say("start_up", pct=figure["value"]))
+    return _nothing_multiplies(profile)
+
+
+def _nothing_multiplies(profile: Profile) -> Answer | None:
+    """Return the verdict on kernels none of which multiplies, if the names of all tell that."""
+    kernels = profile.require("kernels")
+    spent = _summed(kernels.values("kind"), kernels.values("sum_ns"))
+    if not spent or spent.keys() & {*PRODUCTS, "matrix_vector", "helper", "unknown", None}:
+        return None
+    kinds = tuple(sorted(spent, key=lambda kind: (-spent[kind], str(kind))))[:MOST_KINDS]
+    if "serialises_kernels" not in profile.traits:  # what records steps may have missed theirs
+        return Answer("CANNOT TELL", say("no_products", kinds=kinds))
+    reached, names = kernels.numbers("memory_pct"), set(kernels.values("kernel"))
+    low, high = (None, None) if np.isnan(reached).any() else (float(reached.min()), float(reached.max()))
+    kernel = _text(names.pop()) if len(names) == 1 else None
+    return Answer("NOTHING TO GAIN", say("nothing_multiplies", kernel=kernel, kinds=kinds, low_pct=low, high_pct=high))
+
+
+def _usage(profile: Profile, bar: Bar) -> Judged:
+    """Return what the products' time says, whatever else the step does."""
+    if bar.ns("kernels"):
+        return _reported(profile)
+    on, off, kernels = bar.ns(*ON), bar.ns("off"), bar.ns(*KERNELS)
+    coverage = profile.value("coverage_pct")
+    if not on + off or not kernels or (coverage is not None and coverage < KNOWN_PCT):
+        return "CANNOT TELL", _class_unknown(profile)
+    share = 100.0 * on / (on + off)
+    if share < UNUSED_PCT:
+        return "NOT USED", say("not_used", **_kept_off(profile))
+    if share < USED_PCT:
+        return "PARTLY", say("partly", on_pct=share, **_kept_off(profile))
+    if 100.0 * bar.ns("misaligned") >= MISALIGNED_PCT * on:
+        return "MISALIGNED", say("misaligned", pct=bar.pct("misaligned"), of=bar.of)
+    if 100.0 * bar.ns("slowly") >= SLOW_PCT * on:
+        return "SLOWLY", say("slowly", pct=100.0 * bar.ns("slowly") / on, cause=_slowed_by(profile))
+    return "GOOD", say("all_used", pct=bar.pct(*ON), of=bar.of)
+
+
+def _reported(profile: Profile) -> Judged:
+    """Return what a source says that has no kernels: the profiler's own shares."""
+    of_kernels, of_capable = (profile.value(name) for name in ("tc_kernel_time_pct", "tc_capable_time_pct"))
+    if of_kernels is None:
+        return "CANNOT TELL", say("start_up", pct=None)
+    if of_kernels < UNUSED_PCT:
+        return "NOT USED", say("not_used", cause=None, precision=None, all=True)
+    if of_capable is not None and of_capable >= USED_PCT:
+        return "GOOD", say("all_used", pct=of_kernels, of="kernel_time")
+    return "PARTLY", say("partly", on_pct=of_kernels, cause=None, precision=None, all=False)
+
+
+def _class_unknown(profile: Profile) -> Statement[AnswerKind]:
+    kernels = profile.require("kernels")
+    spent = _summed(kernels.values("kernel"), kernels.values("sum_ns"))
+    total, kernel = sum(spent.values()), _largest(spent)
+    return say("class_unknown", kernel=kernel, pct=100.0 * spent[kernel] / total if total else None)
+
+
+def _kept_off(profile: Profile) -> dict[str, FieldValue]:
+    """Return what keeps most of the products' time off: cause, precision where it is one, whether of all of them."""
+    kernels = profile.require("kernels")
+    off = kernels.take(kernels.names("cause").among(*OFF_CAUSES))
+    products = off.take(off.names("kind").among(*PRODUCTS))
+    precisions = _summed(products.values("precision"), products.values("sum_ns"))
+    precision, total = _largest(precisions), sum(precisions.values())
+    alone = total > 0 and 100.0 * precisions[precision] >= USED_PCT * total
+    cause = _largest(_summed(off.values("cause"), off.values("sum_ns")))
+    return {"cause": cause, "precision": precision if alone else None, "all": len(precisions) == 1}
+
+
+def _slowed_by(profile: Profile) -> str | None:
+    """Return the cause of most of the time that is slow on Tensor Cores, misaligned sizes apart."""
+    causes = profile.require("causes")
+    slow = causes.take(causes.names("group").among("slowly") & ~causes.names("cause").among("tc_misaligned"))
+    return _text(_largest(_summed(slow.values("cause"), slow.values("share_pct"))))
+
+
+def _waiting(profile: Profile, bar: Bar) -> Statement[AnswerKind]:
+    """Return how long no kernel runs, what takes most of that, and its share of it; None where nothing tells."""
+    waits = profile.require("waits")
+    spent = _summed(waits.values("host_work"), waits.values("idle_ns"))
+    work, total = _largest(spent), sum(spent.values())
+    share = 100.0 * spent[work] / total if total else None
+    return say("waiting", pct=bar.pct(*WAITS), of=bar.of, work=work, work_pct=share)
+
+
+def _busy(profile: Profile) -> tuple[Statement[AnswerKind], ...]:
+    if (waiting := profile.waiting) is None:
+        return ()
+    of: BarOf = "capture" if waiting.length == "capture" else "step"
+    return (say("busy", pct=100.0 - waiting.idle_pct, of=of),)
+
+
+def _reason(profile: Profile) -> str | None:
+    figure = profile.figure("tc_kernel_time_pct")
+    reason = None if figure is None else figure["reason"]
+    return _text(reason) or profile.absent.get("kernels") or profile.absent.get("summary")
+
+
+def _summed(keys: Any, times: Any) -> dict[Any, float]:
+    """Return the sum of the times of each key."""
+    spent = defaultdict[Any, float](float)
+    for key, ns in zip(keys, times, strict=True):
+        spent[key] += float(ns or 0)
+    return spent
+
+
+def _largest(spent: Mapping[Any, float]) -> Any:
+    """Return the key with the most time, of equal ones the first by name; None without any."""
+    return min(spent, key=lambda key: (-spent[key], str(key)), default=None)
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)

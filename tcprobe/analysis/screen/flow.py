@@ -1,0 +1,61 @@
+"""Add the first screen: where a step goes, what that says of the Tensor Cores, what to do first, how sure it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec.structs import replace
+
+from tcprobe.analysis.screen.answer import answer_of
+from tcprobe.analysis.screen.bar import bar_of
+from tcprobe.analysis.screen.items import items_of
+from tcprobe.schema.profile import Profile
+from tcprobe.schema.screen import Answer, FirstScreen, LimitKind
+from tcprobe.schema.statement import Statement, say
+
+
+def with_screen(profile: Profile) -> Profile:
+    """Return the profile with its first screen.
+
+    Args:
+        profile: with all tables and its advice.
+    """
+    bar = bar_of(profile)
+    answer = answer_of(profile, bar)
+    items, limits = tuple(items_of(profile, answer, bar)), tuple(_limits(profile, answer))
+    return replace(profile, screen=FirstScreen(answer, bar, items, limits, profile.predicted))
+
+
+def _limits(profile: Profile, answer: Answer) -> Iterator[Statement[LimitKind]]:
+    """Yield what limits the screen, most important first."""
+    codes = {note.code for note in profile.metadata.notes}
+    if profile.metadata.partial:
+        yield say("partial")
+    for note in profile.metadata.notes:
+        if note.level == "error":
+            yield say("noted", message=note.message)
+    phases = list(profile.require("phases").rows())
+    if len(phases) > 1 and (mine := [row for row in phases if row["in_window"]]):
+        first, last = (int(mine[0][name] or 0) for name in ("first_step", "last_step"))
+        yield say("phase", phase=int(mine[0]["phase"] or 0) + 1, phases=len(phases), first=first, last=last)
+    if answer.word == "NOT MEASURED":
+        if profile.predicted is not None:
+            yield say("predicted", evidence=profile.predicted.evidence)
+        return
+    figure = profile.figure("tc_kernel_time_pct")
+    if figure is not None and figure["basis"] is not None:
+        yield say("basis", basis=str(figure["basis"]), coverage_pct=profile.value("coverage_pct"))
+    if "serialises_kernels" in profile.traits:
+        yield say("chosen_kernels")
+        return
+    steps = profile.counted_steps or profile.summed_steps
+    if codes & {"whole-run", "simple-mode"}:
+        yield say("whole_process")
+    elif steps:
+        yield say("steps", steps=steps)
+    else:
+        yield say("no_steps", cut=profile.start_up is not None)
+    if all(gpu["name"] is None and gpu["vendor"] in (None, "Nvidia") for gpu in profile.active_gpus):
+        yield say("gpu_unknown")
+    if profile.waiting is None:
+        yield say("no_start_times")

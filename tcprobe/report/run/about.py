@@ -1,0 +1,198 @@
+"""What a report is of: the profile, what recorded it, its GPUs, the steps that count."""
+
+from __future__ import annotations
+
+import re
+from pathlib import PurePath
+from typing import Final
+
+from tcprobe.hardware import DEFAULT_TARGET
+from tcprobe.report import formatting as f
+from tcprobe.report.run.units import start_text, step_text, unit_text
+from tcprobe.report.run.words import counted_phase
+from tcprobe.rules.words import FRAMEWORKS, framework_of, listed
+from tcprobe.schema.columns import Row
+from tcprobe.schema.profile import Metadata, Profile, Window
+from tcprobe.schema.screen import Bar
+
+DLPROF_REPORTS = {"dlprof_csv": "CSV reports", "dlprof_json": "JSON reports"}
+
+
+def name_of(profile: Profile) -> str:
+    """Return what a profile is called: the last part of its path, or the command of the run."""
+    meta = profile.metadata
+    more = f" and {len(meta.paths) - 1} more" if len(meta.paths) > 1 else ""
+    return f"{PurePath(meta.paths[0]).name}{more}" if meta.paths else ""
+
+
+def recorded(profile: Profile, bar: Bar | None) -> str:
+    """Return what recorded a profile, and how much of it counts: steps with their length, or the time captured."""
+    return ", ".join(text for text in (_recorder(profile), _counted(profile, bar)) if text)
+
+
+def _recorder(profile: Profile) -> str:
+    if profile.metadata.format != "xplane":
+        return (profile.metadata.profiler or "").partition(" (build")[0]
+    told = (str(item.says.get("framework")) for item in profile.advice)
+    framework = framework_of(profile.metadata.framework) or next(filter(None, map(framework_of, told)), None)
+    return f"{FRAMEWORKS[framework]}'s profiler" if framework else "XSpace profile"
+
+
+def _counted(profile: Profile, bar: Bar | None) -> str:
+    steps, waiting = profile.counted_steps or profile.summed_steps, profile.waiting
+    if bar is not None and bar.of == "kernel_time":
+        kernels = profile.value("kernels")
+        return "" if kernels is None else f"{kernels:,.0f} launch{'es' * (kernels != 1)}"
+    step_ns = waiting.step_ns if waiting is not None else profile.value("step_time_ns")
+    if waiting is not None and waiting.length == "capture":
+        return f.duration(step_ns)
+    if steps is None or step_ns is None:
+        return ""
+    return f"1 step of {f.duration(step_ns)}" if steps == 1 else f"{steps:,.0f} steps, {f.duration(step_ns)} each"
+
+
+def gpus(profile: Profile) -> str:
+    """Return the GPUs by name, with how many there are of each."""
+    kinds: dict[str, int] = {}
+    for row in profile.require("devices").rows():
+        name = str(row["name"] or f"{row['vendor'] or ''} GPU, name unknown".lstrip())
+        name += " (inferred)" if row["name_basis"] == "inferred" else ""
+        kinds[name] = kinds.get(name, 0) + 1
+    return "; ".join(f"{count} x {name}" if count > 1 else name for name, count in kinds.items()) or _gpus(profile)
+
+
+def abilities(profile: Profile) -> str:
+    """Return whether the GPUs have Tensor Cores, which of several ran, the precision and XLA, as far as known."""
+    rows = list(profile.require("devices").rows())
+    cores = {str(row["tensor_cores"]) for row in rows if not row["vendor"] or str(row["vendor"]).lower() == "nvidia"}
+    ran = [str(row["device"]) for row in rows if row["state"] == "active"]
+    some = f"only {listed(ran)} ran kernels" if 0 < len(ran) < len(rows) else ""
+    has = {frozenset({"yes"}): "has Tensor Cores", frozenset({"no"}): "no Tensor Cores"}.get(frozenset(cores), "")
+    return ", ".join(text for text in (has if not some else "", some, _precision(profile.metadata)) if text)
+
+
+def facts(profile: Profile) -> list[tuple[str, str]]:
+    """Return what was profiled as (label, text) pairs, without unknown facts."""
+    meta = profile.metadata
+    found = [
+        ("profile", _place(meta)),
+        ("recorded by" if _profiler(meta) else "ran with" if meta.framework else "ran", _about(meta)),
+        ("command", " ".join(meta.command)),
+        ("GPU", _gpus(profile)),
+        ("precision", _precision(meta)),
+        ("window", _window(profile, meta.window)),
+        ("start-up", start_text(profile)),
+        ("steps", step_text(profile)),
+        ("repeats", unit_text(profile)),
+        ("judged for", _target(profile)),
+    ]
+    return [(label, text) for label, text in found if text]
+
+
+def _place(meta: Metadata) -> str:
+    more = f" and {len(meta.paths) - 1} more" if len(meta.paths) > 1 else ""
+    name = f"{meta.paths[0]}{more}" if meta.paths else ""
+    return f"{name} (PARTIAL: the run was cut off)".strip() if meta.partial else name
+
+
+def _profiler(meta: Metadata) -> str:
+    return ", ".join(word for word in (meta.profiler, DLPROF_REPORTS.get(meta.format)) if word)
+
+
+def _about(meta: Metadata) -> str:
+    """Return what recorded the profile, which framework ran, and where, without unknown facts."""
+    framework = meta.framework or ""
+    for name in FRAMEWORKS.values():
+        framework = re.sub(rf"^{name}\b", name, framework, flags=re.IGNORECASE)
+    words = (_profiler(meta), framework, meta.host and f"on {meta.host}")
+    return ", ".join(word for word in words if word)
+
+
+def _target(profile: Profile) -> str:
+    """Return the GPU that a run without one is judged for, and say so if it is only the default."""
+    if not _needs_target(profile):
+        return ""
+    target = str(profile.metadata.target_gpu)
+    default = target == DEFAULT_TARGET and profile.metadata.run.get("target_gpu") is None
+    return f"{target} ({'the default: ' if default else ''}--target-gpu chooses)"
+
+
+def _precision(meta: Metadata) -> str:
+    xla = {True: "XLA on", False: "XLA off", None: None}[meta.xla]
+    return ", ".join(x for x in (meta.precision, xla) if x)
+
+
+_NO_GPU: Final = {
+    "cuda-not-traced": "not known: CUDA was not traced",
+    "tpu-profile": "none: a profile of a TPU",
+    "no-kernels": "none recorded",
+}
+
+
+def _gpus(profile: Profile) -> str:
+    kinds: dict[str, list[Row]] = {}
+    for row in profile.require("devices").rows():
+        kinds.setdefault(_gpu(row), []).append(row)
+    if not kinds:
+        codes = {note.code for note in profile.metadata.notes}
+        other = next((text for code, text in _NO_GPU.items() if code in codes), "none used: a CPU run")
+        return other if profile.metadata.gpu_used is False or "cuda-not-traced" in codes else ""
+    several = {name: f"{len(rows)} x {name}" if len(rows) > 1 else name for name, rows in kinds.items()}
+    return "; ".join(f"{several[name]}{_states(rows)}" for name, rows in kinds.items())
+
+
+def _gpu(row: Row) -> str:
+    """Return name and abilities of a GPU."""
+    vendor = str(row["vendor"] or "")
+    name = str(row["name"] or f"{vendor} GPU of unknown name".lstrip())
+    inferred = " (inferred)" if row["name_basis"] == "inferred" else ""
+    if vendor and vendor.lower() != "nvidia":
+        return f"{name}{inferred}, not an NVIDIA GPU"
+    compute = f", compute capability {row['compute_capability']}" if row["compute_capability"] else ""
+    cores = {"yes": ", has Tensor Cores", "no": ", no Tensor Cores"}.get(str(row["tensor_cores"]), "")
+    return f"{name}{inferred}{compute}{cores}"
+
+
+def _states(rows: list[Row]) -> str:
+    idle = [str(r["device"]) for r in rows if r["state"] == "idle"]
+    active = [str(r["device"]) for r in rows if r["state"] != "idle"]
+    if not idle:
+        return ""
+    return f": {len(active)} active ({', '.join(active) or 'none'}), {len(idle)} idle ({', '.join(idle)})"
+
+
+def _window(profile: Profile, window: Window) -> str:
+    table = profile.require("iterations")
+    phase = counted_phase(profile)
+    of = f"{phase[0]}, " if phase else ""
+    if window.first is None:
+        cut = profile.start_up is not None and window.basis == "whole capture"
+        basis = "the capture after its start-up" if cut else window.basis
+        return of + basis + _length(profile)
+    held = table.numbers("steps")
+    many = f": {profile.marked_steps or 0} of {held.sum()} steps counted" if len(table) else ""
+    return f"{of}{_span(profile, window)} ({window.basis}){many}{_length(profile)}"
+
+
+def _span(profile: Profile, window: Window) -> str:
+    """Return the numbers of the window's iterations; of its steps, where one iteration holds several."""
+    table = profile.require("iterations")
+    last = table.numbers("steps")[table.numbers("iteration") == window.last]
+    if window.last is not None and len(last) and (table.numbers("steps") > 1).any():
+        return f"steps {window.first} to {window.last + int(last[0]) - 1}"
+    return f"iteration {window.first}" if window.first == window.last else f"iterations {window.first} to {window.last}"
+
+
+def _length(profile: Profile) -> str:
+    """Return the length of the window and of a step, as far as they are known; once where they are one."""
+    window, step = (profile.figure(name) for name in ("window_ns", "step_time_ns"))
+    span, each = (None if row is None else row["value"] for row in (window, step))
+    known = [f.duration(span)] if span is not None and span != each else []
+    known += [f"a step of {f.duration(each)}"] if each is not None else []
+    if profile.waiting is not None and profile.waiting.length == "capture":
+        known.append("no step is known" if each is None else "no kernel's step is known")
+    return f"; {', '.join(known)}" if known else ""
+
+
+def _needs_target(profile: Profile) -> bool:
+    return profile.metadata.target_gpu is not None and profile.metadata.gpu_used is False

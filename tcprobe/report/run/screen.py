@@ -1,0 +1,279 @@
+"""Lay the first screen out: at most 22 lines of 80 columns, the same on a terminal, in a pipe and on a page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, NamedTuple
+
+from tcprobe.report import formatting as f
+from tcprobe.report.blocks import Screen, Style, TextLine, TextPart, line_of
+from tcprobe.report.run import about, verdict
+from tcprobe.report.run.actions import words_of
+from tcprobe.report.run.words import kind_label
+from tcprobe.report.sentences import gpu_of
+from tcprobe.schema.profile import Profile
+from tcprobe.schema.records import as_dict
+from tcprobe.schema.screen import Bar, BarOf, BarRow, FirstScreen, Item, RowKind, VerdictWord
+from tcprobe.visible import columns, shown
+
+WIDTH: Final = 80
+NARROWEST: Final = 40
+MOST_LINES: Final = 22
+LEFT: Final = 35  # columns of the left half of the head
+LABEL: Final = 26  # columns of what a row is
+BAR: Final = 24  # characters of the bar
+FIGURE: Final = 10  # columns of a time
+TIME: Final = 64  # column at which times end, of rows and of what is saved
+SHARE: Final = 7  # columns of a share
+DETAILED_PCT: Final = 10.0  # of the bar: a row from here on says what its kernels do
+SMALLEST_PCT: Final = 0.95  # of the bar: smaller rows stand together
+PART_PCT: Final = 5.0  # of a row: smaller parts are not named
+TITLES: Final[dict[BarOf, str]] = {
+    "step": "Where the step goes",
+    "capture": "Where the time goes",
+    "kernel_time": "Where the kernel time goes",
+    "op_calls": "Where the calls of ops go",
+}
+STYLES: Final[dict[RowKind, Style]] = {"used": "good", "off": "bad", "misaligned": "bad", "slowly": "bad"}
+WORD_STYLES: Final[dict[VerdictWord, Style]] = {
+    "GOOD": "good", "NOT USED": "bad", "WAITING": "bad", "MISALIGNED": "bad", "PARTLY": "bad", "SLOWLY": "bad",
+}  # fmt: skip
+
+
+class _Detail(NamedTuple):
+    """How much stands on the screen."""
+
+    rows: int  # of the bar
+    parts: bool  # whether rows say what their kernels do
+    reasons: int  # how many items say why
+    items: int = 3
+
+
+DETAILS: Final = (
+    *(_Detail(rows, parts, 3) for rows, parts in ((7, True), (6, True), (5, True), (6, False), (5, False))),
+    *(_Detail(rows, False, reasons) for rows, reasons in ((5, 2), (4, 2), (4, 1), (4, 0), (3, 0))),
+    _Detail(3, False, 0, 2),
+)
+"""From the most to the least: the first that fits is taken."""
+
+
+def screen_of(profile: Profile, width: int | None = None) -> Screen:
+    """Return the first screen of an analysed profile.
+
+    Args:
+        profile: with its first screen as data.
+        width: columns of the terminal; None where nothing is to be shortened.
+    """
+    found = profile.screen
+    if found is None:
+        return Screen(())
+    room = None if width is None else max(width, NARROWEST)
+    for detail in DETAILS:
+        lines = list(_lines(profile, found, room, detail))
+        if len(lines) <= MOST_LINES:
+            break
+    return Screen(tuple(lines))
+
+
+def data_of_screen(profile: Profile) -> dict[str, Any]:
+    """Return the verdict and the bar for programs, times in ns."""
+    found = profile.screen
+    if found is None:
+        return {"verdict": None, "bar": None}
+    answer, bar = found.answer, found.bar
+    texts = [verdict.verdict(answer.word, answer.says), *map(verdict.further, answer.more)]
+    rows = [] if bar is None else [{**as_dict(row), "parts": dict(row.parts)} for row in bar.rows]
+    judged = {
+        "word": answer.word,
+        "kind": answer.says.kind,
+        "text": " ".join(texts),
+        "limits": [verdict.limit(one) for one in found.limits],
+        **dict(answer.says.fields),
+    }
+    return {"verdict": judged, "bar": bar and {**as_dict(bar), "rows": rows}}
+
+
+def _lines(profile: Profile, found: FirstScreen, room: int | None, detail: _Detail) -> Iterator[TextLine]:
+    parts = (
+        list(_head(profile, found, room)),
+        list(_verdict(found, room)),
+        list(_bar(found, detail)),
+        list(_predicted(found)),
+        list(_items(found, detail, room)),
+        list(_end(found, room)),
+    )
+    for number, lines in enumerate(filter(None, parts)):
+        if number:
+            yield line_of("")
+        yield from lines
+
+
+def _wrap(text: str, room: int | None, indent: str = "") -> list[str]:
+    return f.wrapped(text, min(room or WIDTH, WIDTH), indent) or [""]
+
+
+def _short(text: str, room: int | None, taken: int) -> str:
+    """Return foreign text as people see it, cut in its middle only where a terminal has no room for it."""
+    seen = shown(text)
+    return seen if room is None else f.shorten(seen, max(8, room - taken))
+
+
+def _head(profile: Profile, found: FirstScreen, room: int | None) -> Iterator[TextLine]:
+    """Yield what it is: source, steps, GPU, precision; in two columns where they fit."""
+    bar = found.bar
+    pairs = [
+        (shown(about.name_of(profile)), shown(about.recorded(profile, bar))),
+        (shown(about.gpus(profile)), shown(about.abilities(profile))),
+    ]
+    pairs = [pair for pair in pairs if any(pair)]
+    left = max(LEFT, *(columns(one) + 2 for one, _ in pairs)) if pairs else 0
+    if all(left + columns(other) <= WIDTH for _, other in pairs) and (room is None or room >= WIDTH):
+        for one, other in pairs:
+            padding = " " * (left - columns(one)) if other else ""
+            yield line_of(TextPart(one + padding, "strong"), TextPart(other, "dim"))
+        return
+    for one, other in pairs:
+        both = f"{one}  {other}" if one and other else one or other
+        if columns(both) <= (room or WIDTH):
+            yield line_of(TextPart(f"{one}  " if one else "", "strong"), TextPart(other, "dim"))
+            continue
+        yield line_of(TextPart(_short(one, room, 0), "strong"))
+        yield from (line_of(TextPart(text, "dim")) for text in _wrap(other, room) if text)
+
+
+def _verdict(found: FirstScreen, room: int | None) -> Iterator[TextLine]:
+    answer = found.answer
+    for text in verdict.verdict(answer.word, answer.says).split("\n"):
+        for line in _wrap(shown(text), room):
+            before, word, after = line.partition(answer.word)
+            yield line_of(TextPart(before, "strong"), TextPart(word, WORD_STYLES.get(answer.word, "strong")), after)
+    for said in answer.more:
+        yield from (line_of(line) for line in _wrap(shown(verdict.further(said)), room))
+
+
+def _bar(found: FirstScreen, detail: _Detail) -> Iterator[TextLine]:
+    """Yield the title with the total, and a row for each part: what, bar, time, share."""
+    if (bar := found.bar) is None:
+        return
+    several = f" (mean of {bar.gpus} GPUs)" if bar.gpus > 1 else ""
+    yield _figures(TextPart(f"{TITLES[bar.of]}{several}", "strong"), f.duration(bar.total_ns))
+    unknown_gpu = any(one.kind == "gpu_unknown" for one in found.limits)
+    for label, row in _rows(bar, detail.rows):
+        label = "off Tensor Cores" if row.kind == "off" and unknown_gpu else label
+        drawn = "#" * (max(1, round(BAR * row.pct / 100.0)) if row.pct >= 1.0 else 0)
+        figures = f"{f.duration(row.ns):>{FIGURE}}{f.whole_percent(row.pct):>{SHARE}}"
+        yield line_of(
+            f"  {label:<{LABEL - 2}}",
+            TextPart(f"{drawn:<{TIME - LABEL - FIGURE}}", STYLES.get(row.kind, "dim")),
+            figures,
+        )
+        if detail.parts and row.kind in ("used", "others") and row.pct >= DETAILED_PCT and (said := _parts(row)):
+            yield line_of(TextPart(f"    {said}", "dim"))
+
+
+def _predicted(found: FirstScreen) -> Iterator[TextLine]:
+    """Yield what a run without a GPU would take on one: a row for the step as it is and for each change."""
+    if (prediction := found.prediction) is None:
+        return
+    batch = f"batch {prediction.batch:,}" if prediction.batch else "the batch of this run"
+    title = TextPart(f"A step on {gpu_of(prediction.gpu)}, {batch}", "strong")
+    yield _figures(title, "likely", TextPart("  (range)", "dim"))
+    for step in prediction.steps:
+        what = "as it is" if step.change is None else step.change
+        least = "at least " if prediction.at_least else ""
+        likely = f"{least}{f.likely(step.ns)}"
+        yield _figures(TextPart(f"  {what}{', TF32' if step.tf32 else ''}"), likely, f"  ({f.range_text(step.ns)})")
+
+
+def _figures(what: TextPart, time: str, *more: TextPart | str) -> TextLine:
+    """Return a line with a time in its column."""
+    return line_of(what, f"{time:>{TIME - columns(what.text)}}", *more)
+
+
+def _rows(bar: Bar, most: int) -> list[tuple[str, BarRow]]:
+    """Return the rows with what they are; those below a percent, and the smallest of too many, stand together."""
+    ranked = sorted(bar.rows, key=lambda row: -row.ns)
+    large = [row for row in ranked if row.pct >= SMALLEST_PCT]
+    if len(large) + (len(large) < len(ranked)) > most:
+        large = large[: most - 1]
+    if len(ranked) - len(large) == 1:
+        large = ranked
+    kept = [(verdict.ROW_WORDS[row.kind], row) for row in bar.rows if row in large]
+    if small := [row for row in ranked if row not in large]:
+        kept.append(("the rest", BarRow("others", sum(row.ns for row in small), sum(row.pct for row in small))))
+    return kept
+
+
+def _parts(row: BarRow) -> str:
+    """Return what the kernels of a row do, the largest first; empty where that says nothing."""
+    named = [(kind, ns) for kind, ns in row.parts if 100.0 * ns >= PART_PCT * row.ns][:3]
+    if len(row.parts) < 2 and row.kind == "used":
+        return ""
+    return ", ".join(f"{kind_label(kind)} {f.duration(ns)}" for kind, ns in named)
+
+
+def _items(found: FirstScreen, detail: _Detail, room: int | None) -> Iterator[TextLine]:
+    """Yield what to do first: what, what it saves likely or at most, its share, the rule; below it why, and where."""
+    items, bar, title = found.items[: detail.items], found.bar, TextPart("What to do first", "strong")
+    if not items:
+        if found.answer.word == "GOOD" and bar is not None and bar.of in ("step", "capture"):
+            yield line_of(title, "     nothing: no change is seen that saves 1 % or more")
+        return
+    heads = [name for name in ("likely", "at most") if any(name in _saved(item) for item in items)]
+    if not heads:
+        yield line_of(title)
+    elif len(heads) == 1:
+        yield _figures(title, f"saves {heads[0]}")
+    else:
+        yield _figures(title, "".join(f"{head:>{FIGURE}}" for head in heads))
+    for number, item in enumerate(items, 1):
+        yield from _item(number, item, _total_ns(found), heads, number <= detail.reasons, room)
+
+
+def _total_ns(found: FirstScreen) -> float | None:
+    """Return what savings are shares of: the bar, else the predicted step as it is."""
+    if found.bar is not None:
+        return found.bar.total_ns
+    return next((step.ns.mid for step in found.prediction.steps), None) if found.prediction is not None else None
+
+
+def _saved(item: Item) -> dict[str, float]:
+    """Return what an item saves, by the heading of its column."""
+    if item.saves_ns is None:
+        return {}
+    if not item.likely:
+        return {"at most": item.saves_ns}
+    return {"likely": item.saves_ns, **({} if item.most_ns is None else {"at most": item.most_ns})}
+
+
+def _item(
+    number: int, item: Item, total_ns: float | None, heads: Sequence[str], reasoned: bool, room: int | None
+) -> Iterator[TextLine]:
+    what, why = words_of(item.advice)
+    found = _saved(item)
+    saved = [f.duration(found[head]) if head in found else "" for head in heads]
+    share = "" if item.saves_ns is None or not total_ns else f.whole_percent(100.0 * item.saves_ns / total_ns)
+    room_for = (TIME - FIGURE * len(heads) if found else TIME + SHARE) - 4  # columns of the title
+    first = shown(what) if room is None else f.shorten(shown(what), room_for)
+    if columns(first) > room_for:  # a long name in a pipe has a line of its own
+        yield line_of(f"{number}  ", TextPart(first, "strong"))
+        first = ""
+    figures = "".join(f"{text:>{FIGURE}}" for text in saved) + f"{share:>{SHARE}}" if found else ""
+    padded = first + " " * (room_for + 1 - columns(first))
+    lead = f"{number}  " if first else "   "
+    yield line_of(lead, TextPart(padded, "strong"), figures, TextPart(f"  {item.advice.code}", "dim"))
+    also = f"part of item {item.beside[0]}: do not add the two" if item.beside and item.saves_ns is not None else ""
+    if (text := "; ".join(part for part in (why, also) if part)) and reasoned:
+        yield line_of(TextPart(f"     {_short(text, room, 5)}", "dim"))
+
+
+def _end(found: FirstScreen, room: int | None) -> Iterator[TextLine]:
+    """Yield how sure it is, and where to look next."""
+    if found.limits:
+        text = "; ".join(verdict.limit(one) for one in found.limits)
+        first, *rest = _wrap(f"How sure  {shown(text)}.", room, " " * 10)
+        yield line_of(TextPart(first[:10], "strong"), first[10:])
+        yield from map(line_of, rest)
+    code = next((item.advice.code for item in found.items), None)
+    explained = f"tcprobe explain {code}; " if code else ""
+    yield line_of(TextPart("Next      ", "strong"), f"{explained}report --all has every table, --by one of them")

@@ -1,0 +1,131 @@
+"""The first screen: of real profiles as files that a person has read, and what holds of every one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tcprobe.flows.report import make_report
+from tcprobe.report.run import verdict
+from tcprobe.report.run.actions import words_of
+from tcprobe.report.run.screen import MOST_LINES, screen_of
+from tcprobe.schema.profile import Profile
+from tcprobe.schema.screen import VERDICT_WORDS
+from tests.report.builders import PROFILES, gpu_profile, rendered, run
+from tests.support import ROOT, shared
+
+SAMPLES = (
+    *(f"xplane/{name}.xplane.pb" for name in (
+        "jax08_mi300_attention", "jax08_mi300_gemm", "tf24_p100_alexnet_fp32", "tf24_t4_alexnet_fp32",
+        "tf24_t4_autotuning_step", "tf24_v100_alexnet_fp32", "tf24_v100_idle_0.07pct", "tf25_turing_busy_88pct",
+        "tf25_turing_chess_fp32", "tf25_turing_idle",
+    )),
+    *(f"nsys/{name}.sqlite" for name in (
+        "h100x2_bf16_after_nsys2026", "h100x2_bf16_before_nsys2026", "h100x2_fp32_ffma_nsys2026",
+        "rtx3090_tensorrt_nsys2023.4", "titanrtx_fp16_inference_nsys2022", "v100_mpi_rank1",
+    )),
+    *("dlprof/pytorch_1.8", "dlprof/a100x4_pytorch_1.7_summary.csv", "dlprof/v100_tf1_0.13_detailed.csv"),
+    *(f"dlprof/simple_0.16_json/{gpu}_roberta-large_128-32.json" for gpu in ("a100-40gb-400w", "v100-16gb-300w")),
+    *(f"ncu/{name}.raw.csv" for name in ("cutlass_int8_a100", "elementwise_h100", "mlp_t4_v2")),
+    *(f"nsys_stats/{name}.csv" for name in (
+        "h100x2_mfu_before_cuda_gpu_kern_sum", "new_cuda_gpu_kern_sum", "new_cuda_gpu_trace",
+    )),
+)  # fmt: skip
+LONG = (
+    *("xplane/tf22_8xv100_bert_step0.xplane.pb", "nsys/rtx3090_tensorrt_nsys2023.1.sqlite"),
+    *(f"nsys/v100_mpi_rank{rank}.sqlite" for rank in (2, 3, 4, 6)),
+    *("nsys_stats/old_gpukernsum.csv", "nsys_stats/old_gputrace.csv"),
+)
+FIXTURES = (
+    *("h100/jax_bfloat16_odd", "h100/jax_float32", "h100/jax_tf32", "xplane/cpu_xla", "xplane/two_gpus"),
+    *("xplane/old_schema", "xplane/xla"),
+)
+Compare = Callable[[str, str], None]
+
+
+def lines_of(profile: Profile, width: int | None) -> list[str]:
+    return ["".join(part.text for part in line.parts).rstrip() for line in screen_of(profile, width).lines]
+
+
+def holds(profile: Profile) -> None:
+    """Check what holds of every first screen."""
+    screen = profile.screen
+    assert screen is not None and screen.answer.word in VERDICT_WORDS
+    lines = lines_of(profile, 80)
+    assert len(lines) <= MOST_LINES and max(map(len, lines)) <= 80
+    assert "None" not in " ".join(lines) and "nan" not in " ".join(lines).split()
+    bar = screen.bar
+    if bar is None:
+        assert all(item.saves_ns is None or item.likely for item in screen.items)  # predicted
+        return
+    assert sum(row.ns for row in bar.rows) == pytest.approx(bar.total_ns)
+    assert sum(row.pct for row in bar.rows) == pytest.approx(100.0)
+    assert all(item.saves_ns is None or 0 < item.saves_ns <= bar.total_ns * 1.000001 for item in screen.items)
+
+
+def compared(profile: Profile, golden: Compare, name: str) -> None:
+    holds(profile)
+    narrow, wide = ("\n".join(lines_of(profile, width)) for width in (80, 160))
+    more = "" if wide == narrow else f"\n\n(160 columns)\n\n{wide}"
+    golden(f"screens/{name.replace('/', '_')}.txt", f"{narrow}{more}\n")
+
+
+@pytest.mark.parametrize(
+    "sample", [*SAMPLES, *(pytest.param(one, marks=pytest.mark.long) for one in LONG)], ids=lambda path: Path(path).name
+)
+def test_the_screen_of_a_sample(sample: str, golden: Compare) -> None:
+    compared(make_report(shared(f"samples/{sample}")), golden, sample)
+
+
+@pytest.mark.parametrize("fixture", FIXTURES)
+def test_the_screen_of_a_fixture(fixture: str, golden: Compare) -> None:
+    compared(make_report(ROOT / "tests" / "fixtures" / f"{fixture}.xplane.pb"), golden, fixture)
+
+
+@pytest.mark.parametrize("name", sorted(set(PROFILES) - {"summary_only"}))
+def test_what_holds_of_every_screen(name: str) -> None:
+    holds(PROFILES[name]())
+
+
+def test_a_terminal_gets_the_screen_alone_and_a_pipe_the_tables_too() -> None:
+    screen = "\n".join(lines_of(gpu_profile(), None))
+    whole = rendered("text", run(gpu_profile()))
+    assert whole.startswith(screen) and "\nCostliest ops off" in whole
+    assert rendered("text", run(gpu_profile(), brief=True)).rstrip("\n") == screen
+
+
+def test_a_page_has_the_same_screen_untouched_by_markup() -> None:
+    screen = "\n".join(lines_of(gpu_profile(), None))
+    assert f"```text\n{screen}\n```" in rendered("markdown", run(gpu_profile()))
+
+
+def test_json_has_the_word_the_sentence_and_the_bar() -> None:
+    import json
+
+    found = json.loads(rendered("json", run(gpu_profile())))
+    assert found["verdict"]["word"] == "PARTLY" and "PARTLY" in found["verdict"]["text"]
+    assert sum(row["ns"] for row in found["bar"]["rows"]) == pytest.approx(found["bar"]["total_ns"])
+
+
+def test_every_item_has_a_title_that_fits_its_column() -> None:
+    for name in PROFILES:
+        for item in PROFILES[name]().advice:
+            title, why = words_of(item)
+            assert title and title[0] != " " and "None" not in title + why
+
+
+def test_every_word_and_kind_has_its_words() -> None:
+    from typing import get_args
+
+    from tcprobe.report.run.actions import _WAYS, _WORDS, _WORK
+    from tcprobe.schema.advice import REMEDIES
+    from tcprobe.schema.screen import ROW_KINDS, AnswerKind, LimitKind
+    from tcprobe.schema.waits import HOST_WORK
+
+    assert set(_WORDS) == set(REMEDIES)
+    assert set(_WAYS) == set(_WORK) == set(verdict.WAITS_FOR) == set(HOST_WORK)
+    assert set(verdict.ROW_WORDS) == set(ROW_KINDS)
+    assert set(verdict._ANSWERS) == set(get_args(AnswerKind))
+    assert set(verdict._LIMITS) == set(get_args(LimitKind))
