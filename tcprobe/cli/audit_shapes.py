@@ -144,7 +144,9 @@ LibraryOption = Annotated[
 ]
 XlaOption = Annotated[
     bool | None,
-    Option("--xla/--no-xla", help="Predict with XLA, or without. Default: as the model is compiled; unknown: without."),
+    Option(
+        "--xla/--no-xla", help="Predict with XLA, or without. Default: as the model is compiled, else as Keras 3 does."
+    ),
 ]
 SelectOption = Annotated[
     list[str] | None,

@@ -122,6 +122,8 @@ class Audited(Struct, frozen=True):
     dtype: str | None = None
     library: str = ""
     xla: bool = False
+    # whether that is what Keras 3 decides of itself on a GPU, where neither the code nor an option says otherwise
+    xla_by_default: bool = False
     basis: str = "predicted"  # predicted or calibrated
     constants: tuple[Provenance, ...] = ()  # whose constants the figures rest on, that of the costliest products first
     # keras, tensorflow: versions, if known.
@@ -134,6 +136,7 @@ class Audited(Struct, frozen=True):
     known: tuple[Finding, ...] = ()  # findings that the baseline holds already
     not_judged: tuple[NotJudged, ...] = ()  # what the audit does not understand, as in `Model`
     gpu_asked: tuple[GpuAsked, ...] = ()  # where the code asks for a GPU and was told of one, as in `Model`
+    steps: int = 1  # steps that its file trains apart, or would train; shares are of one's own
     judged: bool = False  # whether the rules looked at a size of any of its layers or products
 
 

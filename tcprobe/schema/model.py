@@ -116,6 +116,7 @@ class Model(Struct, frozen=True):
     batch_known: bool = False  # whether the model or the user said so
     policy: str | None = None  # global precision policy at the end (``mixed_float16``); None if unknown
     xla: bool | None = None  # whether XLA compiles the step; None if unknown
+    xla_by_default: bool = False  # whether that is what Keras 3 does of itself, where nothing says otherwise
     keras: str | None = None  # version of Keras; None if unknown
     tensorflow: str | None = None  # version of TensorFlow; None if unknown
     # True if the file only builds a model, so that the training step is one that tcprobe made up

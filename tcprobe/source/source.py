@@ -38,6 +38,9 @@ class Readings(Protocol):
     def seen(self, node: ast.expr) -> list[Known]:
         """Return the constants that an expression was seen to be; at most 64, none beyond."""
 
+    def likely(self, node: ast.expr) -> Known | None:
+        """Return the one constant that an expression was always seen to be, though an option may make it another."""
+
 
 LONGEST_NOTEBOOK: Final = 50_000_000
 """Bytes of a notebook that are read, most of them pictures."""
@@ -176,6 +179,10 @@ class Source(Struct, eq=False, dict=True, weakref=True):
         One per iteration of a loop over constants, per call of the function around it. At most 64; none beyond.
         """
         return self.readings.seen(node)
+
+    def likely(self, node: ast.expr) -> Known | None:
+        """Return the one constant that an expression was always seen to be, though an option may make it another."""
+        return self.readings.likely(node)
 
     def calls(self) -> tuple[Call, ...]:
         """Return every call with a canonical name, in the order of their places."""

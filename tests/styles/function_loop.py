@@ -13,7 +13,7 @@ net = tf.keras.Sequential(
         tf.keras.Input((FEATURES,)),
         D(HIDDEN, activation="relu"),  # 4100 is a multiple of 4, which TF32 asks for
         L.LayerNormalization(),
-        D(HIDDEN // 2, activation="relu"),  # expect: TC101 units 2050 -> 2056 (traced 2048)
+        D(HIDDEN // 2, activation="relu"),  # expect: TC101 units 2050 -> 2048
         D(256),
     ]
 )

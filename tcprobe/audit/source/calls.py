@@ -32,6 +32,7 @@ from tcprobe.audit.source.models import add, apply
 from tcprobe.audit.source.modules import call_module
 from tcprobe.audit.source.operators import CHANGING, FUNCTIONS, READS, method, of_dictionary, of_list, of_text
 from tcprobe.audit.source.state import State
+from tcprobe.audit.source.steps.trainings import note_training, note_unknown
 from tcprobe.audit.source.values import elements, items_of, result_of, shaken, shape_from, tensors_of, through
 from tcprobe.source.values import Known, derived
 
@@ -107,6 +108,7 @@ def _invoke(p: State, func: SourceValue, given: Arguments, node: ast.Call) -> So
         return apply(p, func, [*given.args, *(v for k, v in given.keywords.items() if k not in _NO_INPUT)], node)
     if isinstance(func, Bound):
         return _bound(p, func, given, node)
+    note_unknown(p, func, node)
     for arg in given.all:  # what is not followed may call functions from now on
         if isinstance(arg, Routine):
             p.hand(arg.node)
@@ -153,6 +155,7 @@ def _method(p: State, bound: Bound, given: Arguments, node: ast.Call) -> SourceV
 
 def _of_model(p: State, of: _Model, name: str, given: Arguments, node: ast.Call) -> SourceValue:
     args = given.args
+    note_training(p, of, name, given, node)
     if isinstance(of, Stack) and name == "add" and args:
         add(p, of, args[0])
     elif name == "build" and not isinstance(of, Graph):
@@ -165,6 +168,8 @@ def _of_model(p: State, of: _Model, name: str, given: Arguments, node: ast.Call)
         return Tensor(shape_from(given.get(1 if named else 0, "shape")), None, (), False, False, None)
     elif name in ("call", "__call__", "predict", "predict_on_batch"):
         return apply(p, of, args[:1] if name.startswith("predict") else args, node)
+    elif name == "compile":
+        p.compiled[id(of)] = given
     elif name in _FITS and (fed := inputs_of(given.get(0, "x"))) is not None and tensors_of(fed):
         apply(p, of, [fed], node)  # its shape builds a model that has none yet
     elif name == "get_layer" and isinstance(of, Stack | Graph):

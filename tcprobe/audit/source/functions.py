@@ -27,6 +27,7 @@ from tcprobe.audit.source.kinds import (
     Unknown,
 )
 from tcprobe.audit.source.state import State
+from tcprobe.audit.source.steps.trainings import note_called
 from tcprobe.audit.source.values import (
     doubted,
     find_member,
@@ -43,6 +44,7 @@ from tcprobe.source.scopes import all_parameters, marked
 from tcprobe.source.values import DOUBTED
 
 _MOST_DEEP: Final = 24
+FUNCTIONAL: Final = "_functional"  # the attribute that holds the functional model that an object is, as in Keras 3
 _FOLLOWED: Final[Mapping[LayerKind, str]] = {"model": "model", "sequence": "Sequential", "base": "layer"}
 
 
@@ -104,7 +106,7 @@ def defaults_of(arguments: ast.arguments, value: Callable[[ast.expr], SourceValu
 def construct(p: State, of: Class, given: Arguments, node: ast.Call) -> Instance:
     """Construct an object of a class of the file."""
     keras = extends(of)
-    made = Instance(of, {}, keras, names=[of.node.name, *p.names(node)])
+    made = Instance(of, {}, keras, names=[of.node.name, *p.names(node)], place=p.here.place(node))
     if keras is not None and keras not in ("model", "layer"):
         p.miss(node, of.node.name, f"inherits from {keras} in this file, and is not guessed at")
     p.instances.append(made)
@@ -113,7 +115,16 @@ def construct(p: State, of: Class, given: Arguments, node: ast.Call) -> Instance
         enter(p, replace(init, bound=made), given)
     elif keras is None:
         _fill(made, given)
+    elif keras == "model":
+        _functional(p, made, given.get(0, "inputs"), given.get(1, "outputs"))
     return made
+
+
+def _functional(p: State, made: Instance, inputs: SourceValue | None, outputs: SourceValue | None) -> None:
+    """Note that an object of a class that extends Keras' is a functional model of these inputs and outputs."""
+    if outputs is not None:
+        p.graphs.append(Graph(inputs or Unknown(""), outputs, place=made.place))
+        made.attrs.setdefault(FUNCTIONAL, p.graphs[-1])
 
 
 def apply_instance(p: State, of: Instance, given: Arguments, node: ast.Call) -> SourceValue:
@@ -121,6 +132,7 @@ def apply_instance(p: State, of: Instance, given: Arguments, node: ast.Call) -> 
     call = find_member(of.of, "call" if of.keras else "__call__")
     if not isinstance(call, Routine) or of.keras not in (None, "model", "layer"):
         return result_of(node, *given.all)
+    note_called(p, of, tensors_of(*given.all))
     args, keywords = given.args, {k: v for k, v in given.keywords.items() if k != "mask"}
     eager = bool(of.keras) and not any(t.symbolic for t in tensors_of(*given.all))
     if eager and not _counts(p, of, node) and of.output is not None:
@@ -180,7 +192,7 @@ def inherited(p: State, above: Bound, name: str, given: Arguments) -> SourceValu
         if isinstance(found, Routine):
             return enter(p, replace(found, bound=above.target), given)
     if name == "__init__" and isinstance(above.target, Instance) and "outputs" in given.keywords:
-        p.graphs.append(Graph(given.keywords.get("inputs", Unknown("")), given.keywords["outputs"]))
+        _functional(p, above.target, given.keywords.get("inputs"), given.keywords["outputs"])
     return Unknown(f"is the result of super().{name}()")
 
 

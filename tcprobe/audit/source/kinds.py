@@ -139,6 +139,7 @@ class Stack(Struct, eq=False):
     uses: int = 0
     built: int = 0
     names: Sequence[str] = ()  # what it is known by, where the user gives shapes
+    place: Place | None = None  # where it is constructed
 
 
 class Graph(Struct, eq=False):
@@ -147,6 +148,7 @@ class Graph(Struct, eq=False):
     inputs: SourceValue
     outputs: SourceValue
     uses: int = 0
+    place: Place | None = None  # where it is constructed
 
 
 class Env(Struct, eq=False):
@@ -194,6 +196,7 @@ class Multiplied(Struct, eq=False):
     dtype: str | None  # that it computes in; None where unknown
     place: Place  # where it stands
     node: ast.expr  # the call, or the expression with the operator
+    within: Training | None = None  # the loop that it first ran in, or what takes a gradient of it
     # how often it ran, by the variables of the function around it: each call of a function has its own
     runs: dict[Env, int] = field(default_factory=dict)
 
@@ -236,6 +239,7 @@ class Instance(Struct, eq=False):
     # where it is called with data, by the function around: those of one function are in one step
     sites: dict[ast.AST | None, set[ast.Call]] = field(default_factory=dict)
     names: Sequence[str] = ()  # what it is known by, where the user gives shapes
+    place: Place | None = None  # where it is constructed
 
 
 class Module(Struct, frozen=True, eq=False):
@@ -244,6 +248,20 @@ class Module(Struct, frozen=True, eq=False):
     path: str
     env: Env
     member: Callable[[str], SourceValue]
+
+
+class Training(Struct, eq=False):
+    """A `fit`, or a loop that no other one is around, which may train by tapes or batch by batch."""
+
+    node: ast.AST | None = None  # the call or the loop; None for what takes gradients outside any loop
+    place: Place | None = None  # of the first call that trains; None where nothing in it does
+    models: dict[int, SourceValue] = field(default_factory=dict)  # the models and layers that it calls, by their ids
+    fits: bool = False  # whether it is a `fit`
+    tapes: bool = False  # whether it takes gradients itself
+    frozen: frozenset[str] = frozenset()  # of a `fit`, the layers that it leaves as they are, by name
+    made: int = 0  # how many layers there were when it began
+    batch: int | None = None  # samples of a step that a `fit` is told; None where it is not, or not known
+    rows: set[int] = field(default_factory=set)  # how many samples of data a loop hands to what it calls
 
 
 class Awaited(Struct, frozen=True, eq=False):

@@ -202,10 +202,10 @@ def count_again(parts: list[SourceValue], drafts: list[Draft]) -> None:
 
 
 def freeze(target: SourceValue, value: SourceValue, drafts: list[Draft]) -> None:
-    """Note ``layer.trainable = False`` for a layer, or for every layer of a model."""
+    """Note ``layer.trainable = False`` or ``True`` for a layer, or for every layer of a model."""
     known = value.value if isinstance(value, Known) else None
     for draft in members([target], drafts):
-        if draft.trainable is not False:
+        if class_of(draft.kind).weights:
             draft.trainable = None if known is None else bool(known)
 
 

@@ -8,10 +8,15 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from tcprobe.audit.source.kinds import Draft, Multiplied, SourceValue, Tensor
+from msgspec.structs import replace
+
+from tcprobe.audit.source.kinds import Draft, Instance, Multiplied, SourceValue, Stack, Tensor, Training
 from tcprobe.audit.source.layers import multiplies
 from tcprobe.audit.source.models import ENTRANCE, UNUSED, unused_layers
 from tcprobe.audit.source.state import State
+from tcprobe.audit.source.steps.apart import SourceStep, never_trained, steps_of
+from tcprobe.audit.source.steps.batches import batch_of
+from tcprobe.audit.source.steps.xla import compiled_by_xla
 from tcprobe.audit.source.values import tensors_of
 from tcprobe.keras.catalogue import class_of, layer_class
 from tcprobe.keras.products.layers import records_of
@@ -19,124 +24,106 @@ from tcprobe.keras.products.own import Operand, own_records
 from tcprobe.keras.products.passes import Records
 from tcprobe.rules.precision.policy import setters
 from tcprobe.schema.model import SAMPLES, Layer, Model, NotJudged, Product, Unseen
-from tcprobe.schema.op import Shape, known_size
+from tcprobe.schema.op import Shape
 from tcprobe.schema.place import Place
 from tcprobe.source.calls import Call
 from tcprobe.source.frameworks import ELSEWHERE, Foreign, foreign, foreign_base, foreign_layer
 from tcprobe.source.source import Source
 
 UNKNOWN_POLICY: Final = "the precision policy is set to what the file does not tell; --dtype says it"
-SEVERAL_POLICIES: Final = "rules that need the one precision policy in force say nothing: the file sets"
-FIT_BATCH: Final = 32
-"""Samples of a step where Keras' `fit` gets arrays and no batch (Keras 2 and 3, `Model.fit`: ``batch_size``)."""
-_OF_KERAS: Final = frozenset({"epochs", "validation_data", "validation_split", "initial_epoch", "validation_steps"})
-"""Arguments of `fit` that models of other libraries lack."""
-_POLICIES: Final = ("set_global_policy", "set_dtype_policy", "set_policy", "set_floatx")
+NEVER_TRAINED: Final = "a model that nothing here trains"
+SEVERAL_POLICIES: Final = ("set_global_policy", "set_dtype_policy", "set_policy", "set_floatx")
+
+_SETTERS: Final = ("set_global_policy", "set_dtype_policy", "set_policy", "set_floatx")
 
 
-def source_model(state: State, asked: int | None) -> Model:
-    """Return the model that a followed program constructs.
+class Constructed:
+    """What a followed program constructs.
 
     Args:
         state: what `follow` found.
         asked: the user's own batch; None to take it from the file, where that has one alone.
     """
-    source = state.source
-    xla = _xla(source)
-    unused = unused_layers(state)
-    drafts = [draft for draft in _ended(state) if is_layer(draft) and draft.name not in unused]
-    layers = tuple(_layer(draft, state.fed) for draft in drafts)
-    is_any = bool(layers or state.multiplied)
-    told, by_default = batch_of(source) if is_any and not asked else (asked, False)
-    batch = told or SAMPLES
-    own = [(made, _own_passes(made, batch)) for made in state.multiplied.values()]
-    judged = {made.node for made, records in own if records}
-    products = (p for p in _products(layers, batch, xla) if _is_told(p, state))
-    return Model(
-        mode="source",
-        label=Path(source.path).name,
-        file=source.path,
-        layers=layers,
-        products=(*products, *_own_products(own, xla)),
-        batch=batch,
-        batch_known=told is not None,
-        batch_by_default=by_default,
-        policy=state.policy,
-        xla=xla,
-        unseen=tuple(_unseen(state, unused)),
-        notes=(*_policy_notes(state), *state.notes, *state.given.remarks),
-        inputs=tuple(state.given.inputs),
-        answered=tuple(sorted(state.given.answered)),
-        policy_assumed=_assumes_policy(state),
-        not_judged=not_judged(source, judged, state.operators),
-        gpu_asked=tuple(state.gpu_asked.values()),
-    )
 
+    def __init__(self, state: State, asked: int | None) -> None:
+        self._state = state
+        self._asked = asked
+        self._unused = unused_layers(state)
+        self._drafts = [draft for draft in _ended(state) if is_layer(draft) and draft.name not in self._unused]
+        self._own = list(state.multiplied.values())
 
-def batch_of(source: Source) -> tuple[int | None, bool]:
-    """Return the batch that `fit`, `batch` or `Input` give as a constant, None where there is none, or several.
+    def model(self) -> list[Model]:
+        """Return everything as one model."""
+        names = frozenset(draft.name for draft in self._drafts)
+        return [self._with_file(self._model(SourceStep(names, frozenset(map(id, self._own)))))]
 
-    Beside it, whether it is what `fit` takes of arrays where it is told no batch.
-    """
-    found: set[int] = set()
-    defaults = False
-    for node in source.walk.calls:
-        given = _given_batch(source, node)
-        known = [source.known(value) for value in given]
-        if any(value is None for value in known):
-            return None, False
-        sizes = {size for v in known if v is not None and (size := known_size(v.value)) is not None}
-        found |= sizes
-        defaults = defaults or (not sizes and _fits_arrays(source, node))
-    if defaults:
-        found.add(FIT_BATCH)
-    return (found.pop(), defaults) if len(found) == 1 else (None, False)
+    def steps(self) -> list[Model]:
+        """Return a model for each step; what is said of the file stands with the first."""
+        steps = steps_of(self._state, self._drafts, self._own)
+        idle = never_trained(self._state, steps)
+        steps = [step for step in steps if step not in idle]
+        models = [self._model(step) for step in steps]
+        if len(models) > 1:
+            models = [replace(m, label=self._label(m, step)) for m, step in zip(models, steps, strict=True)]
+        first = self._with_file(models[0])
+        return [replace(first, unseen=(*first.unseen, *(self._idle(step) for step in idle))), *models[1:]]
 
+    def _idle(self, step: SourceStep) -> Unseen:
+        (model,) = step.models
+        kind = "Sequential" if isinstance(model, Stack) else "Model"
+        kind = model.of.node.name if isinstance(model, Instance) else kind
+        where = f" at {Path(step.place.file).name}:{step.place.position}" if step.place is not None else ""
+        return Unseen(f"{kind}{where}", NEVER_TRAINED, step.place)
 
-def _given_batch(source: Source, node: ast.Call) -> list[ast.expr]:
-    """Return the expressions by which a call sets the batch."""
-    named = [k.value for k in node.keywords if k.arg == "batch_size"]
-    match node.func:
-        case ast.Attribute(attr="batch") if node.args:
-            return node.args[:1]
-        case ast.Attribute(attr="fit") if len(node.args) > 2:
-            return node.args[2:3]
-        case ast.Attribute(attr="fit" | "batch"):
-            return named
-    return named if source.name_of(node.func) == "keras.Input" else []
+    def _label(self, model: Model, step: SourceStep) -> str:
+        return model.label if step.place is None else f"{model.label}:{step.place.position}"
 
+    def _model(self, step: SourceStep) -> Model:
+        state, source = self._state, self._state.source
+        drafts = [draft for draft in self._drafts if draft.name in step.layers]
+        layers = tuple(_layer(draft, state.fed, step.frozen) for draft in drafts)
+        made = [one for one in self._own if id(one) in step.products]
+        known, by_default = self._batch(step) if layers or made else (None, False)
+        batch = known or SAMPLES
+        xla = compiled_by_xla(state, step, layers)
+        products = (p for p in _products(layers, batch, xla.on) if _is_told(p, state))
+        return Model(
+            mode="source",
+            label=Path(source.path).name,
+            file=source.path,
+            layers=layers,
+            products=(*products, *_own_products([(one, _own_passes(one, batch)) for one in made], xla.on)),
+            batch=batch,
+            batch_known=known is not None,
+            batch_by_default=by_default,
+            policy=state.policy,
+            xla=xla.on,
+            xla_by_default=xla.by_default,
+            policy_assumed=_assumes_policy(state),
+        )
 
-def _fits_arrays(source: Source, node: ast.Call) -> bool:
-    """Return whether a call is a Keras model's `fit` on arrays: only beside these does it take labels apart.
+    def _batch(self, step: SourceStep) -> tuple[int | None, bool]:
+        if self._asked:
+            return self._asked, False
+        training = step.training or Training()
+        if training.batch is not None:
+            return training.batch, False
+        found = batch_of(self._state.source, training.node)
+        return (min(training.rows), False) if found[0] is None and len(training.rows) == 1 else found
 
-    A model of another library (``SVC().fit(x, y)``) is never compiled, and knows none of Keras' arguments; a `fit` of
-    the file's own may take anything.
-    """
-    if not isinstance(node.func, ast.Attribute) or node.func.attr != "fit" or "fit" in source.walk.methods:
-        return False
-    named = {k.arg: k.value for k in node.keywords}
-    labels = node.args[1] if len(node.args) > 1 else named.get("y")
-    if (
-        labels is None
-        or isinstance(labels, ast.Constant)
-        or any(isinstance(a, ast.Starred) for a in node.args)
-        or None in named
-    ):
-        return False
-    return "steps_per_epoch" not in named and (not _OF_KERAS.isdisjoint(named) or _is_compiled(source, node.func.value))
-
-
-def _is_compiled(source: Source, model: ast.expr) -> bool:
-    told = ast.dump(model)
-    functions = (node.func for node in source.walk.calls)
-    return any(isinstance(f, ast.Attribute) and f.attr == "compile" and ast.dump(f.value) == told for f in functions)
-
-
-def _xla(source: Source) -> bool | None:
-    """Return True where something is compiled with ``jit_compile=True`` and nothing without; None elsewhere."""
-    given = [k.value for node in source.walk.calls for k in node.keywords if k.arg == "jit_compile"]
-    found = [source.known(value) for value in given]
-    return True if found and all(known is not None and known.value is True for known in found) else None
+    def _with_file(self, model: Model) -> Model:
+        """Return a model with what is said of the file as a whole."""
+        state, source = self._state, self._state.source
+        judged = {made.node for made in self._own if _own_passes(made, model.batch)}
+        return replace(
+            model,
+            unseen=tuple(_unseen(state, self._unused)),
+            notes=(*_policy_notes(state), *state.notes, *state.given.remarks),
+            inputs=tuple(state.given.inputs),
+            answered=tuple(sorted(state.given.answered)),
+            not_judged=not_judged(source, judged, state.operators),
+            gpu_asked=tuple(state.gpu_asked.values()),
+        )
 
 
 def _policy_notes(state: State) -> tuple[str, ...]:
@@ -153,7 +140,7 @@ def _assumes_policy(state: State) -> bool:
 
 
 def _sets_policy(source: Source) -> bool:
-    return any(call.name.rpartition(".")[2] in _POLICIES for call in source.calls())
+    return any(call.name.rpartition(".")[2] in _SETTERS for call in source.calls())
 
 
 def _ended(state: State) -> list[Draft]:
@@ -188,7 +175,8 @@ def _made(outputs: SourceValue) -> set[str]:
     return set().union(*sources) - inside
 
 
-def _layer(draft: Draft, fed: dict[str, list[Tensor]]) -> Layer:
+def _layer(draft: Draft, fed: dict[str, list[Tensor]], frozen: frozenset[str] | None) -> Layer:
+    """Return a layer, trained as `frozen` has it; None as the program leaves it at its end."""
     known = any(t.shape is not None for t in draft.inputs)
     sources, given = _behind([s for t in draft.inputs for s in t.sources], fed)
     is_first = False if draft.is_first and any(t.fresh is False for t in given) else draft.is_first
@@ -208,9 +196,15 @@ def _layer(draft: Draft, fed: dict[str, list[Tensor]]) -> Layer:
         is_first=is_first,
         is_last=draft.is_last,
         calls=draft.calls,
-        trainable=draft.trainable,
+        trainable=_trainable(draft, frozen),
         samples=draft.inputs[0].samples if draft.inputs else 1,
     )
+
+
+def _trainable(draft: Draft, frozen: frozenset[str] | None) -> bool | None:
+    if frozen is None or draft.trainable is None:
+        return draft.trainable
+    return draft.name not in frozen and class_of(draft.kind).weights
 
 
 def _also(draft: Draft, fed: dict[str, list[Tensor]]) -> tuple[str, ...]:
@@ -244,13 +238,34 @@ def _behind(names: list[str], fed: dict[str, list[Tensor]]) -> tuple[dict[str, N
 
 def _products(layers: tuple[Layer, ...], batch: int, xla: bool | None) -> Iterator[Product]:
     by_name = {layer.name: layer for layer in layers}
+    spared = _nothing_trained_behind(by_name)
     for layer in layers:
         feeds = feeding(layer, by_name)
-        for record, calls in records_of(layer, batch):
+        for record, calls in records_of(replace(layer, is_first=True) if layer.name in spared else layer, batch):
             forward = record.pass_ in (None, "forward")
             yield Product(
                 record, layer.name, calls, f"{layer.name}/{record.pass_}", feeds if forward else (), xla, layer.place
             )
+
+
+def _nothing_trained_behind(by_name: Mapping[str, Layer]) -> set[str]:
+    """Return the layers of whose inputs no step takes a gradient, for all behind them is frozen."""
+    frozen = any(layer.trainable is False and class_of(layer.kind).weights for layer in by_name.values())
+    takers: dict[str, list[str]] = {}
+    pending: list[str] = []  # what a gradient reaches
+    for layer in by_name.values() if frozen else ():
+        for source in layer.inputs_from:
+            takers.setdefault(source, []).append(layer.name)
+        behind = [by_name.get(source) for source in layer.inputs_from]
+        if (not behind and layer.is_first is not True) or any(b is None or b.trainable is not False for b in behind):
+            pending.append(layer.name)
+    reached: set[str] = set()
+    while pending:
+        name = pending.pop()
+        if name not in reached:
+            reached.add(name)
+            pending += takers.get(name, ())
+    return by_name.keys() - reached if frozen else set()
 
 
 def _own_products(own: Iterable[tuple[Multiplied, Records]], xla: bool | None) -> Iterator[Product]:

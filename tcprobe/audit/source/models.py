@@ -26,6 +26,7 @@ from tcprobe.audit.source.kinds import (
 )
 from tcprobe.audit.source.layers import count_again, with_states
 from tcprobe.audit.source.state import State
+from tcprobe.audit.source.steps.trainings import note_called
 from tcprobe.audit.source.values import either, items_of, parts_of, shape_from, size_from, tensors_of
 from tcprobe.keras.catalogue import rank_of
 from tcprobe.keras.settings import no_size
@@ -41,6 +42,7 @@ def apply(p: State, target: SourceValue, given: list[SourceValue], node: ast.Cal
     """Call a layer or model on what it is given."""
     p.evaluate()
     tensors = tensors_of(*given)
+    note_called(p, target, tensors)
     if isinstance(target, Draft):
         if target.wrapped:
             return Tensor(None, None, tuple(s for t in tensors for s in t.sources), True, False)
@@ -188,17 +190,17 @@ def _apply_graph(p: State, graph: Graph, tensors: list[Tensor]) -> SourceValue:
     return made[0] if len(made) == 1 else Items(made)
 
 
-def make_graph(p: State, values: Keywords) -> SourceValue:
+def make_graph(p: State, values: Keywords, node: ast.Call) -> SourceValue:
     """Construct a functional model."""
     if "inputs" not in values or "outputs" not in values:
         return Unknown("is a model whose inputs and outputs are not known")
-    p.graphs.append(Graph(values["inputs"], values["outputs"]))
+    p.graphs.append(Graph(values["inputs"], values["outputs"], place=p.here.place(node)))
     return p.graphs[-1]
 
 
 def make_stack(p: State, values: Keywords, node: ast.Call) -> Stack:
     """Construct a Sequential model."""
-    stack = Stack(names=p.names(node))
+    stack = Stack(names=p.names(node), place=p.here.place(node))
     p.stacks.append(stack)
     given = values.get("layers", NOTHING)
     parts = given.items if isinstance(given, Items) else items_of(given)

@@ -32,6 +32,7 @@ from tcprobe.audit.source.models import make_graph, make_input, make_stack
 from tcprobe.audit.source.operators import FUNCTIONS, computed, define, is_definition, is_parser
 from tcprobe.audit.source.own_products import note_call
 from tcprobe.audit.source.state import State
+from tcprobe.audit.source.steps.flags import SETTERS, note_set
 from tcprobe.audit.source.values import (
     elements,
     items_of,
@@ -68,6 +69,8 @@ def call_module(p: State, name: str, given: Arguments, node: ast.Call) -> Source
     if made is None and name.endswith(_IMAGE_SHAPE):
         return _image_shape(given)
     made = made or _of_gpus(p, name, given, node) or _of_options(p, name, given)
+    if name in SETTERS:
+        note_set(p, name, given, node)
     made = made or _record(name, given, node) or _of_functions(name, given)
     if made is not None:
         return made
@@ -96,7 +99,7 @@ def _of_keras(p: State, name: str, values: Keywords, given: Arguments, node: ast
     if name == "keras.Sequential":
         return make_stack(p, values, node)
     if name == "keras.Model":
-        return make_graph(p, values)
+        return make_graph(p, values, node)
     if last in _POLICY:
         policy = values.get("policy") or values.get("value")
         p.set_policy(policy.value if isinstance(policy, Known) and isinstance(policy.value, str) else None)

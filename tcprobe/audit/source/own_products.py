@@ -11,6 +11,7 @@ from tcprobe.audit.source.arrays.functions import rule_of
 from tcprobe.audit.source.kinds import Arguments, Instance, Multiplied, SourceValue, Tensor, Unknown
 from tcprobe.audit.source.layers import policy_dtypes
 from tcprobe.audit.source.state import State
+from tcprobe.audit.source.steps.trainings import note_rows, running
 from tcprobe.keras.products.own import OwnOp
 from tcprobe.source.values import Known
 
@@ -47,7 +48,8 @@ def _note(
     if not isinstance(a, Tensor) or not isinstance(b, Tensor):
         return
     instance = next((frame.bound for frame in reversed(p.frames) if isinstance(frame.bound, Instance)), None)
-    made = Multiplied(op, name, a, b, settings, _dtype(p, instance), p.here.place(node), node)
+    made = Multiplied(op, name, a, b, settings, _dtype(p, instance), p.here.place(node), node, running(p))
+    note_rows(made.within, (a, b))
     runs = p.multiplied.setdefault((node, a, b, repr(settings), instance), made).runs
     runs[p.env] = runs.get(p.env, 0) + 1
 

@@ -75,15 +75,29 @@ def read_model(source: Source, batch: int | None = None) -> list[Model]:
     Raises:
         UnreadableInput: lists that it gives to models hold more than can be followed, or one another.
     """
-    from tcprobe.audit.source.model import source_model
+    return _constructed(source, batch, apart=False)
+
+
+def read_steps(source: Source, batch: int | None = None) -> list[Model]:
+    """Return the same as one model for each step that the file trains, or would train; some layers are in several.
+
+    Raises:
+        UnreadableInput: as `read_model`.
+    """
+    return _constructed(source, batch, apart=True)
+
+
+def _constructed(source: Source, batch: int | None, apart: bool) -> list[Model]:
+    from tcprobe.audit.source.model import Constructed
 
     readings = source.readings
     assert isinstance(readings, Answers), f"{source.path} was not read by read_source"
     try:
-        model = source_model(readings.state, batch)
+        made = Constructed(readings.state, batch)
+        models = made.steps() if apart else made.model()
     except SpentError:
         raise UnreadableInput(source.path, "makes models of more layers and lists than can be followed") from None
-    return [model] if model.layers or model.products or model.unseen or model.not_judged else []
+    return [model for model in models if model.layers or model.products or model.unseen or model.not_judged]
 
 
 def with_arguments(model: Model, sources: Mapping[str, Source]) -> Model:
@@ -188,6 +202,11 @@ class Answers:
         """Return the constants that an expression was seen to be; none beyond `MOST_VALUES`."""
         values = self._seen.values.get(node, [])
         return [k for v in values if (k := known_of(v)) is not None] if len(values) <= MOST_VALUES else []
+
+    def likely(self, node: ast.expr) -> Known | None:
+        """Return the one constant that an expression was always seen to be, though an option may make it another."""
+        values = self.seen(node)
+        return same(values) if len(values) == len(self._seen.values.get(node, ())) else None
 
     def _is_sure(self, known: Known, node: ast.expr) -> bool:
         """Return whether a constant can be no other; of a list the syntax may speak against the whole."""

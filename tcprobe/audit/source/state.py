@@ -11,9 +11,11 @@ from msgspec import Struct, field
 
 from tcprobe.audit.source.given import GivenShapes, models_of, named
 from tcprobe.audit.source.kinds import (
+    Arguments,
     Awaited,
     CommandLine,
     Draft,
+    Entries,
     Env,
     Graph,
     Instance,
@@ -24,6 +26,7 @@ from tcprobe.audit.source.kinds import (
     SourceValue,
     Stack,
     Tensor,
+    Training,
     Unknown,
 )
 from tcprobe.audit.source.layers import SourceLayers
@@ -109,7 +112,17 @@ class State(Struct, eq=False):
     # what the code multiplies by itself, those of one call and object that are alike once; and where each ``@`` stands
     multiplied: dict[tuple[ast.expr, Tensor, Tensor, str, Instance | None], Multiplied] = field(default_factory=dict)
     operators: dict[ast.expr, Place] = field(default_factory=dict)
+    # what trains, in order; the running loop that no other is around, and what takes gradients outside any; how many
+    # tapes are open; what each model is compiled with, by its id
+    trainings: list[Training] = field(default_factory=list)
+    loop: Training | None = None
+    unlooped: Training = field(default_factory=Training)
+    taped: int = 0
+    compiled: dict[int, Arguments] = field(default_factory=dict)
+    auto_jit: bool = False  # whether the file has XLA cluster every function
     handed: set[str] = field(default_factory=set)  # the layers whose outputs went into what is not followed
+    handed_on: dict[int, SourceValue] = field(default_factory=dict)  # what else did that may hold models, by its id
+    trains_unknown: bool = False  # whether something may be trained of which it is not known which model that is
     # what each input of a model is given by other models, by the name of its source
     fed: dict[str, list[Tensor]] = field(default_factory=dict)
     # what could not be followed: why, where; by node and what, once
@@ -245,8 +258,10 @@ class State(Struct, eq=False):
         self.policies.setdefault(node, self.policy)
 
     def hand_on(self, *values: SourceValue) -> None:
-        """Note that something that is not followed may use the layers behind values."""
+        """Note that something that is not followed may use the layers behind values, and train the models in them."""
         self.handed.update(source for tensor in tensors_of(*values) for source in tensor.sources)
+        models = (value for value in values if isinstance(value, Stack | Graph | Instance | Items | Entries))
+        self.handed_on.update((id(value), value) for value in models)
 
     @contextmanager
     def being(self, **state: Any) -> Iterator[None]:

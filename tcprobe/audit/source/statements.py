@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
 from typing import Any, Final
 
 from tcprobe.audit.source.attributes import bind
@@ -12,6 +13,8 @@ from tcprobe.audit.source.imported import module_of, taken_from
 from tcprobe.audit.source.kinds import Class, Env, Items, Named, Routine, SourceValue, Tensor, Unknown
 from tcprobe.audit.source.operators import CHANGING, arithmetic
 from tcprobe.audit.source.state import Left, State
+from tcprobe.audit.source.steps.flags import note_flags
+from tcprobe.audit.source.steps.trainings import begin_turn, looping, note_tape
 from tcprobe.audit.source.values import any_of, doubted, doubts_of, elements, guessed, shaken, truth
 from tcprobe.source.scopes import marked
 from tcprobe.source.values import DOUBTED, Doubts, Known
@@ -25,6 +28,7 @@ def _assign(p: State, node: ast.Assign) -> None:
     value = p.value(node.value)
     for target in node.targets:
         bind(p, target, value)
+        note_flags(p, target, node.value)
 
 
 def _annotated(p: State, node: ast.AnnAssign) -> None:
@@ -37,6 +41,7 @@ def _augmented(p: State, node: ast.AugAssign) -> None:
     if not isinstance(left, Items) or not isinstance(node.op, ast.Add):
         whole = ast.copy_location(ast.BinOp(node.target, node.op, node.value), node)
         bind(p, node.target, arithmetic(node.op, left, right, whole))
+        note_flags(p, node.target, node.value)
     elif not p.aside:
         found = elements(right)
         left.items.extend(found or [])
@@ -155,6 +160,7 @@ def _each(p: State, node: ast.For | ast.AsyncFor, found: list[SourceValue]) -> L
     if not found:
         p.skip(node.body)
     for element in found:
+        begin_turn(p, node)
         bind(p, node.target, doubted(element, doubts))
         left = p.run(node.body)
         if left not in (None, "continue"):
@@ -196,11 +202,14 @@ def _while(p: State, node: ast.While) -> None:
 
 
 def _with(p: State, node: ast.With | ast.AsyncWith) -> Left:
+    tapes = 0
     for item in node.items:
         value = p.value(item.context_expr)
+        tapes += note_tape(p, item.context_expr)
         if item.optional_vars is not None:
             bind(p, item.optional_vars, value if isinstance(value, Tensor) else Unknown("is opened by with"))
-    return p.run(node.body)
+    with p.being(taped=p.taped + tapes) if tapes else nullcontext():
+        return p.run(node.body)
 
 
 def _try(p: State, node: ast.Try | ast.TryStar) -> Left:
@@ -274,9 +283,9 @@ STATEMENTS: Final[dict[type[ast.stmt], Callable[[State, Any], Left]]] = {
     ast.AsyncFunctionDef: _function,
     ast.ClassDef: _class,
     ast.If: _if,
-    ast.For: _for,
-    ast.AsyncFor: _for,
-    ast.While: _while,
+    ast.For: looping(_for),
+    ast.AsyncFor: looping(_for),
+    ast.While: looping(_while),
     ast.With: _with,
     ast.AsyncWith: _with,
     ast.Try: _try,

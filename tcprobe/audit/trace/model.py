@@ -91,6 +91,7 @@ def _model(
         "batch": int(known or SAMPLES),
         "batch_known": bool((unit["batch_known"] and own == unit.get("batch")) or (batch and own is None)),
         "xla": unit["xla"] if unit["own_step"] else any(p.compiled for p in products) if products else None,
+        "xla_by_default": unit["xla_by_default"],
         "notes": tuple(notes),
     }
 

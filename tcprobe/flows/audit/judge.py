@@ -42,7 +42,7 @@ class Judge(Struct, frozen=True):
         from tcprobe.rules.model.step import Step
 
         choice = self.choice
-        xla = _with_xla(model) if choice.xla is None else choice.xla
+        xla = bool(model.xla) if choice.xla is None else choice.xla
         tf32 = choice.dtype != "float32"
         target = Target(self.gpu, choice.library, xla, tf32, self.constants)  # type: ignore[arg-type]
         return Step(_compiled(model, choice.xla), target, choice.dtype)
@@ -81,6 +81,7 @@ class Judge(Struct, frozen=True):
             dtype=choice.dtype,
             library=choice.library,
             xla=step.target.xla,
+            xla_by_default=model.xla_by_default and choice.xla is None,
             basis="calibrated" if any(cost.basis == "calibrated" for cost in costs) else "predicted",
             constants=rests_on(costs),
             keras=model.keras,
@@ -147,16 +148,6 @@ def _total_saving(findings: Iterable[Finding], step: Step) -> Range | None:
     return total_range([*parts, *([together] if together is not None else [])])
 
 
-def _with_xla(model: Model) -> bool:
-    """Return whether XLA compiles the step; for a model not compiled yet, what Keras does by default.
-
-    Keras 3: ``compile(jit_compile="auto")`` means XLA on a GPU; Keras 2 never uses XLA by itself.
-    """
-    if model.xla is not None:
-        return model.xla
-    return model.own_step and (model.keras or "").partition(".")[0] not in ("", "1", "2")
-
-
 def _compiled(model: Model, xla: bool | None) -> Model:
     """Return the model with every product compiled by XLA, or none, if the user said which."""
     if xla is None:
@@ -179,10 +170,10 @@ def silenced(
 
 
 def told_once(audited: Sequence[Audited]) -> list[Audited]:
-    """Return audits in which each finding about code that several files use stands once: where it matters most.
+    """Return audits in which each finding about code that several files or steps use stands once.
 
-    Of equal severity, one of known cost stands before one of unknown cost. Where nobody knows what it costs, it stands
-    with the file of its own place.
+    That is where it matters most. Of equal severity, one of known cost stands before one of unknown cost. Where nobody
+    knows what it costs, it stands with the file of its own place.
     """
     found: dict[tuple[object, ...], list[tuple[Audited, Finding]]] = {}
     for one in audited:
@@ -190,7 +181,7 @@ def told_once(audited: Sequence[Audited]) -> list[Audited]:
             found.setdefault(_about(finding), []).append((one, finding))
     dropped: dict[int, set[Finding]] = {}
     for rivals in found.values():
-        if len({one.file for one, _ in rivals}) > 1:
+        if len({id(one) for one, _ in rivals}) > 1:
             best = max(rivals, key=_weight)
             for one, finding in rivals:
                 if one is not best[0]:

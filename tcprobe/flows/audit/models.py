@@ -112,7 +112,8 @@ class Auditor:
         except _left_out(target) as error:
             self._leave_out(path, error.found)
             return
-        models = [_with_unread_cells(model, sources[path]) for model in self._models(target, sources[path])]
+        models = self._models(target, sources[path])
+        models[:1] = [_with_unread_cells(model, sources[path]) for model in models[:1]]
         if self._traced and not target.notebook:
             sources |= _others(models, {**self.sources, **sources}, target.tree)
             foreign = foreign_to_tensorflow(sources[path])
@@ -128,6 +129,8 @@ class Auditor:
             read, unused = sources, tuple(u for u in unused if u[0].file in sources)
         known = self._known.among([f for findings in found for f in findings if f not in silent], path)
         audited = [self._judge.audited(s, f, silent, known) for s, f in zip(steps, found, strict=True)]
+        count = max(sum(bool(a.products) for a in audited), 1)
+        audited = [replace(a, steps=count) for a in audited]
         kept = [a for a in audited if a.layers or a.products or a.findings or a.suppressed or a.unseen or a.not_judged]
         edited = {e.place.file for a in audited for f in a.findings if f.fix is not None for e in f.fix.edits}
         inputs = {name for model in models for name in model.inputs}
@@ -189,13 +192,13 @@ class Auditor:
         return models
 
     def _read(self, target: AuditFile, source: Source) -> list[Model]:
-        from tcprobe.audit.source.read import read_model
+        from tcprobe.audit.source.read import read_steps
 
         # Precision may be set in files without layers; a file that names neither library is not ours.
         empty = Model("source", target.path.name, str(target.path))
         text = source.text if source.notebook is None else source.notebook.written
         ours = "keras" in text or "tensorflow" in text
-        return read_model(source, self._choice.batch_size) or [empty][: int(ours)]
+        return read_steps(source, self._choice.batch_size) or [empty][: int(ours)]
 
     def _trace(self, target: AuditFile, read: Sequence[Model]) -> list[Model]:
         from tcprobe.audit.trace.traced import TraceRequest, trace

@@ -12,6 +12,7 @@ from .find import Failed, Found, NothingToAudit
 from .raised import in_one_line
 from .step import Lean, trace_step
 from .watch import Watch
+from .xla import Xla, clusters, was_compiled
 
 UNBUILT = "needs an input shape: it was neither built nor called (--input-shape 224,224,3)"
 UNCALLED = "needs an input shape: call it or give a function that does"
@@ -87,9 +88,18 @@ class ModelTracer:
             trained: ids of the layers that a training step of the script's own has.
             wanted: whether a model is asked for.
         """
-        parts = [(found, {id(part) for part in find.parts_of(found.model)}) for found in self.made(module)]
-        chosen = [found for found, layers in parts if not layers & trained and wanted(found.model)]
+        chosen = [found for found in self.untrained(module, trained) if wanted(found.model)]
         return sum(self._trace(found) for found in chosen) > 0
+
+    def untrained(self, module: Any, trained: Set[int]) -> List[Found]:
+        """Return the models that were constructed and of which no step has a layer."""
+        parts = [(found, {id(part) for part in find.parts_of(found.model)}) for found in self.made(module)]
+        return [found for found, layers in parts if not layers & trained]
+
+    def idle(self, module: Any, trained: Set[int]) -> List[str]:
+        """Return what the file calls those of them that hold matrices: one that augments data is none to train."""
+        found = self.untrained(module, trained)
+        return [f.label for f in found if self._watch.gaps.run("weights of a model", partial(_has_matrices, f.model))]
 
     def _nothing(self, failed: List[Failed], found: List[Found]) -> None:
         document = self._document
@@ -136,7 +146,7 @@ class ModelTracer:
                 "batch": step.batch,
                 "batch_known": step.batch_known,
                 "layers": watch.log.layers.get(step.key, []),
-                "xla": watch.gaps.run("XLA of a model", lambda: self._xla(found.model)),
+                **(watch.gaps.run("XLA of a model", lambda: self._xla(found.model)) or Xla(None))._asdict(),
             }
         )
         return True
@@ -147,13 +157,21 @@ class ModelTracer:
             return None
         return self._fitted.get(id(model)) or self._orders.get("read_batch")
 
-    def _xla(self, model: Any) -> Optional[bool]:
-        """Return whether XLA compiles a model; a failed script that compiles none has a loop of its own."""
-        compiled = self._watch.xla.of(model)
-        if compiled is not None or not self._document.incomplete:
-            return compiled
+    def _xla(self, model: Any) -> Xla:
+        """Return whether XLA compiles a model; where a script compiles none, it may have a loop of its own."""
+        if clusters(self._watch.tf):
+            return Xla(True)
+        return Xla(False) if not was_compiled(model) and self._has_own_loop() else self._watch.xla.of(model)
+
+    def _has_own_loop(self) -> bool:
+        """Return whether a file takes gradients itself and compiles no model."""
         with open(self._document.path, "rb") as file:
-            return None if b".compile(" in file.read() else False
+            text = file.read()
+        return b"GradientTape" in text and b".compile(" not in text
+
+
+def _has_matrices(model: Any) -> bool:
+    return any(len(weight.shape) > 1 for weight in model.weights)
 
 
 def _has_parts(model: Any) -> bool:

@@ -34,6 +34,7 @@ STOPPED_IMPORT = (
 )
 RAISED = "the script raised %s%s; what rests on that was not run"
 STOPPED = "the script was ended %s; what stands behind that was not run"
+NEVER = "a model that nothing here trains"
 OWN_STEP = "models that the script did not come to train got a step of tcprobe's own"
 
 
@@ -143,6 +144,9 @@ class Audit:
             document.notes.append(STOPPED % error)
         if document.incomplete:
             self._leftover(self._was_to_train)
+        elif self._watch.onward.going and self._watch.tf is not None:
+            for label in self._tracer().idle(self._module, self._steps.trained):
+                document.not_seen(label, NEVER)
 
     def _note_raised(self) -> None:
         more = len(self._raised) - 1

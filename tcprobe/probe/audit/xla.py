@@ -1,16 +1,36 @@
-"""Tells what Keras 3 would compile with XLA on a GPU, on a machine without one."""
+"""Tells what XLA would compile on a GPU, on a machine without one: what Keras 3 and TensorFlow decide there."""
 
 from __future__ import annotations
 
 import inspect
+import os
+import re
 import sys
 import weakref
-from typing import Any, Callable, Optional
+from typing import Any, Callable, NamedTuple, Optional
 
 from ..tensorflow.hooks.patch import Patches, defining_class
 from .classes import CUDNN_LAYERS
 
 Method = Callable[..., Any]
+CLUSTERS = re.compile(r"--tf_xla_auto_jit=(single-gpu\()?(1|2|fusible)\b")
+
+
+class Xla(NamedTuple):
+    """What audit.json says of a step.
+
+    Attributes:
+        xla: whether XLA compiles it; None where each function says so itself.
+        xla_by_default: whether that is what Keras decided.
+    """
+
+    xla: Optional[bool]
+    xla_by_default: bool = False
+
+
+def clusters(tf: Any) -> bool:
+    """Return whether XLA clusters every function, not those alone that ask for it."""
+    return bool(CLUSTERS.search(os.environ.get("TF_XLA_FLAGS", "")) or tf.config.optimizer.get_jit())
 
 
 class AutoXla:
@@ -21,11 +41,14 @@ class AutoXla:
 
     def __init__(self) -> None:
         self._auto: "weakref.WeakSet[Any]" = weakref.WeakSet()
+        self._decides = False  # whether this Keras compiles by itself
+        self._made = False
         self._patches = Patches()
 
     def install(self, keras: Any) -> None:
         """Hook a Keras that decides by itself; nothing happens with another."""
         if hasattr(keras.Model, "_resolve_auto_jit_compile"):
+            self._decides = True
             self._patches.method(keras.Model, "_resolve_auto_jit_compile", self._resolving)
             self._patches.method(keras.Model, "compile", self._compiling)
             self._patches.method(keras.Model, "make_train_function", self._making)
@@ -53,7 +76,7 @@ class AutoXla:
             if model not in self._auto or not self._supported(model):
                 return make(model, *args, **kwds)
             before = model.jit_compile
-            model.jit_compile = True
+            model.jit_compile = self._made = True
             try:
                 return make(model, *args, **kwds)
             finally:
@@ -61,13 +84,18 @@ class AutoXla:
 
         return made
 
-    def of(self, model: Any) -> Optional[bool]:
-        """Return whether XLA would compile a model's step on a GPU; None where nobody compiled the model."""
-        if not getattr(model, "compiled", False) and getattr(model, "optimizer", None) is None:
-            return None
-        if model in self._auto:
-            return self._supported(model)
-        return bool(getattr(model, "jit_compile", getattr(model, "_jit_compile", None)))
+    def decided(self) -> bool:
+        """Return whether a train function was compiled since this was asked last, for Keras does so by itself."""
+        made, self._made = self._made, False
+        return made
+
+    def of(self, model: Any) -> Xla:
+        """Return whether XLA would compile a model's step on a GPU, as `fit` makes it."""
+        is_open = not was_compiled(model) and self._decides
+        if is_open or model in self._auto:
+            supported = self._supported(model)
+            return Xla(supported, supported)
+        return Xla(bool(getattr(model, "jit_compile", getattr(model, "_jit_compile", None))))
 
     @staticmethod
     def _supported(model: Any) -> bool:
@@ -75,6 +103,11 @@ class AutoXla:
             return False
         module = sys.modules[defining_class(type(model), "_resolve_auto_jit_compile").__module__]
         return bool(module.model_supports_jit(model))
+
+
+def was_compiled(model: Any) -> bool:
+    """Return whether the script has called a model's `compile`."""
+    return bool(getattr(model, "compiled", False)) or getattr(model, "optimizer", None) is not None
 
 
 def _in_cudnn(layer: Any) -> bool:

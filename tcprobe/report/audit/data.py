@@ -151,4 +151,5 @@ def notices(report: AuditReport) -> list[Notice]:
     found += [Notice("unseen", f"{u.what}: {u.reason}", file, u.place) for u, file in unseen]
     foreign = unjudged.not_judged(report)
     found += [Notice("unseen", unjudged.phrase([n]), n.place.file, n.place) for n in foreign]
-    return found + [Notice("limit", text) for text in (*words.limit_notes(report), *words.predicted_for(report))]
+    limits = (*words.steps(report), *words.limit_notes(report), *words.predicted_for(report))
+    return found + [Notice("limit", text) for text in limits]

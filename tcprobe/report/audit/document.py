@@ -176,7 +176,7 @@ class AuditDocument(Struct, frozen=True):
     def _limits(self) -> list[TextLine]:
         """Return each model's gain, what could not be judged, and what the prediction is for."""
         report, every = self.report, self.spec.verbose
-        told = [*words.gains(report, None if every else MOST_COSTLY), *words.uncosted(report)]
+        told = [*words.gains(report, None if every else MOST_COSTLY), *words.steps(report), *words.uncosted(report)]
         told += [*unjudged.line(report, every), *unjudged.passing(report), *self._unseen()]
         told += words.limit_notes(report) + words.predicted_for(report)
         return [wrapped_line(text, indent="  ") for text in told]
@@ -197,7 +197,7 @@ class AuditDocument(Struct, frozen=True):
         reasons = unjudged.unseen(report)
         yield _paragraphs([f"Not judged: {sum(count for _, count in reasons):,}"] if reasons else [])
         yield _paragraphs(unjudged.counted(reasons), bullets=True)
-        limits = [*unjudged.line(report), *unjudged.passing(report), *words.uncosted(report)]
+        limits = [*unjudged.line(report), *unjudged.passing(report), *words.steps(report), *words.uncosted(report)]
         yield _paragraphs([*limits, *words.limit_notes(report), *words.predicted_for(report)])
 
     def _verbose(self) -> list[TextLine]:

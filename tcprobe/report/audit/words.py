@@ -31,6 +31,7 @@ ASSUMED: Final = "no precision policy is set in this file: Keras' default, float
 ON_A_GPU: Final = (
     "where the code asks for a GPU (%s), the answer is that of the machine it is predicted for: there is one"
 )
+BY_DEFAULT: Final = "as Keras 3 compiles of itself on a GPU; --no-xla predicts without"
 UNMEASURED: Final = "Estimated: nobody has published what unaligned sizes cost a convolution."
 COUNTED: Final = "A step counts its matrix products and convolutions only, with their launches."
 MOST_FILES: Final = 4
@@ -194,7 +195,8 @@ def finding_line(audited: Audited, finding: Finding, count: int = 1) -> str:
 
 def whole(audited: Audited) -> str:
     """Return what percentages refer to: the step, or the part of it that could be predicted."""
-    return "the step" if audited.costed >= audited.products else "the predicted part of the step"
+    step = "the step" if audited.steps == 1 else "its step"
+    return step if audited.costed >= audited.products else f"the predicted part of {step}"
 
 
 def _judged(audited: Audited, finding: Finding, count: int) -> list[str]:
@@ -283,7 +285,7 @@ def _prediction(models: list[Audited]) -> str:
         gpu.name if gpu else first.gpu,
         first.dtype or f"the model's own dtypes{' (float32 as TF32)' if as_tf32 else ''}",
         LIBRARY_NAMES.get(first.library, first.library),
-        _either({a.xla for a in models}, "with XLA", "without XLA", "with XLA where a model is compiled"),
+        _xla(models),
         _batches(models),
         _either({a.mode == "traced" for a in models}, "traced shapes", "shapes read from the source", "shapes by file"),
     ]
@@ -296,6 +298,12 @@ def _prediction(models: list[Audited]) -> str:
     if any(part.get("estimated") for finding in findings for part in parts(finding.says)):
         said.append(UNMEASURED)
     return " ".join(said)
+
+
+def _xla(models: list[Audited]) -> str:
+    """Return whether the predictions are with XLA, and that Keras decides so where nothing else does."""
+    said = _either({a.xla for a in models}, "with XLA", "without XLA", "with XLA where a model is compiled")
+    return f"{said} ({BY_DEFAULT})" if any(a.xla and a.xla_by_default for a in models) else said
 
 
 def _either(found: set[bool], yes: str, no: str, both: str) -> str:
@@ -312,6 +320,22 @@ def _batches(models: list[Audited]) -> str:
         hint = "where it is unknown (--batch-size sets it)" if known else "(batch unknown; --batch-size sets it)"
         said.append(f"per {min(unknown):,} samples {hint}")
     return ", ".join(said)
+
+
+def steps(report: AuditReport) -> list[str]:
+    """Return how many steps files hold that train apart, and that shares are of one's own; nothing where none does."""
+    several = {a.file: a for a in report.audited if a.steps > 1}
+    if not several:
+        return []
+    own = "each share is of the finding's own step"
+    if len(several) > 1:
+        count = sum(a.steps for a in several.values())
+        return [f"{len(several):,} files hold {count:,} steps, which train apart: {own}."]
+    (file,) = several
+    names = [a.label.removeprefix(f"{PurePath(file).name}:") for a in report.audited if a.file == file and a.products]
+    where = listed(names) if len(names) <= MOST_FILES else ""
+    at = ("lines " if all(name.isdigit() for name in names) else "") + where
+    return [f"{PurePath(file).name} holds {len(names):,} steps, which train apart{f' ({at})' if where else ''}: {own}."]
 
 
 def uncosted(report: AuditReport) -> list[str]:

@@ -241,12 +241,6 @@ def test_batches(text: str, batch: int | None) -> None:
     assert (asked.batch, asked.batch_known) == (7, True)
 
 
-def test_xla_is_known_only_where_it_is_asked_for() -> None:
-    assert read("a = layers.Dense(3)\nm.compile(jit_compile=True)").xla is True
-    assert read("a = layers.Dense(3)\nm.compile(jit_compile=x)").xla is None
-    assert read("a = layers.Dense(3)").xla is None
-
-
 def test_products_know_whose_features_they_take() -> None:
     (model,) = read_model(read_source(SCRIPTS / "residual.py"))
     fed = {p.layer: p.inputs_from for p in model.products if p.record.pass_ == "forward"}
@@ -419,11 +413,6 @@ def test_a_model_of_several_inputs() -> None:
     assert [layer.inputs_from for layer in model.layers] == [(), ("dense",), ("dense_1",)]
     assert [layer.is_first for layer in model.layers] == [True, False, False]
     assert [layer.is_last for layer in model.layers] == [False, False, True]
-
-
-def test_compiled_and_not_is_not_known() -> None:
-    text = "a = layers.Dense(3)\nm.compile(jit_compile=True)\nn.compile(jit_compile=False)"
-    assert read(text).xla is None
 
 
 def test_a_reshape_keeps_what_it_tells() -> None:

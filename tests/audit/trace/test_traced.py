@@ -73,6 +73,7 @@ def document(layers: list[dict[str, Any]], **changes: Any) -> dict[str, Any]:
         "batch_known": True,
         "layers": layers,
         "xla": None,
+        "xla_by_default": False,
     }
     return {
         "policy": "mixed_float16",

@@ -12,6 +12,7 @@ from ..calls import Training
 from ..document import AuditRecord
 from ..layers import EAGER, merged_layers
 from ..watch import Watch
+from ..xla import Xla, clusters
 
 
 class Step(NamedTuple):
@@ -109,7 +110,7 @@ class Steps:
             "batch": batch or invented,
             "batch_known": bool(batch and batch != invented),
             "layers": layers,
-            "xla": watch.gaps.run("auto-clustering", lambda: _clusters(watch.tf)),
+            **Xla(watch.gaps.run("auto-clustering", lambda: clusters(watch.tf)) or None, watch.xla.decided())._asdict(),
         }
 
 
@@ -127,9 +128,3 @@ def _leading(sizes: List[Any]) -> Optional[int]:
 def _first_size(layers: List[Record]) -> Optional[int]:
     shapes = [r["input_shapes"][0] for r in layers if r["input_shapes"] and r["is_first"] is not False]
     return next((shape[0] for shape in shapes if shape and shape[0]), None)
-
-
-def _clusters(tf: Any) -> Optional[bool]:
-    """Return True where XLA clusters every function, None where only those that ask for it are compiled."""
-    flags = os.environ.get("TF_XLA_FLAGS", "")
-    return True if "tf_xla_auto_jit=2" in flags or tf.config.optimizer.get_jit() else None
