@@ -1,5 +1,5 @@
 """Two models, each trained by a thread of its own: the steps are those of the thread that trains first."""
-#: said 2 threads train at once: one made 40 updates, which the steps are of, the other 30
+#: said threads train at once: the steps are 40 updates, of one thread at a time, and another made 30 beside them
 
 import threading
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import collections
+import sys
 import threading
 from threading import get_ident
 from typing import Any, Callable, Deque, Dict, List, NamedTuple, Optional, Set
 
 from .calls import CallLog
 
-TAKES_OVER = 8  # calls of a thread after which it may have the steps instead of one that is silent
+TAKES_OVER = 8  # calls of a thread after which it may have the steps instead of one that is silent, or made fewer
 SILENT = 16  # usual distances between two calls of a thread, without one: a validation may be as long
 MOST_KEPT = 64  # calls of a thread that may still become steps
 
@@ -95,17 +96,29 @@ class Threads:
     def aside(self, thread: int, owner: Optional[int], call: Aside) -> List[Aside]:
         """Take a call of a thread that does not have the steps; return its latest ones where it has them from now on.
 
-        It takes over where the other is in no call, and has made none for long.
+        It takes over where the other is gone; or is in no call, has made none for long, and waits for threads or never
+        made many.
         """
         calls = self._aside.setdefault(thread, collections.deque())
         calls.append(call)
-        usual = (self._last - self._since) / max(1, self._made - 1)
-        if len(calls) < TAKES_OVER or owner in self.callers or call.start - self._last <= SILENT * usual:
+        if not self._gives_way(owner, call.start, len(calls)):
             if len(calls) > MOST_KEPT:
                 self._keep(thread, calls.popleft())
             return []
-        self._made = 0
-        return list(self._aside.pop(thread))
+        taken = list(self._aside.pop(thread))
+        while taken and taken[0].start <= self._last:  # it was counted late
+            self._keep(thread, taken.pop(0))
+        self._made = 0 if taken else self._made
+        return taken
+
+    def _gives_way(self, owner: Optional[int], now: int, calls: int) -> bool:
+        if calls == 1 and all(thread.ident != owner for thread in threading.enumerate()):
+            return True
+        usual = (self._last - self._since) / max(1, self._made - 1)
+        if calls < TAKES_OVER or owner in self.callers or now - self._last <= SILENT * usual:
+            return False
+        frame = sys._current_frames().get(owner or 0)
+        return self._made < TAKES_OVER or frame is None or frame.f_code.co_filename == threading.__file__
 
     def flush(self) -> None:
         """Keep the calls of threads that did not take over."""

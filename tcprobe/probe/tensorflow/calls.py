@@ -147,9 +147,10 @@ class CallWatch:
         # a call that is only noted comes first, and touches next to nothing.
         def call(function: Any, *args: Any, **kwds: Any) -> Any:
             part = noted.get(id(function))
-            if part is not None and eager():
+            mine = get_ident()
+            if part is not None and mine == training.owner and eager():
                 before, began = trained.count, now()
-                note((part, began, get_ident()))
+                note((part, began, mine))
                 try:
                     return original(function, *args, **kwds)
                 except BaseException as error:
@@ -160,10 +161,8 @@ class CallWatch:
                         self._look(functions.get(id(function)), function, part, began)
             if here.inside or not eager() or (callers and threads.is_inside()):
                 return original(function, *args, **kwds)
-            if training.owner is not None and get_ident() != training.owner:
-                return self._call_aside(original, function, args, kwds)
             known = functions.get(id(function))
-            if known is None or known.part is None:
+            if known is None or known.part is None or training.owner not in (None, mine):
                 return self._other_call(original, function, args, kwds)
             return self._training_call(original, known, function, args, kwds)
 
@@ -198,7 +197,10 @@ class CallWatch:
             self._recorder.end()
 
     def _other_call(self, original: Any, function: Any, args: Any, kwds: Any) -> Any:
-        """Call a function that does not always train as far as is known; the first time its graph is recorded."""
+        """Call a function that does not always train as far as is known, or in a thread that does not have the steps.
+
+        The first time its graph is recorded.
+        """
         training, known = self._training, self._functions.get(id(function))
         first = known is None
         if known is None:
@@ -234,31 +236,10 @@ class CallWatch:
             self._gaps.run("steps", lambda: self._after(part, began))
         return result
 
-    def _call_aside(self, original: Any, function: Any, args: Any, kwds: Any) -> Any:
-        """Call a function in a thread that does not have the steps; that it trains is noted and counted."""
-        known = self._functions.get(id(function))
-        first = known is None
-        if known is None:
-            known = self._gaps.run("tf.function calls", lambda: self._register(function))
-        if known is None:
-            return original(function, *args, **kwds)
-        training, began, part = self._training, time.perf_counter_ns(), known.part
-        training.threads.enter(None)
-        self._recorder.begin(known.callee.key, args, kwds, (function, known.callee.name) if first else None)
-        try:
-            result = original(function, *args, **kwds)
-            if known.traced != self.trained.count:
-                part = self._gaps.run("traces", lambda: self._judge(known, function, None))
-        finally:
-            training.threads.leave(not training.enabled)
-            self._recorder.end()
-        self._gaps.run("steps", lambda: self._after(part, began))
-        return result
-
     def _note_part(self, callee: Callee, part: Optional[Callee]) -> None:
         """Tell what samples eager steps of a call: a part of the step by itself, or what a part calls."""
         parts = self._recorder.parts
-        if parts.sampler is None:
+        if parts.sampler is None or self._training.owner not in (None, get_ident()):
             return
         if part is not None and part.training and self.hooks.tape is None:
             key, name, owned = part.key, part.name, self._training.owner is not None

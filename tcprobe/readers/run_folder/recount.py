@@ -145,9 +145,10 @@ def _threads(calls: Calls, callees: dict[int, Callee]) -> tuple[Note, ...]:
     if not mine or not any(others):
         return ()
     listed = ", ".join(f"{count:,}" for count in others[:MOST_THREADS]) + ", ..." * (len(others) > MOST_THREADS)
+    who = "another" if len(others) == 1 else "others"
     message = (
-        f"{len(others) + 1} threads train at once: one made {mine:,} updates, which the steps are of, "
-        f"the other{'s' if len(others) > 1 else ''} {listed}; times and calls of ops and kernels hold what all ran"
+        f"threads train at once: the steps are {mine:,} updates, of one thread at a time, and {who} made {listed} "
+        "beside them; times and calls of ops and kernels hold what all ran"
     )
     return (Note("threads", message, None, "note"),)
 

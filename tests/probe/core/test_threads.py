@@ -14,7 +14,7 @@ from tcprobe.probe.core.calls import CallLog
 from tcprobe.probe.core.threads import MOST_KEPT, SILENT, TAKES_OVER, Aside, Threads
 from tests.probe.core.test_calls import rows
 
-MAIN, OTHER = 1, 2
+MAIN, OTHER = threading.get_ident(), 2
 
 
 class Rig:
@@ -59,12 +59,32 @@ def test_calls_of_another_thread_are_kept_as_its_own(tmp_path: Path) -> None:
     ],
     ids=["few", "soon", "silent", "busy"],
 )
-def test_a_thread_takes_over_from_a_silent_one(
+def test_a_thread_takes_over_from_a_silent_one_of_few_calls(
     starts: list[int], caller: int | None, takes: bool, tmp_path: Path
 ) -> None:
     rig = Rig(tmp_path)
     rig.threads.callers.update([] if caller is None else [caller])
     assert rig.aside(*starts) == (list(starts) if takes else [])
+
+
+def test_a_thread_of_many_calls_has_to_wait_for_others(tmp_path: Path) -> None:
+    rig = Rig(tmp_path)
+    for start in range(50, 50 + 10 * TAKES_OVER, 10):
+        rig.threads.called(start)
+    starts, found = range(1000, 1000 + TAKES_OVER), list[list[int]]()
+    assert rig.aside(*starts) == []  # this thread runs: it may validate
+    other = threading.Thread(target=lambda: found.append(rig.aside(1100)))
+    other.start()
+    other.join()
+    assert found == [[*starts, 1100]]
+
+
+def test_a_thread_that_is_gone_gives_way_at_once_but_to_no_earlier_call(tmp_path: Path) -> None:
+    rig = Rig(tmp_path)
+    assert rig.threads.aside(OTHER, 3, Aside(rig.callee, 39, 1)) == []
+    call = Aside(rig.callee, 41, 1)
+    assert rig.threads.aside(OTHER, 3, call) == [call]
+    assert [row[0] for row in rig.kept(tmp_path)] == [39]
 
 
 def test_a_thread_that_called_once_hands_over_to_the_first_that_trains_on(tmp_path: Path) -> None:

@@ -430,3 +430,12 @@ def test_metrics_that_are_no_numbers_are_counted(tmp_path: Path) -> None:
     assert table is not None
     assert table.values("step") == [1, None]
     assert "2 lines are damaged" in notes[0].message
+
+
+def test_an_exceptions_text_is_not_shown(tmp_path: Path) -> None:
+    gaps = [{"hook": hook, "reason": "KeyError: 'x'", "raised": True} for hook in ("eager steps", "graph record")]
+    notes = read(make_run(tmp_path / "run", gaps=[*gaps, {"hook": "NVTX", "reason": "no module"}])).metadata.notes
+    assert [note.message for note in notes] == [
+        "not recorded: NVTX: no module",
+        "not recorded: eager steps, graph record, which failed here; probe/probe.json says how",
+    ]

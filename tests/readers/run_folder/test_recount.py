@@ -219,3 +219,19 @@ def test_a_damaged_file_costs_nothing_else(tmp_path: Path) -> None:
     damaged = read(made)
     assert [n.code for n in damaged.metadata.notes] == [*(n.code for n in whole.metadata.notes), "damaged-calls"]
     assert {name: len(t) for name, t in damaged.tables.items()} == {name: len(t) for name, t in whole.tables.items()}
+
+
+def test_updates_of_threads_without_the_steps_are_told(tmp_path: Path) -> None:
+    """Optimizers (key 2) are no updates of their own: their tape is."""
+    made = folder(tmp_path, "12" * 10, list(range(0, 20, 2)))
+    log = CallLog(str(tmp_path / "other.bin"))
+    for thread, keys in ((7, "121212"), (8, "1111")):
+        for key in keys:
+            log.add(int(key), 5, 1, thread)
+    log.flush()
+    with (made / "calls.bin").open("ab") as file:
+        file.write((tmp_path / "other.bin").read_bytes()[16:])
+    found, notes = counted(made)
+    assert found is not None and len(found.steps) == 10
+    assert [(note.code, note.level) for note in notes] == [("threads", "note")]
+    assert "the steps are 10 updates, of one thread at a time, and others made 3, 4 beside them" in notes[0].message
