@@ -35,6 +35,14 @@ ReasonKind = Literal[
 REASONS: Final[tuple[ReasonKind, ...]] = get_args(ReasonKind)
 """Why a profile has no figures of the Tensor Cores at all, none of a step, or none of its FLOPs over its length."""
 
+FlopsGap = Literal[
+    "not_recorded",  # the graph has no part of it: it began when the probe recorded no more
+    "no_product",  # what was recorded of it holds no product
+    "unknown_product",  # of no product are size, number and execution all known
+]
+FLOPS_GAPS: Final[tuple[FlopsGap, ...]] = get_args(FlopsGap)
+"""Why the FLOPs of a step of a phase are not known."""
+
 RangeNumbers = Literal["rising", "recurring", "none"]
 """Whether a number in the names of ranges rises from each to the next, comes again, or none differs."""
 RANGE_NUMBERS: Final[tuple[RangeNumbers, ...]] = get_args(RangeNumbers)

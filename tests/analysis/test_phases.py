@@ -10,6 +10,7 @@ import pytest
 from tcprobe.analysis import Options, analyse
 from tcprobe.analysis.phases import graph_of, in_phase, phase_rows, steps_by_phase
 from tcprobe.schema.columns import Table
+from tcprobe.schema.op import Part
 from tcprobe.schema.profile import Profile
 from tests.analysis import builders as b
 
@@ -63,6 +64,25 @@ def test_each_phase_has_its_own_products_and_length() -> None:
     assert (second["step_ns"], second["timed_steps"], second["timed"]) == (100, 14, "after")
     assert (first["in_window"], first["profiled"], first["iter_start"]) == (False, False, 2)
     assert (second["in_window"], second["profiled"], second["iter_start"]) == (True, True, None)
+
+
+@pytest.mark.parametrize(
+    ("part", "recorded", "gap"),
+    [
+        (dense(3, 1.0), True, None),
+        (dense(3, 1.0, input_shapes=None), True, "unknown_product"),
+        (None, True, "no_product"),
+        (None, False, "not_recorded"),
+    ],
+    ids=str,
+)
+def test_why_the_flops_of_a_phase_are_unknown(part: dict[str, Any] | None, recorded: bool, gap: str | None) -> None:
+    parts = Part.text_of([Part(3, "part_3", 1.0, recorded=recorded)])
+    phases = b.phases((0, 19, {3: 1.0}), (20, 39, {1: 1.0, 2: 5.0}))
+    phases = phases.with_columns(parts=[parts, phases.values("parts")[1]])
+    graph = b.graph(dense(1, 1.0), dense(2, 5.0), *([] if part is None else [part]))
+    first = row(analyse(run(phases, graph)), 0)
+    assert (first["flops"] is None, first["flops_gap"]) == (gap is not None, gap)
 
 
 def test_the_graph_as_recorded_stays_whole() -> None:

@@ -1,5 +1,5 @@
 """Two models, each trained by a thread of its own: the steps are those of the thread that trains first."""
-#: said threads train at once: the steps are 40 updates, of one thread at a time, and another made 30 beside them
+#: said threads train at once: the steps are 40 updates, of one thread at a time, and another made 37 beside them
 
 import threading
 
@@ -26,13 +26,13 @@ second = keras.Sequential(
     name="second",
 )
 x, y = tf.random.normal((32, 16)), tf.random.normal((32, 4))
-begun = threading.Event()
+begun, side_by_side = threading.Event(), threading.Barrier(2)
 
 
 class Trainer(threading.Thread):
-    def __init__(self, model, steps):
+    def __init__(self, model, alone):
         super().__init__()
-        self.model, self.steps, self.counted = model, steps, 0
+        self.model, self.alone, self.counted = model, alone, 0
         self.optimizer = keras.optimizers.SGD(0.01)
 
     @tf.function
@@ -42,15 +42,21 @@ class Trainer(threading.Thread):
             loss = tf.reduce_mean(tf.square(self.model(x, training=True) - y))
         self.optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables))
 
-    def run(self):
-        for _ in range(self.steps):
+    def train(self, steps):
+        for _ in range(steps):
             self.train_step(x, y)
             self.counted += 1
-            if self.counted == 3:
-                begun.set()
+
+    def run(self):
+        self.train(self.alone)
+        begun.set()
+        for _ in range(37):
+            side_by_side.wait()
+            self.train(1)
+        side_by_side.wait()
 
 
-trainers = [Trainer(first, 40), Trainer(second, 30)]
+trainers = [Trainer(first, alone=3), Trainer(second, alone=0)]
 trainers[0].start()
 begun.wait()
 trainers[1].start()

@@ -37,7 +37,7 @@ def off_tensor_cores(profile: Profile) -> OffTensorCores | None:
     gemms = profile.require("gemms")
     runs = ~gemms.names("executes").among("no")
     flops = gemms.numbers("flops") * gemms.numbers("calls_per_step")
-    cost = _weighed(gemms, flops, _sum(flops[runs]), runs & (np.nan_to_num(flops) > 0), measured=False)
+    cost = _weighed(gemms, flops, _sum(flops[runs]), runs & ~np.isnan(gemms.numbers("flops")), measured=False)
     return cost and replace(cost, bounded=bool(np.any(runs & bounded_rows(gemms))))
 
 

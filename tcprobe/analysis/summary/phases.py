@@ -12,6 +12,7 @@ from tcprobe.analysis.summary.figures import SummaryInputs
 from tcprobe.analysis.summary.steps import StepTime, phase_step_time
 from tcprobe.probe.constants import SKIPPED_STEPS
 from tcprobe.schema.columns import Row, Table
+from tcprobe.schema.kinds import FlopsGap
 from tcprobe.schema.profile import Profile
 from tcprobe.schema.tables import PHASES
 
@@ -42,7 +43,8 @@ def phase_table(inputs: SummaryInputs, graph: Table | None) -> Table:
             work = _Work() if graph is None else _elsewhere(profile, graph, index, inputs.context)
         lacking = work.flops is not None and not is_recorded(phases, index)
         work = work._replace(at_least=work.at_least or lacking)
-        rows.append({**row, **_timed(step), **work._asdict(), "iter_start": _iter_start(row)})
+        told = {"flops_gap": _gap(work, is_recorded(phases, index)), "iter_start": _iter_start(row)}
+        rows.append({**row, **_timed(step), **work._asdict(), **told})
     return Table.from_rows(PHASES, rows)
 
 
@@ -62,6 +64,15 @@ def _work(gemms: Gemms, profile: Profile) -> _Work:
     looped = bool(bounds[[row for row in gemms.graph_rows if row in gemms.records]].any())
     at_least = bool(surely) and (len(surely) < len(may) or looped)
     return _Work(sum(surely) if surely else None, at_least, len({record for _, _, record in may}))
+
+
+def _gap(work: _Work, recorded: bool) -> FlopsGap | None:
+    """Return why the FLOPs of a step of a phase are not known; None where they are."""
+    if work.flops is not None:
+        return None
+    if work.products:
+        return "unknown_product"
+    return "no_product" if recorded else "not_recorded"
 
 
 def _timed(step: StepTime | None) -> Row:

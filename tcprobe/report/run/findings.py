@@ -92,6 +92,8 @@ def _cost(profile: Profile, cost: OffTensorCores) -> tuple[Field, Field]:
     def spent(group: Group) -> Cell:
         if cost.measured:
             return Cell(f.duration(group.spent), group.spent, "ns")
+        if not group.spent:  # a size or how often it runs is not known
+            return Cell("unknown", None)
         bounded = cost.bounded and (group.blocker is not None or is_bounded(group.worst))
         return Cell(f.at_least(f.flops(group.spent), bounded), group.spent, "flops")
 

@@ -19,6 +19,12 @@ from tcprobe.schema.kinds import NO_STEPS
 from tcprobe.schema.op import Part
 from tcprobe.schema.tables import RANGE_BUCKETS
 
+_FLOPS_GAPS: Final = {
+    "not_recorded": "it began when nothing was recorded any more",
+    "no_product": "no product was recorded in it",
+    "unknown_product": "no product is of known size and number",
+}
+
 
 def _source_of(rank: int) -> Field:
     return source_of(rank, _line)
@@ -342,6 +348,7 @@ PHASE_VIEW = View(
         field_of("a step calls", "parts", show=_parts, wraps=True),
         cell_of("step time", lambda row: Cell(_phase_time(row), row["step_ns"], "ns"), right=True),
         cell_of("FLOP/step", _flops, right=True),
+        field_of("FLOP unknown for", "flops_gap", 1, show=lambda gap: _FLOPS_GAPS.get(str(gap), f.NA), wraps=True),
         number_of("products", "products", 2),
         cell_of("profiled", _phase_profiled, wraps=True),
     ),
