@@ -10,7 +10,7 @@ import ast
 import io
 import re
 import tokenize
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final
 
 from msgspec import Struct, field
@@ -19,6 +19,7 @@ from tcprobe.rules.registry import RETIRED
 from tcprobe.schema.finding import Finding
 from tcprobe.schema.model import Unseen
 from tcprobe.schema.place import Place
+from tcprobe.source.scopes import every_node
 from tcprobe.source.source import Source
 
 # After flake8's own pattern (PyCQA/flake8, src/flake8/defaults.py): codes may stand without a space behind the
@@ -66,21 +67,33 @@ def comments_of(text: str, path: str) -> list[Comment]:
         return []
     tokens = tokenize.generate_tokens(io.StringIO(text).readline)
     return [
-        comment
+        _comment(match, path, token.start)
         for token in tokens
         if token.type == tokenize.COMMENT
-        for comment in _comments(token.string, path, *token.start)
+        for match in _COMMENT.finditer(token.string, 0, _LONGEST_COMMENT)
     ]
 
 
-def _comments(text: str, path: str, line: int, column: int) -> Iterator[Comment]:
-    for match in _COMMENT.finditer(text, 0, _LONGEST_COMMENT):
-        named = match["noqa"] or match["own"]
-        start = column + match.start() + 1
-        place = Place(path, line, start, line, start + len(match[0]))
-        own = "tcprobe" in match[0].lower().partition(":")[0]
-        codes = [code.upper() for code in re.split(r"[\s,]+", named or "") if code]
-        yield Comment(place, match[0], tuple(codes or [""]), own)
+def _comment(match: re.Match[str], path: str, start: tuple[int, int]) -> Comment:
+    """Return a comment that begins at a line and column, that from 0, before what matched in it."""
+    named = match["noqa"] or match["own"]
+    column = start[1] + match.start() + 1
+    place = Place(path, start[0], column, start[0], column + len(match[0]))
+    own = "tcprobe" in match[0].lower().partition(":")[0]
+    codes = [code.upper() for code in re.split(r"[\s,]+", named or "") if code]
+    return Comment(place, match[0], tuple(codes or [""]), own)
+
+
+def _says_something(text: str, path: str, codes: Collection[str]) -> bool:
+    """Say whether a file may hold a comment that silences one of these codes, or is to silence one of tcprobe's.
+
+    Most comments speak to other tools alone: to tell those from text in strings takes a third of the parsing.
+    """
+    for match in _COMMENT.finditer(text):
+        comment = _comment(match, path, (1, 0))
+        if any(_ours(comment, name) or any(code.startswith(name) for code in codes) for name in comment.codes):
+            return True
+    return False
 
 
 def judge(findings: Iterable[Finding], sources: Mapping[str, Source], unseen: Iterable[Unseen] = ()) -> Judged:
@@ -91,9 +104,14 @@ def judge(findings: Iterable[Finding], sources: Mapping[str, Source], unseen: It
         sources: parsed files by absolute path; comments of a file that is missing are not seen.
         unseen: what could not be judged; a comment on such a statement may be needed and is never called unused.
     """
-    commented = {path: comments for path, source in sources.items() if (comments := comments_of(source.text, path))}
+    placed = [(f, f.place) for f in findings if f.place is not None]
+    codes: dict[str, set[str]] = {}
+    for finding, place in placed:
+        codes.setdefault(place.file, set()).add(finding.code)
+    heard = {path: s for path, s in sources.items() if _says_something(s.text, path, codes.get(path, ()))}
+    commented = {path: comments for path, source in heard.items() if (comments := comments_of(source.text, path))}
     files = {path: _file(sources[path].tree, comments) for path, comments in commented.items()}
-    silent = [f for f in findings if f.place is not None and _speaks(f.place, files, f.code)]
+    silent = [finding for finding, place in placed if _speaks(place, files, finding.code)]
     for item in unseen:
         if item.place is not None:
             _speaks(item.place, files)
@@ -101,7 +119,7 @@ def judge(findings: Iterable[Finding], sources: Mapping[str, Source], unseen: It
 
 
 def _file(tree: ast.Module, comments: list[Comment]) -> _File:
-    nodes = list(ast.walk(tree))
+    nodes = every_node(tree)
     calls = [(node.lineno, node.end_lineno or node.lineno) for node in nodes if isinstance(node, ast.Call)]
     return _File(comments, [_extent(node) for node in nodes if isinstance(node, ast.stmt)], calls)
 

@@ -6,7 +6,7 @@ import ast
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import chain
 from pathlib import Path
 from typing import Final, TypeAlias
@@ -55,7 +55,7 @@ def note_folders(path: str, folders: tuple[str, ...]) -> None:
         _ADDED[path] = tuple(dict.fromkeys((*_ADDED.get(path, ()), *folders)))
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=32768)
 def _found(module: str, folder: str, tree: str | None, added: tuple[str, ...]) -> str | None:
     here, root = Path(folder), Path(tree) if tree else None
     names = module.lstrip(".")
@@ -142,6 +142,9 @@ _Exports: TypeAlias = tuple[dict[str, list[_Imported | ast.expr]], list[str]]
 """The names that a module binds by imports and aliases, and the modules of its ``import *``."""
 
 
+_DEFINED: Final = re.compile(r"^(?:async def|def|class) (\w+)", re.MULTILINE)
+
+
 def is_of_tree(meaning: Meaning) -> bool:
     """Return whether a name stands for a module of the tree."""
     return meaning.startswith("/")
@@ -159,6 +162,8 @@ class Reexports:
         self._importing = importing
         self._tree = tree
         self._busy: list[tuple[str, str]] = []
+        self._modules: dict[str, _Module] = {}  # as they were when this file first asked for them
+        self._known: dict[tuple[str, str], frozenset[Meaning]] = {}
 
     def of_import(self, node: ast.AST, bound: str) -> frozenset[Meaning]:
         """Return what an import statement of the file may bind a name to."""
@@ -183,16 +188,30 @@ class Reexports:
     def _exported(self, file: str, name: str) -> frozenset[Meaning]:
         """Return what a name of a module of the tree may stand for; nothing where the module defines it itself."""
         key = file, name
+        if not self._busy and key in self._known:
+            return self._known[key]
         if key in self._busy or len(self._busy) >= MOST_MODULES:
             return frozenset()
         self._busy.append(key)
         try:
-            return self._handed_on(file, name) or self._submodule(file, name)
+            found = self._handed_on(file, name) or self._submodule(file, name)
         finally:
             self._busy.pop()
+        if not self._busy:  # deeper down it may lack what is being asked for already
+            self._known[key] = found
+        return found
+
+    def _read(self, file: str) -> _Module:
+        if file not in self._modules:
+            try:
+                stat = Path(file).stat()
+                self._modules[file] = _kept(file, stat.st_mtime_ns, stat.st_size)
+            except OSError:
+                self._modules[file] = _Module(file, 0)
+        return self._modules[file]
 
     def _handed_on(self, file: str, name: str) -> frozenset[Meaning]:
-        names, stars = _exports_of(file, name)
+        names, stars = self._read(file).exports(name)
         if name in names:
             return _union(self._of_binding(made, file) for made in names[name])
         return _union(self._of_star(module, name, file) for module in stars)
@@ -225,46 +244,56 @@ def one_name(meanings: Iterable[Meaning]) -> str | None:
     return (ours or names)[0] if len(forms) == 1 else None
 
 
-def _exports_of(file: str, name: str) -> _Exports:
-    """Return what a module hands on, where it may hand on this name: not one that it defines or never mentions."""
-    try:
-        stat = Path(file).stat()
-    except OSError:
-        return {}, []
-    stamp = stat.st_mtime_ns, stat.st_size
-    text = _text(file, stamp)
-    mentioned = name in text or "import *" in text
-    if not mentioned or re.search(rf"^(?:async def|def|class) {re.escape(name)}\b", text, re.MULTILINE):
-        return {}, []
-    return _exports(file, stamp)
+class _Module:
+    """What a module hands on, as far as it is asked for."""
+
+    def __init__(self, file: str, size: int) -> None:
+        self._text = _text_of(file) if size <= LONGEST_SOURCE else ""
+        self._answers: dict[str, _Exports] = {}
+
+    def exports(self, name: str) -> _Exports:
+        """Return what it hands on, where it may hand on this name: not one that it defines or never mentions."""
+        if name not in self._answers:
+            mentioned = name in self._text or self._stars
+            self._answers[name] = self._exports if mentioned and name not in self._defined else ({}, [])
+        return self._answers[name]
+
+    @cached_property
+    def _stars(self) -> bool:
+        return "import *" in self._text
+
+    @cached_property
+    def _defined(self) -> frozenset[str]:
+        return frozenset(_DEFINED.findall(self._text))
+
+    @cached_property
+    def _exports(self) -> _Exports:
+        names: dict[str, list[_Imported | ast.expr]] = {}
+        stars: list[str] = []
+        try:
+            todo: list[ast.AST] = [*ast.parse(self._text).body]
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            todo = []
+        for node in todo:
+            if isinstance(node, ast.If | ast.Try | ast.With | ast.ExceptHandler):  # whichever way its conditions go
+                todo += ast.iter_child_nodes(node)
+            if isinstance(node, ast.ImportFrom) and node.names[0].name == "*":
+                stars.append("." * node.level + (node.module or ""))
+            for name, made in _bindings(node):
+                names.setdefault(name, []).append(made)
+        return names, stars
 
 
-@lru_cache(maxsize=64)
-def _text(file: str, stamp: tuple[int, int]) -> str:
-    if stamp[1] > LONGEST_SOURCE:
-        return ""
+@lru_cache(maxsize=256)
+def _kept(file: str, _modified: int, size: int) -> _Module:
+    return _Module(file, size)
+
+
+def _text_of(file: str) -> str:
     try:
         return read(Path(file), MOST_BYTES).decode("utf-8", "replace")
     except InputError:
         return ""
-
-
-@lru_cache(maxsize=512)
-def _exports(file: str, stamp: tuple[int, int]) -> _Exports:
-    names: dict[str, list[_Imported | ast.expr]] = {}
-    stars: list[str] = []
-    try:
-        todo: list[ast.AST] = [*ast.parse(_text(file, stamp)).body]
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        todo = []
-    for node in todo:
-        if isinstance(node, ast.If | ast.Try | ast.With | ast.ExceptHandler):  # whichever way its conditions go
-            todo += ast.iter_child_nodes(node)
-        if isinstance(node, ast.ImportFrom) and node.names[0].name == "*":
-            stars.append("." * node.level + (node.module or ""))
-        for name, made in _bindings(node):
-            names.setdefault(name, []).append(made)
-    return names, stars
 
 
 def _bindings(node: ast.AST) -> Iterator[tuple[str, _Imported | ast.expr]]:

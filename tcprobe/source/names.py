@@ -28,6 +28,7 @@ class DottedNames:
         self._reexports = reexports
         self._known: dict[ast.AST, str | None] = {}
         self._in_tree: dict[ast.AST, frozenset[Meaning]] = {}
+        self._imported: dict[tuple[ast.AST, str], frozenset[Meaning]] = {}
 
     def canonical(self, node: ast.expr) -> str | None:
         """Return the canonical name of an expression; None where it is no import's or not one alone."""
@@ -114,7 +115,9 @@ class DottedNames:
         module = node.module or "" if isinstance(node, ast.ImportFrom) else name
         if not getattr(node, "level", 0) and module.partition(".")[0] in _NOT_OF_TREE:
             return frozenset()
-        return self._reexports.of_import(node, name)
+        if (node, name) not in self._imported:
+            self._imported[node, name] = self._reexports.of_import(node, name)
+        return self._imported[node, name]
 
     def _starred(self, node: ast.Name) -> str | None:
         scope = self._walk.uses.get(node)

@@ -31,7 +31,8 @@ class Routines:
     def __init__(self, walk: Walk, names: DottedNames) -> None:
         self._walk = walk
         self._names = names
-        self._of_names: dict[tuple[ast.Name, str], Doubts] = {}
+        self._of_names: dict[ast.Name, Doubts] = {}
+        self._of_parts: dict[ast.Name, Doubts] = {}
         self._of_attributes: dict[tuple[ast.ClassDef, str], Doubts] = {}
 
     def sites(self, function: ast.AST) -> Sites:
@@ -78,14 +79,22 @@ class Routines:
 
     def of_name(self, node: ast.Name) -> Doubts:
         """Return the doubt about what a name is read as: a function sets it, or it is another earlier on."""
-        return self._kept(node, self._set_elsewhere)
+        found = self._of_names.get(node)
+        if found is None:
+            found = self._of_names[node] = self._made(node, self._set_elsewhere)
+        return found
 
     def of_part(self, node: ast.expr) -> Doubts:
         """Return the doubt about an element or attribute of a parameter: other calls may hand over another whole."""
         root = node
         while isinstance(root, ast.Subscript | ast.Attribute | ast.Call):
             root = root.func if isinstance(root, ast.Call) else root.value
-        return self._kept(root, self._handed) if isinstance(root, ast.Name) else _SURE
+        if not isinstance(root, ast.Name):
+            return _SURE
+        found = self._of_parts.get(root)
+        if found is None:
+            found = self._of_parts[root] = self._made(root, self._handed)
+        return found
 
     def of_attribute(self, holder: ast.ClassDef, name: str) -> Doubts:
         """Return the doubt about an attribute of an object: set by several methods, or by classes that extend its."""
@@ -93,13 +102,9 @@ class Routines:
             self._of_attributes[holder, name] = self._set_by_several(holder, name)
         return self._of_attributes[holder, name]
 
-    def _kept(self, node: ast.Name, make: Callable[[ast.Name, Scope], Doubts]) -> Doubts:
-        """Return what is made of a name that is read, made once."""
-        key = node, make.__name__
-        if key not in self._of_names:
-            scope = self._walk.uses.get(node)
-            self._of_names[key] = make(node, scope) if scope is not None else _SURE
-        return self._of_names[key]
+    def _made(self, node: ast.Name, make: Callable[[ast.Name, Scope], Doubts]) -> Doubts:
+        scope = self._walk.uses.get(node)
+        return make(node, scope) if scope is not None else _SURE
 
     def _set_elsewhere(self, node: ast.Name, scope: Scope) -> Doubts:
         found = owner(scope, node.id)

@@ -73,6 +73,11 @@ def test_text_in_a_string_is_no_comment() -> None:
     assert comments_of('x = "# noqa: TC101"\ny = """\n# tcprobe: ignore\n"""\n', PATH) == []
 
 
+def test_comments_to_other_tools_are_not_told_from_strings(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tcprobe.audit.suppress.tokenize.generate_tokens", None)  # takes a third of the parsing
+    assert judged("x = Dense(63)  # noqa: E501\n", at(1)) == Judged((), ())
+
+
 @pytest.mark.parametrize("line", [1, 2, 3, 4])
 def test_any_line_of_the_call(line: int) -> None:
     lines = ["x = Dense(", "    units=63,", "    name='d',", ")(x)"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import Final
 
 from msgspec.structs import replace
@@ -235,6 +236,7 @@ def policy_dtypes(policy: str | None) -> tuple[str | None, str | None]:
     return policy, policy
 
 
+@lru_cache(maxsize=1024)
 def snake(kind: str) -> str:
     """Return a class name as Keras makes it a layer's (``Conv2DTranspose``: ``conv2d_transpose``).
 

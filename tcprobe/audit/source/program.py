@@ -6,6 +6,7 @@ import ast
 from functools import partial
 from typing import Final
 
+from msgspec import field
 from msgspec.structs import replace
 
 from tcprobe.audit.source.expressions import EXPRESSIONS, other_expression
@@ -16,6 +17,7 @@ from tcprobe.audit.source.models import finish
 from tcprobe.audit.source.state import MOST_EVALUATED, Left, Skipped, State
 from tcprobe.audit.source.statements import STATEMENTS
 from tcprobe.audit.source.values import SpentError, lineage
+from tcprobe.source.scopes import every_node
 from tcprobe.source.values import Known
 
 _MOST_LATER: Final = 6_000  # steps in other files for what nothing calls
@@ -24,6 +26,11 @@ _MOST_LOOKS: Final = 20_000  # statements and calls that do not run and are look
 
 class Program(State, eq=False):
     """A file that is followed, with others where it uses them."""
+
+    # first_of, extended: by the identity of a class, of the first `looked_at` instances.
+    looked_at: int = 0
+    first_of: dict[int, Instance] = field(default_factory=dict)
+    extended: set[int] = field(default_factory=set)
 
     def value(self, node: ast.expr) -> SourceValue:
         """Return what an expression is, and note it."""
@@ -83,8 +90,8 @@ class Program(State, eq=False):
                 self._enter_class(of)
 
     def _enter_class(self, of: Class) -> None:
-        made = next((i for i in self.instances if i.of is of), None)
-        if made is None and any(base is of for i in self.instances for base in lineage(i.of)):
+        made = self._made_of(of)
+        if made is None and id(of) in self.extended:
             return  # another class that extends it was constructed
         if made is None:
             made = construct(self, of, Arguments([], {}), _call_at(of.node))
@@ -92,6 +99,14 @@ class Program(State, eq=False):
         for member in list(of.members.values()):
             if isinstance(member, Routine) and member.node not in self.entered:
                 self._enter_later(replace(member, bound=made, holder=of), of.node)
+
+    def _made_of(self, of: Class) -> Instance | None:
+        """Return the first object of a class; note which classes those that were constructed extend."""
+        for instance in self.instances[self.looked_at :]:
+            self.first_of.setdefault(id(instance.of), instance)
+            self.extended.update(id(base) for base in lineage(instance.of))
+        self.looked_at = len(self.instances)
+        return self.first_of.get(id(of))
 
     def _enter_later(self, routine: Routine, handed: ast.AST) -> None:
         """Enter what nothing calls; where the policy changed since it could be called first, there is none known."""
@@ -163,6 +178,6 @@ def _used_inside(module: ast.Module) -> set[str]:
     found: set[str] = set()
     for statement in module.body:
         if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            names = {n.id for n in ast.walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+            names = {n.id for n in every_node(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
             found |= names - {statement.name}
     return found

@@ -34,7 +34,7 @@ from tcprobe.audit.source.values import SpentError, guessed, one_of, tensors_of
 from tcprobe.schema.model import GpuAsked
 from tcprobe.schema.place import Place
 from tcprobe.source.source import Source
-from tcprobe.source.values import Doubts, Known, identical
+from tcprobe.source.values import Doubts, Known
 
 MOST_STEPS: Final = 20_000
 MOST_EVALUATED: Final = 400_000
@@ -61,6 +61,8 @@ class Seen(Struct, eq=False):
 
     # every value of each expression that was evaluated; more than `MOST_VALUES` where there are too many
     values: dict[ast.expr, list[SourceValue]] = field(default_factory=dict)
+    # of an expression with several: what tells its values apart
+    apart: dict[ast.expr, set[Any]] = field(default_factory=dict)
     reached: set[ast.stmt] = field(default_factory=set)  # the statements that were followed
     # what was not followed where it stood, by its first statement
     skipped: dict[ast.stmt, Skipped] = field(default_factory=dict)
@@ -71,11 +73,16 @@ class Seen(Struct, eq=False):
 
     def note(self, node: ast.expr, value: SourceValue) -> None:
         """Note that an expression had a value."""
-        if type(value) is Items and len(value.items) <= _LONGEST:
-            value = Items(list(value.items), value.open, value.doubts)  # others may change it later on
-        values = self.values.setdefault(node, [])
-        if len(values) <= MOST_VALUES and not any(_same(value, other) for other in values):
-            values.append(value)
+        values = self.values.get(node)
+        if values is None:
+            self.values[node] = [_as_now(value)]
+        elif len(values) <= MOST_VALUES and value is not values[-1]:
+            apart = self.apart.get(node)
+            if apart is None:
+                apart = self.apart[node] = {_identity(values[0])}
+            if (identity := _identity(value)) not in apart:
+                values.append(_as_now(value))
+                apart.add(identity if identity != id(value) else id(values[-1]))
 
     def skip(self, body: list[ast.stmt], env: Env, dead: bool) -> None:
         """Note that statements were not followed."""
@@ -86,15 +93,24 @@ class Seen(Struct, eq=False):
             found.dead = found.dead and dead
 
 
-def _same(a: SourceValue, b: SourceValue) -> bool:
-    if isinstance(a, Known) and isinstance(b, Known):
-        return not differ(a, b)
-    return a is b or (isinstance(a, Unknown) and a == b)
+def _as_now(value: SourceValue) -> SourceValue:
+    """Return a value that stays as it is now: others may change a list later on."""
+    kept = type(value) is Items and len(value.items) <= _LONGEST
+    return Items(list(value.items), value.open, value.doubts) if kept and isinstance(value, Items) else value
 
 
-def differ(a: Known, b: Known) -> bool:
-    """Return whether two constants are different, or not as sure."""
-    return not identical(a.value, b.value) or a.abroad is not b.abroad or a.doubts != b.doubts
+def _identity(value: SourceValue) -> object:
+    """Return what a value shares with those that are the same: equal and as sure; of what is no constant, itself."""
+    if isinstance(value, Known):
+        return type(value.value), _typed(value.value), value.abroad, value.doubts
+    return value if isinstance(value, Unknown) else id(value)
+
+
+def _typed(constant: object) -> object:
+    """Return a constant so that 1 is not True, nor 1.0, within tuples too."""
+    if isinstance(constant, tuple):
+        return tuple((type(part), _typed(part)) for part in constant)
+    return constant if constant == constant else "not a number"
 
 
 class State(Struct, eq=False):
@@ -296,7 +312,7 @@ class State(Struct, eq=False):
                     ends.append(env.vars)
         self.policy = policy if policies == {policy} else None
         env.vars = before
-        for name in dict.fromkeys(n for end in ends for n in end):
+        for name in {n: None for end in ends for n, value in end.items() if before.get(n) is not value}:
             found = [end.get(name) for end in ends]
             if any(value is not found[0] for value in found):
                 found = [value.read() if isinstance(value, Awaited) else value for value in found]

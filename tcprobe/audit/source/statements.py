@@ -16,7 +16,7 @@ from tcprobe.audit.source.state import Left, State
 from tcprobe.audit.source.steps.flags import note_flags
 from tcprobe.audit.source.steps.trainings import begin_turn, looping, note_tape
 from tcprobe.audit.source.values import any_of, doubted, doubts_of, elements, guessed, shaken, truth
-from tcprobe.source.scopes import marked
+from tcprobe.source.scopes import every_node, marked
 from tcprobe.source.values import DOUBTED, Doubts, Known
 
 
@@ -146,7 +146,7 @@ def _for(p: State, node: ast.For | ast.AsyncFor) -> Left:
     with p.doubting(doubts):
         left = _each(p, node, found)
     _doubt_stored(p, node.body, doubts)
-    if left is None and any(isinstance(inner, ast.Break) for inner in ast.walk(node)):
+    if left is None and any(isinstance(inner, ast.Break) for inner in every_node(node)):
         _doubt_stored(p, [node], DOUBTED)
     if left == "break":
         p.skip(node.orelse)
@@ -240,7 +240,7 @@ def _match(p: State, node: ast.Match) -> Left:
 
 
 def _nodes(body: list[ast.stmt]) -> Iterator[ast.AST]:
-    return (node for statement in body for node in ast.walk(statement))
+    return (node for statement in body for node in every_node(statement))
 
 
 def _stored(body: list[ast.stmt]) -> set[str]:

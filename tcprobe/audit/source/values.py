@@ -60,8 +60,8 @@ def doubts_of(value: SourceValue) -> Doubts:
 
 def through(made: SourceValue, *values: SourceValue) -> SourceValue:
     """Return what was made of lists and objects, with the doubts about these; constants hand theirs on themselves."""
-    doubts = (doubts_of(value) for value in values if not isinstance(value, Known))
-    return guessed(made, frozenset().union(*doubts))
+    doubts = [d for value in values if not isinstance(value, Known) and (d := doubts_of(value))]
+    return guessed(made, frozenset().union(*doubts)) if doubts else made
 
 
 def shaken(value: SourceValue) -> None:
@@ -173,7 +173,13 @@ def tensors_of(*values: SourceValue) -> list[Tensor]:
     Raises:
         SpentError: as `parts_of`.
     """
-    return [part for value in values for part in parts_of(value) if isinstance(part, Tensor)]
+    found: list[Tensor] = []
+    for value in values:
+        if isinstance(value, Tensor):
+            found.append(value)
+        elif isinstance(value, Items | Entries):
+            found += [part for part in parts_of(value) if isinstance(part, Tensor)]
+    return found
 
 
 def parts_of(value: SourceValue) -> Iterator[SourceValue]:
@@ -271,8 +277,9 @@ def plain_constant(value: SourceValue) -> Any:
     Raises:
         SpentError: as `parts_of`.
     """
-    for _ in parts_of(value):
-        pass
+    if isinstance(value, Items | Entries):
+        for _ in parts_of(value):
+            pass
     return _plain(value)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 from weakref import WeakKeyDictionary, proxy
 
 from tcprobe.schema.place import Place
-from tcprobe.source.scopes import FunctionNode, is_main_guard
+from tcprobe.source.scopes import FunctionNode, every_node, is_main_guard
 
 if TYPE_CHECKING:
     from tcprobe.source.source import Source
@@ -40,7 +40,7 @@ class File:
         self.source: Source = proxy(source)  # `file_of` keeps this as long as the file is in use, and no longer
         self.root = source.tree
         self.text = source.text
-        self.nodes = list(ast.walk(source.tree))
+        self.nodes = every_node(source.tree)
 
     def place(self, node: ast.AST) -> Place:
         """Return where a node stands."""

@@ -264,3 +264,9 @@ def test_arithmetic_is_python_s_own(text: str) -> None:
         value = eval(text, {})  # the reference: text of our own making
         assert known.value == value or known.value != known.value
         assert type(known.value) is type(value)
+
+
+def test_every_constant_is_seen_once() -> None:
+    source, node = asked("for v in (1, True, 1.0, 1, (1,), (True,), 'x', (1,)):\n    f(v)\n")
+    seen = [repr(known.value) for known in source.seen(node)]
+    assert seen == ["1", "True", "1.0", "(1,)", "(True,)", "'x'"]

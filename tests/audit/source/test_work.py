@@ -24,6 +24,15 @@ def functions(n: int) -> str:
     return f"import keras\n{made}def f{n}(x, n=8):\n    return x\nx = keras.Input((8,))\nm = keras.Model(x, f0(x))\n"
 
 
+def classes(n: int) -> str:
+    made = "".join(f"class L{i}(keras.layers.Layer):\n    def call(self, x):\n        return x\n" for i in range(n))
+    return f"import keras\n{made}"
+
+
+def branches(n: int) -> str:
+    return "import keras, sys\n" + "".join(f"if sys.argv:\n    v{i} = keras.layers.Dense({i + 1})\n" for i in range(n))
+
+
 def work(text: str) -> int:
     """Return how many calls of Python functions reading and following a file takes."""
     count = 0
@@ -42,7 +51,7 @@ def work(text: str) -> int:
     return count
 
 
-@pytest.mark.parametrize("make", [layers, sequential, functions])
+@pytest.mark.parametrize("make", [layers, sequential, functions, classes, branches])
 def test_twice_the_file_is_twice_the_work(make: Callable[[int], str]) -> None:
     work(make(2))  # fills the caches of Keras' names
     assert work(make(120)) < 2.1 * work(make(60))
