@@ -32,7 +32,7 @@ from tcprobe.analysis.ops.layers import build_layers
 from tcprobe.analysis.ops.table import Ops, build_ops
 from tcprobe.analysis.ops.xla import XlaJoin, join_xla
 from tcprobe.analysis.options import DEFAULT_TARGET, Options
-from tcprobe.analysis.phases import graph_of, of_a_step, window_phase, with_window_phase
+from tcprobe.analysis.phases import graph_of, of_a_step, of_counted, window_phase, with_window_phase
 from tcprobe.analysis.ranges.kernels import NO_RANGES, NO_TIMES, build_range_kernels, range_notes
 from tcprobe.analysis.ranges.nesting import Around
 from tcprobe.analysis.ranges.ops import with_ranges
@@ -216,8 +216,9 @@ def _graph(a: _Analysis) -> None:
     if graph is None:
         a.join, a.beside = join_xla(a.profile), a.profile.require("graph_ops")
         return
-    row, phases = window_phase(a.profile), a.profile.require("phases")
-    mine = of_a_step(graph) if row is None else graph_of(graph, phases, row)
+    row, phases, window = window_phase(a.profile), a.profile.require("phases"), a.profile.metadata.window
+    mine = of_a_step(of_counted(graph if row is None else graph_of(graph, phases, row), window))
+    a.recorded = of_counted(graph, window)
     called = set(zip(mine.values("function"), mine.values("part"), strict=True))
     each = zip(graph.values("function"), graph.values("part"), strict=True)
     a.beside = graph.take(np.array([one not in called for one in each], np.bool_))

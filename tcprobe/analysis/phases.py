@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tcprobe.probe.constants import SKIPPED_STEPS
-from tcprobe.schema.columns import FloatArray, IntArray, Table
+from tcprobe.schema.columns import FloatArray, IntArray, Table, Value
 from tcprobe.schema.op import Part
-from tcprobe.schema.profile import Profile
+from tcprobe.schema.profile import Profile, Window
 
 FEWEST: Final = 2  # phases; of a run of one all figures are, and nothing is said of it
 
@@ -128,6 +128,58 @@ def of_a_step(graph: Table) -> Table:
     return graph.take(~(graph.numbers("calls_per_step") == 0))
 
 
+def of_counted(graph: Table, window: Window) -> Table:
+    """Return the graph with the share that each set of shapes has of the calls in counted steps.
+
+    Args:
+        graph: with the calls of its functions in a step, whatever the shapes are.
+        window: the counted steps.
+    """
+    called = calls_by_shapes(graph, window)
+    if not called:
+        return graph
+    calls, parts = graph.numbers("calls_per_step").copy(), graph.values("part")
+    every: dict[Value, dict[str, int]] = {}
+    texts = graph.names("called_in").tolist()
+    for row, steps in called.items():
+        every.setdefault(parts[row], {})[str(texts[row])] = len(steps)
+    for row, steps in called.items():
+        total = sum(every[parts[row]].values())
+        calls[row] *= len(steps) / total if total else np.nan
+    return graph.with_columns(calls_per_step=calls)
+
+
+def of_no_shapes(graph: Table) -> Table:
+    """Return the graph for steps that were not under the profiler: where shapes change, those of calls are unknown."""
+    texts, parts = graph.names("called_in").tolist(), graph.values("part")
+    first: dict[Value, str] = {}
+    kept = [text is None or first.setdefault(parts[row], text) == text for row, text in enumerate(texts)]
+    if all(kept) and not first:
+        return graph
+    graph = graph.take(np.array(kept, np.bool_))
+    changing = [text is not None for text in graph.names("called_in").tolist()]
+    shapes = {
+        name: [None if change else value for change, value in zip(changing, graph.values(name), strict=True)]
+        for name in ("input_shapes", "output_shape")
+    }
+    return Table(graph.spec, {**graph.columns, **shapes})
+
+
+def calls_by_shapes(graph: Table, window: Window) -> dict[int, list[int]]:
+    """Return the counted steps in which each row of the graph was called whose shapes change from call to call.
+
+    Of a part of training that no counted step calls, these are all that the profiler saw.
+    """
+    texts, parts = graph.names("called_in").tolist(), graph.values("part")
+    seen = {row: _steps(text) for row, text in enumerate(texts) if text is not None}
+    first, last = window.first, window.last
+    if first is None or last is None:
+        return seen
+    inside = {row: [step for step in steps if first <= step <= last] for row, steps in seen.items()}
+    counted = {parts[row] for row, steps in inside.items() if steps}
+    return {row: inside[row] if parts[row] in counted else steps for row, steps in seen.items()}
+
+
 def is_recorded(phases: Table, row: int) -> bool:
     """Return whether the graph holds every part that the steps of a phase call."""
     return all(part.recorded for part in Part.all_of(phases.values("parts")[row]))
@@ -141,6 +193,15 @@ def _counts(text: object) -> list[float | None]:
         return []
     each = given if isinstance(given, list) else []
     return [float(n) if isinstance(n, int | float) and n >= 0 else None for n in each]
+
+
+def _steps(text: str) -> list[int]:
+    """Return the numbers in a JSON list of steps; none of damaged text."""
+    try:
+        given = json.loads(text)
+    except (ValueError, RecursionError):
+        return []
+    return [n for n in given if isinstance(n, int) and 0 <= n < 2**53] if isinstance(given, list) else []
 
 
 def _executions(calls: float | None, repeats: float, recorded: float) -> float:

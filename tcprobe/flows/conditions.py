@@ -328,7 +328,7 @@ def _unknown(reason: str | None) -> _Held:
 
 def _ends(side: Side, metric: str) -> Ends | None:
     """Return what is known of a figure; the spread of steps is no doubt about the middle one."""
-    if metric in SPREADS or (side.low is None and side.high is None):
+    if (metric in SPREADS and side.value is not None) or (side.low is None and side.high is None):
         return None if side.value is None else (side.value, side.value)
     return (-math.inf if side.low is None else side.low, math.inf if side.high is None else side.high)
 

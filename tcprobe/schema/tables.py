@@ -237,6 +237,11 @@ GRAPH_OPS: Final = T(
         C("called_from", "str", "file:line where it was called"),
         C("part", "int", "part of training that it belongs to, as `phases.parts` numbers them"),
         C("calls_in_phases", "str", "JSON list: calls of its function in a step of each phase, null where unknown"),
+        C(
+            "called_in",
+            "str",
+            "JSON list: step of each call under the profiler that ran it in these shapes; NA where all were alike",
+        ),
         C("repeats", "float", "executions in one call of that function"),
         C("at_least", "bool", "whether these counts are lower bounds: the data decides how long a loop runs"),
     ),

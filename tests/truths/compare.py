@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from tests.truths.found import Found, Made, Said
-from tests.truths.truth import Truth
+from tests.truths.truth import Truth, share_of
 
 State = Literal["right", "bound", "unknown", "wrong"]
 OF_THE_MACHINE = ("few-steps",)
@@ -35,7 +35,9 @@ class Verdict:
     allowed: bool = True
 
 
-def compare(script: Path, truth: Truth, found: Found, printed: tuple[int, ...]) -> list[Verdict]:
+def compare(
+    script: Path, truth: Truth, found: Found, printed: tuple[int, ...], shapes: tuple[int, ...] = ()
+) -> list[Verdict]:
     """Judge every figure.
 
     Args:
@@ -43,13 +45,15 @@ def compare(script: Path, truth: Truth, found: Found, printed: tuple[int, ...]) 
         truth: what it states of itself.
         found: what tcprobe says.
         printed: steps of each phase, as the script counted them.
+        shapes: number of those of each step, where they differ.
     """
     phase = _profiled(found, printed)
+    shapes = tuple(shapes[step] for step in found.counted) if shapes else ()
     return [
         _steps(truth, found, printed),
-        _phases(truth, found, printed),
-        _flops(truth, found, phase),
-        _products(truth, found, phase),
+        _phases(truth, found, printed, shapes),
+        _flops(truth, found, phase, shapes),
+        _products(truth, found, phase, shapes),
         _layers(script, truth, found, phase),
         _notes(truth, found),
     ]
@@ -74,7 +78,7 @@ def _steps(truth: Truth, found: Found, printed: tuple[int, ...]) -> Verdict:
     return Verdict("steps", "wrong", f"{found.steps} for {sum(printed)}")
 
 
-def _phases(truth: Truth, found: Found, printed: tuple[int, ...]) -> Verdict:
+def _phases(truth: Truth, found: Found, printed: tuple[int, ...], shapes: tuple[int, ...]) -> Verdict:
     true = "+".join(map(str, printed))
     if found.phases is None or (not found.phases and "steps" in truth.unknown):
         one = len(printed) == 1
@@ -82,20 +86,29 @@ def _phases(truth: Truth, found: Found, printed: tuple[int, ...]) -> Verdict:
     if found.phases != printed:
         return Verdict("phases", "wrong", f"{'+'.join(map(str, found.phases))} for {true}")
     for phase, flops in found.flops_of_phases.items():
-        if flops != truth.flops(phase) and not (found.bound and flops < truth.flops(phase)):
-            return Verdict("phases", "wrong", f"phase {phase}: {flops} FLOP for {truth.flops(phase)}")
+        true_flops = truth.flops(phase, shapes)
+        if not _same(flops, true_flops) and not (found.bound and flops < true_flops):
+            return Verdict("phases", "wrong", f"phase {phase}: {flops} FLOP for {true_flops}")
     return Verdict("phases", "right", true)
 
 
-def _flops(truth: Truth, found: Found, phase: int) -> Verdict:
-    true = truth.flops(phase)
+def _same(flops: int, true: int) -> bool:
+    """Return whether these are the same but for the rounding of each product's share of a step."""
+    return abs(flops - true) <= 1e-6 * true
+
+
+def _flops(truth: Truth, found: Found, phase: int, shapes: tuple[int, ...]) -> Verdict:
+    true = truth.flops(phase, shapes)
+    each = [truth.flops(phase, (shape,)) for shape in shapes]
     if found.flops is None:
         return Verdict(
             "FLOPs", "unknown" if found.reasons else "wrong", f"none for {true}", "products" in truth.unknown
         )
     if found.bound and found.flops <= true:
         return Verdict("FLOPs", "bound", f"at least {found.flops} for {true}", truth.bound)
-    if found.flops == true:
+    if each and not found.bound and found.range != (min(each), max(each)):
+        return Verdict("FLOPs", "wrong", f"from {found.range} for {min(each)} to {max(each)}")
+    if _same(found.flops, true):
         return Verdict("FLOPs", "right" if not truth.bound else "wrong", f"{found.flops}")
     return Verdict("FLOPs", "wrong", f"{found.flops} for {true}")
 
@@ -104,8 +117,9 @@ Sums = dict[tuple[str, str], tuple[float, float]]
 """Executions in a step and their FLOPs, by layer and pass."""
 
 
-def _products(truth: Truth, found: Found, phase: int) -> Verdict:
-    true = _sums((p.layer, p.kind, p.count, p.flops) for p in truth.of_phase(phase))
+def _products(truth: Truth, found: Found, phase: int, shapes: tuple[int, ...]) -> Verdict:
+    shares = [(p, share_of(p, shapes)) for p in truth.of_phase(phase)]
+    true = _sums((p.layer, p.kind, p.count * share, p.flops * share) for p, share in shares if share)
     known = {p.layer for p in truth.products}
     least = _sums_of((m for m in found.made if m.executes == "yes"), known)
     most = _sums_of(found.made, known)
@@ -136,7 +150,7 @@ def _sums(products: Iterable[tuple[str, str, float, float]]) -> Sums:
     for layer, kind, count, flops in products:
         before = sums[layer, kind]
         sums[layer, kind] = (before[0] + count, before[1] + flops)
-    return dict(sums)
+    return {key: (round(count, 6), round(flops, 1)) for key, (count, flops) in sums.items()}
 
 
 def _within(least: Sums, most: Sums) -> bool:

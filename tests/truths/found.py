@@ -52,7 +52,9 @@ class Found:
         phases: steps of each phase; None where the run folder knows no phases.
         flops_of_phases: FLOPs of a step of each phase, as the report says.
         window: first and last step profiled.
+        counted: steps that count, where the profile marks any.
         flops: of a step, or the least that they are.
+        range: of the steps with least and with most, where that is said.
         bound: that figure is said to be a lower bound.
         made: products, those that do not execute left out.
         layers: names in the table of layers.
@@ -72,6 +74,8 @@ class Found:
     layers: frozenset[str]
     notes: tuple[Said, ...]
     reasons: tuple[str, ...]
+    counted: tuple[int, ...] = ()
+    range: tuple[float, float] | None = None
 
 
 def read_found(folder: Path, notes: Iterable[Said] = ()) -> Found:
@@ -100,6 +104,10 @@ def read_found(folder: Path, notes: Iterable[Said] = ()) -> Found:
         layers=frozenset(row["layer"] for row in _rows(folder, "layers")) - {"(no layer)"},
         notes=tuple(dict.fromkeys((*said, *notes))),
         reasons=tuple(row["reason"] for row in summary.values() if row["reason"]),
+        counted=tuple(
+            int(row["iteration"]) for row in _rows(folder, "iterations") if row["in_window"].lower() == "true"
+        ),
+        range=(float(flops["low"]), float(flops["high"])) if flops.get("low") and flops.get("high") else None,
     )
 
 

@@ -13,12 +13,19 @@ from tests.truths.truth import read_truth
 STYLES = Path(__file__).resolve().parent.parent / "workload_styles"
 SCRIPTS = sorted(STYLES.glob("*.py"))
 QUIET = {"CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "3", "GRPC_VERBOSITY": "ERROR"}
+SHAPED = re.compile(r"shapes((?: \d+)+)\nsteps")
 COUNTED = re.compile(r"steps((?: \d+)+)\n$")
 
 
 def counted(output: str) -> tuple[int, ...]:
     """Return the steps of each phase, which a style's last line says; empty where it printed none."""
     match = COUNTED.search(output)
+    return tuple(int(n) for n in match[1].split()) if match else ()
+
+
+def shaped(output: str) -> tuple[int, ...]:
+    """Return the number of the shapes of each step, of a style whose steps differ; else nothing."""
+    match = SHAPED.search(output)
     return tuple(int(n) for n in match[1].split()) if match else ()
 
 
@@ -32,4 +39,5 @@ def judge(script: Path, folder: Path, output: str, notes: Iterable[Said] = ()) -
         notes: what the report says, beyond run.json.
     """
     found = read_found(folder, notes)
-    return compare(script, read_truth(script, found.tensorflow, found.keras), found, counted(output))
+    truth = read_truth(script, found.tensorflow, found.keras)
+    return compare(script, truth, found, counted(output), shaped(output))

@@ -10,6 +10,8 @@ that it runs stand before: ``10*32x8x64`` are ten executions of 32x8x64. ``-`` i
 is that of the call. ``nothing`` instead of passes: a layer without products.
 
 Words in brackets restrict a comment: ``[phase 1]``, ``[keras 2]``, ``[tf 2.4]``, or several: ``[keras 3, phase 0]``.
+``[shape 2]`` holds for steps of that shape: such a style prints the number of each step's, ``shapes 0 2 1 ...``, in the
+line before the last, and its figures are means over the counted steps.
 
 A comment on a line of its own near the top speaks of the whole run: ``#: said REGEX`` (a note matches it), ``#: unknown
 steps, products`` (what cannot be known and must be said), ``#: bound`` (FLOPs are a lower bound and said to be one),
@@ -22,7 +24,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 MARK = re.compile(r"#: (?:\[(?P<when>[^]]+)\] )?(?P<text>.+)$")
@@ -43,6 +45,7 @@ class Products:
         count: executions in a step.
         flops: FLOPs of all of them.
         phase: the phase whose steps make them; None for all phases.
+        shape: number of the shapes of the steps that make them; None for all steps.
     """
 
     layer: str
@@ -51,6 +54,7 @@ class Products:
     count: int
     flops: int
     phase: int | None
+    shape: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +81,14 @@ class Truth:
         """Return the products of a step of that phase."""
         return tuple(p for p in self.products if p.phase in (None, phase))
 
-    def flops(self, phase: int) -> int:
-        """Return the FLOPs of a step of that phase."""
-        return sum(p.flops for p in self.of_phase(phase))
+    def flops(self, phase: int, shapes: tuple[int, ...] = ()) -> int:
+        """Return the mean FLOPs of steps of that phase, in these shapes."""
+        return round(sum(p.flops * share_of(p, shapes) for p in self.of_phase(phase)))
+
+
+def share_of(products: Products, shapes: tuple[int, ...]) -> float:
+    """Return the share of steps in these shapes that make some products."""
+    return 1.0 if products.shape is None else shapes.count(products.shape) / max(len(shapes), 1)
 
 
 def only_bench(script: Path) -> bool:
@@ -112,8 +121,8 @@ def read_truth(script: Path, tensorflow: str, keras: str) -> Truth:
         elif silence := SILENT.match(text):
             silent.add(silence["layer"])
         elif text not in ("bench only", "cold"):
-            phase = next((int(word[1]) for word in words if word[0] == "phase"), None)
-            products += _products(text, line, phase, script)
+            phase, shape = (next((int(w[1]) for w in words if w[0] == kind), None) for kind in ("phase", "shape"))
+            products += (replace(one, shape=shape) for one in _products(text, line, phase, script))
     return Truth(tuple(products), frozenset(silent), tuple(said), frozenset(unknown), bound, fails)
 
 
@@ -134,7 +143,7 @@ def _marks(script: Path) -> Iterator[tuple[int, str, str]]:
 
 def _holds(word: list[str], tensorflow: str, keras: str) -> bool:
     kind, value = word
-    if kind == "phase":
+    if kind in ("phase", "shape"):
         return True
     return _is(tensorflow if kind == "tf" else keras, value)
 

@@ -7,11 +7,16 @@ keras, layers = tf.keras, tf.keras.layers
 model = keras.Sequential(
     [
         keras.Input((8, 8, 3)),
-        #: net/conv 16x8x8x4x3x3x3: forward, wgrad
+        #: [shape 0] net/conv 16x8x8x4x3x3x3: forward, wgrad
+        #: [shape 1] net/conv 5x8x8x4x3x3x3: forward, wgrad
         layers.Conv2D(4, 3, padding="same", activation="relu", name="conv"),
         layers.Flatten(name="flat"),  #: net/flat: nothing
-        layers.Dense(32, activation="relu", name="hidden"),  #: net/hidden 16x256x32: forward, dgrad, wgrad
-        layers.Dense(4, name="out"),  #: net/out 16x32x4: forward, dgrad, wgrad
+        #: [shape 0] net/hidden 16x256x32: forward, dgrad, wgrad
+        #: [shape 1] net/hidden 5x256x32: forward, dgrad, wgrad
+        layers.Dense(32, activation="relu", name="hidden"),
+        #: [shape 0] net/out 16x32x4: forward, dgrad, wgrad
+        #: [shape 1] net/out 5x32x4: forward, dgrad, wgrad
+        layers.Dense(4, name="out"),
     ],
     name="net",
 )
@@ -33,4 +38,5 @@ for _ in range(3):
     for batch in dataset:
         train_step(*batch)
         steps += 1
+print("shapes", *(int(step % 15 == 14) for step in range(45)))
 print("steps", steps)

@@ -25,6 +25,7 @@ from tcprobe.schema.changes.comparison import (
     StepsCompared,
     Why,
 )
+from tcprobe.schema.changes.condition import SPREADS
 from tcprobe.schema.columns import FloatArray, Table
 from tcprobe.schema.kinds import CAUSE_GROUPS, GROUP_OF, CauseGroup
 from tcprobe.schema.profile import Profile
@@ -101,7 +102,7 @@ def _plain(runs: Sequence[Run], figure: _Figure) -> ComparedFigure:
     captured = [run.profile.waiting is not None and run.profile.waiting.length == "capture" for run in runs]
 
     def change(number: int) -> Change:
-        plain = change_of(sides[0], sides[number])
+        plain = change_of(*(_settled(figure, sides[at]) for at in (0, number)))
         apart = figure.metric in ("idle_ns", "idle_pct") and captured[0] != captured[number]
         return Change("cannot tell", why="steps differ") if apart and plain.difference != "not known" else plain
 
@@ -120,6 +121,11 @@ def _side(run: Run, figure: _Figure) -> Side:
         return Side(0.0) if named else Side(None, reason=NOT_RECORDED)
     value, low, high = (None if row[key] is None else float(row[key] or 0) * share for key in ("value", "low", "high"))
     return Side(value, low, high, None if row["reason"] is None else str(row["reason"]))
+
+
+def _settled(figure: _Figure, side: Side) -> Side:
+    """Return a figure without the range of the single steps that it is the mean of."""
+    return Side(side.value) if figure.metric in SPREADS and side.value is not None else side
 
 
 def _wall(profile: Profile) -> float | None:

@@ -105,7 +105,7 @@ def _groups(graph: Sequence[Row], seen: Sequence[tuple[tuple[int, ...], int]], s
         yield _Group(
             tuple(sorted(key)),
             calls,
-            steps * sum(float(row["calls_per_step"] or 0) for row in members),
+            round(steps * sum(float(row["calls_per_step"] or 0) for row in members), 6),  # sums of shares of a step
             any(row["calls_per_step"] is None or row["at_least"] is True for row in members),
             all(row["pass"] in GRADIENTS for row in members),
         )

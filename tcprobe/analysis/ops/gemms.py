@@ -33,6 +33,7 @@ class Gemms(Struct, frozen=True):
     table: Table  # `gemms` of the contract
     step_flops: tuple[int | None, ...] = ()  # per row: FLOPs of all its executions in one step, None where unknown
     records: tuple[int, ...] = ()  # per row: which op it is of; rows of one op share a number
+    ops: tuple[int, ...] = ()  # per row: which op it is of, whatever the shapes of its calls; in a step, one op
     # rows of `graph_ops` that count: one trace of each function; there `records` are among them
     graph_rows: tuple[int, ...] = ()
     gpus: tuple[int | None, ...] = ()  # per row: number of GPUs that each execute it, None where that is not known
@@ -70,9 +71,19 @@ def build_gemms(profile: Profile, ops: Ops | None, context: Context) -> Gemms:
     gpus = tuple(ran_on.get(index) for index in numbers)
     again = {index: _is_recomputed(records[index]) for index in kept}
     return Gemms(
-        Table.from_rows(GEMMS, rows), tuple(steps), tuple(numbers), tuple(kept), gpus,
+        Table.from_rows(GEMMS, rows), tuple(steps), tuple(numbers), _ops(records, numbers), tuple(kept), gpus,
         tuple(again[index] for index in numbers), _is_traced(graph),
     )  # fmt: skip
+
+
+def _ops(records: Sequence[Row], numbers: Sequence[int]) -> tuple[int, ...]:
+    """Return which op each row is of: rows of the graph are of one where only the shapes of calls set them apart."""
+    found: dict[tuple[Value, ...], int] = {}
+    keys = [
+        (row["part"], row["op"], row["op_type"]) if (row := records[number])["called_in"] is not None else (number,)
+        for number in numbers
+    ]
+    return tuple(found.setdefault(key, number) for key, number in zip(keys, numbers, strict=True))
 
 
 def _is_recomputed(row: Row) -> bool | None:
@@ -129,29 +140,30 @@ def one_trace_each(graph: Table) -> list[int]:
 
     Beside traced ops, XLA's instructions for them do not count again. Traces repeat each other where function
     names differ by TensorFlow's counter only and the same ops are in them; not where the probe saw that they are
-    different parts of training (one function that trains a model after the other). The one that executes stays, then
-    the one with fewer unknown dimensions, then the first.
+    different parts of training (one function that trains a model after the other), or which calls ran each. The one
+    that executes stays, then the one with fewer unknown dimensions, then the first.
     """
-    rows: dict[str, list[int]] = {}
+    rows: dict[tuple[str, Value], list[int]] = {}
     families = [family_of(op_type) for op_type in graph.names("op_type").tolist()]
     traced = _is_traced(graph)
+    called = graph.values("called_in")
     for row, function in enumerate(graph.values("function")):
         if traced and (families[row] or "hlo").startswith("hlo"):
             continue
-        rows.setdefault(str(function), []).append(row)
+        rows.setdefault((str(function), called[row]), []).append(row)
     ops, parts = graph.values("op"), graph.values("part")
-    traces: dict[tuple[str, Value, tuple[str, ...]], list[str]] = {}
-    for function, members in rows.items():
-        signature = (uncounted(function), parts[members[0]], tuple(sorted(str(ops[r]) for r in members)))
-        traces.setdefault(signature, []).append(function)
+    traces: dict[tuple[str, Value, Value, tuple[str, ...]], list[tuple[str, Value]]] = {}
+    for trace, members in rows.items():
+        held = tuple(sorted(str(ops[r]) for r in members))
+        traces.setdefault((uncounted(trace[0]), parts[members[0]], trace[1], held), []).append(trace)
     executes, shapes = graph.values("executes"), graph.values("input_shapes")
 
-    def rank(function: str) -> tuple[int, int]:
-        members = rows[function]
+    def rank(trace: tuple[str, Value]) -> tuple[int, int]:
+        members = rows[trace]
         unknown = sum(str(shapes[r]).count("null") for r in members)
         return (-sum(executes[r] == "yes" for r in members), unknown)
 
-    return sorted(row for functions in traces.values() for row in rows[min(functions, key=rank)])
+    return sorted(row for alike in traces.values() for row in rows[min(alike, key=rank)])
 
 
 def _from_profile(profile: Profile, ops: Ops | None, context: Context) -> Gemms:
@@ -183,7 +195,9 @@ def _from_profile(profile: Profile, ops: Ops | None, context: Context) -> Gemms:
         numbers += [first] * len(made)
     ran_on, again = tuple(gpus.get(index) for index in numbers), (None,) * len(numbers)
     flops = tuple(_step_flops(row) for row in rows)
-    return Gemms(Table.from_rows(GEMMS, rows), flops, tuple(numbers), (), ran_on, again, unseen=len(unseen))
+    return Gemms(
+        Table.from_rows(GEMMS, rows), flops, tuple(numbers), tuple(numbers), (), ran_on, again, unseen=len(unseen)
+    )
 
 
 def _spent(ops: Ops | None, members: Sequence[int], source: Row, shapes: int) -> Value:

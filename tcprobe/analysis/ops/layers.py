@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
@@ -48,9 +49,12 @@ def _cost(row: Row) -> tuple[float, float, str]:
 def _per_step(gemms: Gemms) -> dict[str, Row]:
     """Return class, source, ops and FLOPs of one step for each layer whose ops execute."""
     steps: dict[str, list[Row]] = {}
-    for gemm, flops in zip(gemms.table.rows(), gemms.step_flops, strict=True):
+    places: Counter[int] = Counter()  # of the products of one record
+    for gemm, flops, op, record in zip(gemms.table.rows(), gemms.step_flops, gemms.ops, gemms.records, strict=True):
         if gemm["executes"] != "no":
-            steps.setdefault(str(gemm["layer"] or NO_LAYER), []).append({**gemm, "flops": flops})
+            row = {**gemm, "flops": flops, "product": f"{op} {places[record]}"}
+            steps.setdefault(str(gemm["layer"] or NO_LAYER), []).append(row)
+        places[record] += 1
     return {layer: _step(rows) for layer, rows in steps.items()}
 
 
@@ -59,7 +63,7 @@ def _step(rows: list[Row]) -> Row:
     sure = [row for row in rows if row["executes"] == "yes"]
     told = [row for row in sure if row["calls_per_step"] is not None]
     return {
-        "gemms": len(sure) or None,
+        "gemms": len({row["product"] for row in sure}) or None,
         "flops": _sum(row["flops"] for row in told) if told else None,
         "at_least": len(told) < len(rows) or any(row["at_least"] for row in told),
         "layer_class": _shared(row["layer_class"] for row in rows),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -22,7 +23,9 @@ from tcprobe.analysis.ops.attribution import (
     graph_record,
     profile_record,
 )
+from tcprobe.analysis.ops.split import split_by_step
 from tcprobe.analysis.ops.xla import XlaJoin
+from tcprobe.analysis.phases import calls_by_shapes
 from tcprobe.gemm.alignment import all_aligned
 from tcprobe.gemm.ops import contiguous_sizes, gemms_of
 from tcprobe.gemm.record import flops_of, parse_json_shapes
@@ -102,13 +105,15 @@ def build_ops(
         return Ops(table, by_op, ran, rows_of=rows_of)
     instructions, times, devices = _instructions(profile, launched)
     where = [index.find(name) if name.may_multiply else [] for name in instructions]
+    called = calls_by_shapes(graph, profile.metadata.window)
     ran_on: dict[int, set[int]] = {}
     for entry, device in devices:
-        if len(where[entry]) == 1:
-            ran_on.setdefault(where[entry][0], set()).add(device)
+        for row in where[entry] if len(where[entry]) == 1 or all(row in called for row in where[entry]) else ():
+            ran_on.setdefault(row, set()).add(device)
     graph_gpus = {row: len(found) for row, found in ran_on.items()}
     detail_gpus = dict(Counter(entry for entry, _ in devices))
-    graph_ns, detail_ns = _certain(zip(where, times, strict=True)), dict(enumerate(times))
+    sure = chain(zip(where, times, strict=True), split_by_step(where, called, launched))
+    graph_ns, detail_ns = _certain(sure), dict(enumerate(times))
     return Ops(table, graph_ns, ran, graph_gpus, detail_gpus, detail_ns, rows_of)
 
 
@@ -315,12 +320,12 @@ def _flops(graph: Table, records: list[OpRecord], rows: Sequence[int]) -> Iterat
 
     What runs eagerly has no name of its own: all ops of one type run under that of the type.
     """
-    names = ("function", "executed_op", "op", "executes_basis")
+    names = ("function", "called_in", "executed_op", "op", "executes_basis")
     columns = [graph.names(name) for name in names]
     together: dict[object, list[OpRecord]] = {}
     for place, record in enumerate(records):
-        function, executed, op, basis = (c[rows[place]] for c in columns) if rows else (place, None, None, None)
-        together.setdefault((function, place if basis == "eager" else executed or op), []).append(record)
+        function, called, executed, op, basis = (c[rows[place]] for c in columns) if rows else (place, *(None,) * 4)
+        together.setdefault((function, called, place if basis == "eager" else executed or op), []).append(record)
     for members in together.values():
         yield flops_of([gemm for record in members for gemm in gemms_of(record)])
 

@@ -9,7 +9,16 @@ from msgspec.structs import replace
 
 from tcprobe.analysis.context import Context
 from tcprobe.analysis.summary.figures import NOT_NVIDIA, Reason, SummaryInputs, figure, missing
-from tcprobe.analysis.summary.rates import LOST, NO_STEP, TUNED, Peak, flops_per_step, not_of_steps, peak_of
+from tcprobe.analysis.summary.rates import (
+    LOST,
+    NO_STEP,
+    TUNED,
+    Peak,
+    changing_flops,
+    flops_per_step,
+    not_of_steps,
+    peak_of,
+)
 from tcprobe.rules.words import listed
 from tcprobe.schema.columns import Row
 from tcprobe.schema.kinds import PRODUCTS
@@ -20,6 +29,7 @@ GPU_UNKNOWN: Final = Reason("which GPU ran is not known, or several models ran",
 MAY_REPEAT: Final = "whether some of these products are recomputed is not known, which would not count"
 SLOWED: Final = "of a step under the profiler, which slows it"
 BOTH: Final = "of the mean step: there are two kinds"
+OF_SHAPES: Final = "of the mean step: shapes change"
 REPEATED: Final = "recomputed products included"
 NO_BOUND: Final = Reason("not all FLOPs are known, and those known may be recomputed", "flops_bound")
 MIXED: Final = ": the FLOPs over the sum of their times at each dtype's own"
@@ -74,8 +84,11 @@ def mfu_rows(inputs: SummaryInputs) -> Iterator[Row]:
     bound = flops["value"] is None and flops["reason"]
     spread = SPREAD_UNKNOWN if any(p.low not in (0, p.high) for p in work.products) else None
     remarks: list[object] = [f"against {peak:.4g} TFLOP/s in {listed(dtypes)} of {counted}", SLOWED * step.profiled]
-    remarks += [BOTH * (step.kinds is not None), bound, spread]
+    changing = changing_flops(inputs) is not None
+    remarks += [BOTH if step.kinds is not None else OF_SHAPES * changing, bound, spread]
     length = step.ns if step.kinds is None else step.kinds.mean_ns
+    if changing and step.kinds is None and step.mean_ns is not None:
+        length = step.mean_ns
     basis, available = str(flops["basis"]), length * work.gpus
     unclear = any(p.recomputed is None for p in work.products)
     yield _share(MFU, work, False, available, basis, [*remarks, MAY_REPEAT if unclear else None])

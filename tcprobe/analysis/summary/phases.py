@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from tcprobe.analysis.context import Context
 from tcprobe.analysis.ops.gemms import Gemms, build_gemms
-from tcprobe.analysis.phases import graph_of, is_recorded, steps_by_phase
+from tcprobe.analysis.phases import graph_of, is_recorded, of_no_shapes, steps_by_phase
 from tcprobe.analysis.slow import slow_steps
 from tcprobe.analysis.summary.figures import SummaryInputs
 from tcprobe.analysis.summary.steps import StepTime, phase_step_time
@@ -50,20 +50,20 @@ def phase_table(inputs: SummaryInputs, graph: Table | None) -> Table:
 
 def _elsewhere(profile: Profile, graph: Table, index: int, context: Context) -> _Work:
     """Return what a step of a phase multiplies that was not profiled: what its functions hold."""
-    there = profile.with_tables(graph_of(graph, profile.require("phases"), index))
+    there = profile.with_tables(graph_of(of_no_shapes(graph), profile.require("phases"), index))
     return _work(build_gemms(there, None, context), there) if len(there.require("graph_ops")) else _Work()
 
 
 def _work(gemms: Gemms, profile: Profile) -> _Work:
-    each = list(zip(gemms.step_flops, gemms.table.values("executes"), gemms.records, strict=True))
+    each = list(zip(gemms.step_flops, gemms.table.values("executes"), gemms.ops, strict=True))
     if not each:
         return _Work()
-    may = [(flops, executes, record) for flops, executes, record in each if executes != "no"]
+    may = [(flops, executes, op) for flops, executes, op in each if executes != "no"]
     surely = [flops for flops, executes, _ in may if executes == "yes" and flops is not None]
     bounds = profile.require("graph_ops").numbers("at_least") == 1
     looped = bool(bounds[[row for row in gemms.graph_rows if row in gemms.records]].any())
     at_least = bool(surely) and (len(surely) < len(may) or looped)
-    return _Work(sum(surely) if surely else None, at_least, len({record for _, _, record in may}))
+    return _Work(sum(surely) if surely else None, at_least, len({op for _, _, op in may}))
 
 
 def _gap(work: _Work, recorded: bool) -> FlopsGap | None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from tcprobe.analysis.context import Context
 from tcprobe.analysis.ops.gemms import Gemms
-from tcprobe.analysis.phases import in_phase
+from tcprobe.analysis.phases import calls_by_shapes, in_phase
 from tcprobe.analysis.slow import functions_of, slow_steps
 from tcprobe.analysis.summary.figures import Reason, SummaryInputs, figure, missing
 from tcprobe.analysis.summary.reported import ITERATIONS
@@ -30,6 +30,7 @@ IN_LOOPS: Final = "may run more often than is counted, for the data decides"
 THROUGHPUT: Final = "throughput"
 BEYOND: Final = 1e300  # two figures as large cannot be added for a median; no script's throughput is
 NO_CLOCK: Final = "the source does not say when things ran"
+MEAN: Final = "mean of the counted steps, whose shapes change"
 COMPILED: Final = "what XLA compiled of it counts as far as its optimised modules hold it"
 SPANNED: Final = "from the first to the last GPU activity"
 OF_STEP: Final = "the one marked step"
@@ -197,7 +198,33 @@ def flops_per_step(inputs: SummaryInputs) -> Row:
             why = " (XLA compiled them, and the profile does not hold its modules)"
         why = f"whether {unsure} of {every} matrix multiplications execute is not known{why}: a range"
         return figure(name, None, basis, why, (float(sure), float(total)))
-    return figure(name, float(total), basis, COMPILED if {"optimised HLO", "length 1"} & {*bases} else None)
+    compiled = COMPILED if {"optimised HLO", "length 1"} & {*bases} else None
+    if (changing := changing_flops(inputs)) is None:
+        return figure(name, float(total), basis, compiled)
+    low, mean, high = changing
+    return figure(name, mean, basis, f"{MEAN}; {compiled}" if compiled else MEAN, (low, high))
+
+
+def changing_flops(inputs: SummaryInputs) -> tuple[float, float, float] | None:
+    """Return the FLOPs of the counted step with least, of the mean one, and of that with most.
+
+    None where shapes do not change.
+    """
+    called = calls_by_shapes(inputs.profile.require("graph_ops"), inputs.profile.metadata.window)
+    each = dict.fromkeys(sorted({step for steps in called.values() for step in steps}), 0.0)
+    gemms, always = inputs.gemms, 0.0
+    columns = (gemms.table.values("executes"), gemms.table.numbers("flops") * gemms.table.numbers("calls_per_step"))
+    for row, executes, flops in zip(gemms.records, *columns, strict=True):
+        if executes == "no" or np.isnan(flops):
+            continue
+        if row not in called:
+            always += flops
+        for step in called.get(row, ()):  # the mean over all of these steps is `flops`
+            each[step] += flops * len(each) / len(called[row])
+    if not each:
+        return None
+    least, most, mean = min(each.values()), max(each.values()), sum(each.values()) / len(each)
+    return float(round(always + least)), float(round(always + mean)), float(round(always + most))
 
 
 def _unknown(gemms: Gemms) -> str:

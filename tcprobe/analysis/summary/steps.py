@@ -69,6 +69,7 @@ class StepTime(Struct, frozen=True):
     count: int = 1  # how many they are
     retraced_ns: FloatArray | None = None  # of each step left out as a function was traced again in it; None: of none
     kinds: TwoKinds | None = None  # what these steps are, where they are of two kinds
+    mean_ns: float | None = None  # mean length of the same steps; None for a single step or figure
 
     @property
     def basis(self) -> str:
@@ -172,7 +173,8 @@ def _between(known: FloatArray, which: str, ends: EpochEnds | None, kind: str | 
     why += f"; {len(ends.lengths_ns)} with an epoch's end left out" if ends else ""
     slowed = kind not in ("measured", "after")
     typical = float(known.mean() if uneven else np.median(known))
-    return StepTime(typical, "between steps", why, spread_of(known), slowed, ends, kind, count)
+    spread, mean = spread_of(known), float(known.mean())
+    return StepTime(typical, "between steps", why, spread, slowed, ends, kind, count, mean_ns=mean)
 
 
 def typical_length(known: FloatArray) -> float:

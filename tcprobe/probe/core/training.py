@@ -110,10 +110,14 @@ class TrainingCalls:
         self.note = self._waiting.append
         self.retraces: List[Tuple[str, int]] = []
 
+    def clock(self) -> int:
+        """Return nanoseconds since the start of the workload, as calls are timed."""
+        return self._at(time.perf_counter_ns())
+
     def retraced(self, name: str) -> None:
         """Note that a call that has just ended has traced a function again."""
         if len(self.retraces) < MOST_RETRACES and get_ident() == self.owner:
-            self.retraces.append((name, self._at(time.perf_counter_ns())))
+            self.retraces.append((name, self.clock()))
 
     def add(self, name: str, eager: bool, begins: bool = True) -> Callee:
         """Return a new callee; it trains at once where it is the function that was asked for."""

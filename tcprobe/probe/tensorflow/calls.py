@@ -88,7 +88,7 @@ class CallWatch:
         self._dead: Dict[str, Function] = {}
         self._awaits = Awaits()
         self._lock = threading.RLock()  # of what is known of functions
-        self._patches = Patches()
+        self._patches = Patches()  # that see which trace runs
         self._profiled = False
         core.training.threads.helps = is_of_tensorflow
         self.hooks = Calls(core.gaps, partial(getattr, core.training.threads.here, "inside"))  # no frame of Python's
@@ -127,13 +127,15 @@ class CallWatch:
         """Count from now on which traces run, or no more: the window opens or closes."""
         self._profiled = opens
         if opens:
-            self._recorder.store.runs.clear()
-            for known in list(self._functions.values()):
-                if len(known.traces) > 1:
-                    self._see_traces(known.reference())
+            self._recorder.window_opens()
+            # To list the traces of a function that has none may trace it.
+            self._see_traces(*(known.reference() for known in list(self._functions.values()) if known.traces))
             self._gaps.run("updates", self.steps.window_opens)
         else:
             self._gaps.run("updates", self.steps.window_closes)
+            self._recorder.window_closes()
+            if not any(known.several for known in list(self._functions.values())):
+                self._patches.restore()
 
     # --- functions ---------------------------------------------------------------------------------------
 
@@ -175,14 +177,16 @@ class CallWatch:
         self._note_part(known.callee, part)
         if self.hooks.tapes.tape is not None:
             self._under_tape.add(part.key)
+            self._awaits.function = known if self._profiled else None
             try:
                 return original(function, *args, **kwds)
             finally:
+                self._awaits.function = None
                 self._recorder.end()
         began = time.perf_counter_ns()
         self._training.begin(part, self.steps.now(part) if part.steps > 1 else None)
         self._defer(id(function), known)
-        if self._profiled and len(known.traces) > 1:
+        if self._profiled:
             self._awaits.function = known
         try:
             return original(function, *args, **kwds)
@@ -216,7 +220,7 @@ class CallWatch:
         self._awaits.eagerly = False
         training.begin_range(callee)
         awaits = known.several and self.hooks.tape is None
-        self._awaits.function = known if awaits else None
+        self._awaits.function = known if awaits or self._profiled else None
         self._recorder.begin(callee.key, args, kwds, (function, callee.name) if first else None)
         try:
             result = original(function, *args, **kwds)
@@ -326,7 +330,7 @@ class CallWatch:
             kinds = set(map(id, known.traces.values()))
             known.several = len(kinds) > 1
             known.part = latest if len(kinds) == 1 and latest is not None and latest.training else None
-            if known.several or (self._profiled and len(known.traces) > 1):
+            if known.several or self._profiled:
                 self._see_traces(function)
             return latest
 
@@ -347,30 +351,34 @@ class CallWatch:
             self._recorder.training(part.key)
         return part
 
-    def _see_traces(self, function: Any) -> None:
-        """See which trace runs: only where that is asked for."""
+    def _see_traces(self, *functions: Any) -> None:
+        """See which trace runs: only where that is asked for, or within the window."""
         with Guard(self._gaps, "traces that run"):
-            self._patches.method(type(concrete_functions(function)[0]), "_call_flat", self._running)
+            for concrete in (one for function in functions for one in concrete_functions(function)[:1]):
+                self._patches.method(type(concrete), "_call_flat", self._running)
 
     def _running(self, run: Any) -> Any:
-        def _call_flat(concrete: Any, *args: Any, **kwds: Any) -> Any:
+        def _call_flat(concrete: Any, tensors: Any, *args: Any, **kwds: Any) -> Any:
             if self._awaits.function is not None:
-                self._gaps.run("traces that run", lambda: self._runs(concrete))
-            return run(concrete, *args, **kwds)
+                self._gaps.run("traces that run", lambda: self._runs(concrete, tensors))
+            return run(concrete, tensors, *args, **kwds)
 
         return _call_flat
 
-    def _runs(self, concrete: Any) -> None:
+    def _runs(self, concrete: Any, tensors: Any) -> None:
         """Count a call by the trace that runs, unless all of its traces are one part: then that has been done."""
         known = self._awaits.function
-        part = None if known is None else known.traces.get(concrete.graph)
-        if known is None or part is None:
+        if known is None:
             return
-        self._awaits.function = None
-        if self._profiled:
-            self._recorder.ran(concrete)
-        if known.part is None and part.training:
-            self._training.begin(part, self.steps.now(part) if part.steps > 1 else None)
+        part = known.traces.get(concrete.graph)
+        if part is not None:
+            self._awaits.function = None
+            if known.several and known.part is None and part.training and self.hooks.tape is None:
+                self._training.begin(part, self.steps.now(part) if part.steps > 1 else None)
+        elif all(one.graph is not concrete.graph for one in concrete_functions(known.reference())):
+            return  # of a function that runs inside it
+        if self._profiled and (part is None or part.training or self.hooks.tape is not None):
+            self._recorder.ran(known.callee.key, concrete, tensors, self._training.clock())
 
 
 def is_of_tensorflow(thread: threading.Thread) -> bool:

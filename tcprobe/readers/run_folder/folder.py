@@ -194,7 +194,7 @@ def _probed(
     if phases is not None:
         profile = profile.with_tables(with_recorded(phases, seen, graph))
     for name, why, (table, damage) in (
-        ("graph_ops", NO_GRAPH, read_graph(probe / "graph.json", graph, seen, phases, row)),
+        ("graph_ops", NO_GRAPH, read_graph(probe / "graph.json", graph, seen, phases, row, profile.table("steps"))),
         ("scopes", NO_SCOPES, (read_scopes(graph), ())),
         ("steps", NO_STEPS, steps),
         ("metrics", NO_METRICS, metrics),

@@ -14,6 +14,7 @@ from tcprobe.errors import InputError, MissingInput
 from tcprobe.foreign import read
 from tcprobe.jsonfile import MOST_BYTES, Number, Text, parse, record, records
 from tcprobe.readers.run_folder.phases import part_calls
+from tcprobe.readers.run_folder.signatures import with_signatures
 from tcprobe.readers.run_folder.steps import TableAndNotes, damaged, home
 from tcprobe.schema.columns import Table
 from tcprobe.schema.op import PASSES
@@ -68,6 +69,7 @@ class _Function(Struct):
     executed_basis: str | None = None
     calls_per_step: Number | None = None
     calls_in_phases: list[Any] | None = None
+    called_in: list[Any] | None = None
     share: Number = 1.0
     callers: list[Any] = field(default_factory=list)
     ops: list[Any] = field(default_factory=list)
@@ -87,7 +89,12 @@ def load_graph(path: Path) -> tuple[dict[str, Any], tuple[Note, ...]]:
 
 
 def read_graph(
-    path: Path, graph: dict[str, Any], probe: dict[str, Any], phases: Table | None, profiled: int = -1
+    path: Path,
+    graph: dict[str, Any],
+    probe: dict[str, Any],
+    phases: Table | None,
+    profiled: int = -1,
+    steps: Table | None = None,
 ) -> TableAndNotes:
     """Return `GRAPH_OPS` of the training functions in a graph, and what is wrong with it.
 
@@ -101,9 +108,10 @@ def read_graph(
         probe: probe.json.
         phases: of the run.
         profiled: row of the phase that the profiled window lies in.
+        steps: of the run, of which the calls under the profiler are.
     """
     each = [] if phases is None else part_calls(phases)
-    functions = records(_Function, graph.get("functions", []))
+    functions = records(_Function, with_signatures(graph, steps))
     trained = [f for f in functions if f.training or any(f.key in parts for parts in each)]
     if isinstance(probe.get("parts"), list):  # else it has divided itself
         trained = [_divided(f, each, profiled) for f in trained]
@@ -138,6 +146,7 @@ def _graph_table(ops: list[tuple[_Function, _Op]], whole: _Function | None) -> T
             "calls_per_step": [_calls(f, op, f is whole) for f, op in ops],
             "part": [f.key for f, _ in ops],
             "calls_in_phases": [_json_list(f.calls_in_phases) for f, _ in ops],
+            "called_in": [_json_list(f.called_in) for f, _ in ops],
             "repeats": [_number(op.repeats) for _, op in ops],
             "at_least": [op.at_least is True for _, op in ops],
         },

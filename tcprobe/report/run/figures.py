@@ -51,7 +51,10 @@ LABELS = {
     "gemm_layers": "layers with GEMM-like ops",
 }
 # Not printed as an end of the range, however they round.
-MEDIANS = ("step_time_ns", "short_step_ns", "long_step_ns", "epoch_end_ns", "retrace_ns", "throughput")
+MEDIANS = (
+    *("step_time_ns", "short_step_ns", "long_step_ns", "epoch_end_ns", "retrace_ns", "throughput"),
+    "flops_per_step",  # a mean
+)
 
 
 def figures(profile: Profile, first: bool) -> Section | None:

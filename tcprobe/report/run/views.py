@@ -57,7 +57,7 @@ def _repeated(row: Row) -> Cell:
     calls = row["calls_per_step"]
     if calls is None:
         return Cell("unknown", None)
-    text = f.count(calls) if float(calls).is_integer() else f.any_text(calls)
+    text = f.count(calls) if float(calls).is_integer() else f.full_number(float(calls), 3)
     return Cell(f.at_least(text, row["at_least"] is True), calls)
 
 

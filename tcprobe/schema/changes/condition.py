@@ -67,8 +67,9 @@ LOGGED: Final = "logged."
 """What stands before the name of a figure that the workload logged: of it a condition takes the run's last value."""
 SPREADS: Final = frozenset(
     {"step_time_ns", "mean_step_time_ns", "short_step_ns", "long_step_ns", "epoch_end_ns", "retrace_ns", "throughput"}
+    | {"flops_per_step"}
 )
-"""Figures whose `low` and `high` are how far single steps lie from the middle one, not what is unknown of it."""
+"""Figures whose `low` and `high`, where they have a value, are how far single steps lie from it: nothing is unknown."""
 
 
 class Condition(Struct, frozen=True):

@@ -11,6 +11,7 @@ from threading import get_ident
 from typing import Any, Callable, Dict, Hashable, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ..graph.records import Record
+from ..graph.shapes import GraphShape
 from .sampler import MOST_PRODUCTS, EagerSampler, FlowOp
 
 MOST_PARTS = 192  # recorded in one go: three of the longest periods that the core looks for
@@ -20,6 +21,7 @@ IMPATIENCE = 4  # how many times longer after that one came again
 SURE = 4  # steps alike that are believed where those before them, of the same lines, ran other products
 VARIED = 16  # steps of the same lines that run other products each time, whose mean stands for all
 TIMES_ALIKE = 3  # steps of the same ops in other sizes that are taken for alike
+OTHER_SIZES = "an eager step works on other sizes each time: these sizes, and FLOPs of what has them, are unknown"
 
 VARIES = "eager steps run more products at one time than at another: what a step runs is the mean of %d steps in a row"
 
@@ -267,12 +269,23 @@ class EagerParts:
             self._keep(key, found[0].name, _bodies(found))
 
     def _usual(self, parts: List[Part], place: int, size: int) -> Part:
-        """Return what most often stood at one place of a step, of the last steps; where all differ, the last."""
+        """Return what stood at one place of the last steps, without the sizes in which these differ."""
         seen = [parts[i] for i in range(len(parts) - size + place, -1, -size)][:TIMES_ALIKE]
-        alike = [sum(a.essence == b.essence for b in seen) for a in seen]
-        if max(alike) == 1:
-            self._gaps.note("eager-sizes", "an eager step works on other sizes each time; those of one step are shown")
-        return seen[alike.index(max(alike))]
+        latest, others = seen[0], [part for part in seen if part.structure == seen[0].structure]
+        if len({part.essence for part in others}) > 1:
+            self._gaps.note("eager-sizes", OTHER_SIZES)
+            for ops in zip(*(part.products for part in others)):
+                for key in ("input_shapes", "output_shapes"):
+                    latest_shapes = ops[0].record[key]
+                    latest_shapes[:] = [_common(shapes) for shapes in zip(*(op.record[key] for op in ops))]
+        return latest
+
+
+def _common(shapes: Sequence[GraphShape]) -> GraphShape:
+    """Return a shape with the sizes that several have in common, None for the others; None where their ranks differ."""
+    if None in shapes or len({len(shape or ()) for shape in shapes}) > 1:
+        return None
+    return [sizes[0] if len(set(sizes)) == 1 else None for sizes in zip(*(shape or () for shape in shapes))]
 
 
 def _repeats(numbers: Sequence[Any], size: int, times: int) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from functools import partial
 from typing import Any, Callable, Dict, Hashable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ...core.gaps import Guard
@@ -15,7 +16,8 @@ from ..hooks.layers import LayerHooks
 from .execute import Collector, assign
 from .records import Record, write_json
 from .resolve import traced_records
-from .shapes import CallSizes, first_arguments, ordered, sizes_of_call
+from .shapes import CallSizes, first_arguments, has_unknown, ordered, shape_list, sizes_of_call
+from .signatures import OpenTrace, Signatures
 from .store import Function, Store, stem
 from .trace import Tracer
 from .walk import Visit, walk
@@ -74,6 +76,8 @@ class GraphRecorder:
         self._calls: Dict[int, FunctionCall] = {}  # that run, by thread
         self._pending: List[Trace] = []
         self._mixed = False  # two threads trace at once, and TensorFlow collects what both run as of one function
+        self._open: Dict[str, OpenTrace] = {}  # by the name of the trace
+        self._signatures: Optional[Signatures] = None  # of the latest window
         self._stopped = False
         self._passing = False  # on again for a first call
         self._lock = threading.RLock()
@@ -146,6 +150,7 @@ class GraphRecorder:
         self.parts.close(True)
         if self._pending or self._collector.on:
             self._settle(final=True)
+        self._open.clear()
         self.tracer.remove()
         self.layers.remove()
         self.datasets.remove()
@@ -175,9 +180,34 @@ class GraphRecorder:
         if trains:
             self.training(key)
 
-    def ran(self, concrete: Any) -> None:
-        """Note that a trace has run within the profiled window; only those are told that others stand beside."""
-        self.store.runs[text_of(concrete.name)] += 1
+    def window_opens(self) -> None:
+        """Keep from now on which traces run in which sizes."""
+        self.store.runs.clear()
+        self.store.signatures = []
+        self._signatures = Signatures(self._tf, self._gaps)
+        self.datasets.watching = True
+
+    def ran(self, key: Hashable, concrete: Any, tensors: Any, at: int) -> None:
+        """Note that a trace of the function `key` runs within the profiled window, with these arguments.
+
+        Args:
+            key: the runtime's, of the function.
+            concrete: the trace.
+            tensors: its arguments, without what it captures.
+            at: when, in ns since the start of the workload.
+        """
+        name = text_of(concrete.name)
+        self.store.runs[name] += 1
+        if self._signatures is not None:
+            self._signatures.ran(key, name, concrete.graph, tensors, at, self.fits.current())
+
+    def window_closes(self) -> None:
+        """Infer the sizes of the calls that were seen."""
+        self.datasets.watching = False
+        if self._signatures is not None:
+            with Guard(self._gaps, "sizes of the profiled calls"), self._lock:
+                self.store.signatures = self._signatures.records(self._open, self.datasets, self.store)
+                self.store.changed = True
 
     def calls_per_step(self, calls: Mapping[Any, Optional[float]]) -> None:
         """Note how often each function is called in one step, where the writer of the file knows the steps."""
@@ -250,16 +280,21 @@ class GraphRecorder:
         self.store.made_by(self.tracer.scopes(trace.graph))
         concrete = _concrete(function, trace.graph)
         visits = walk(trace.graph, _is_compiled(function, concrete))
+        name = text_of(getattr(concrete, "name", trace.graph.name))
         if not visits:
+            self.store.without_products.add(name)
             return
         sizes = self._sizes(function, trace)
         function.traces += 1
-        ops = traced_records(self._tf, trace.graph, visits, graphs, sizes, self.tracer, self._gaps)
+        records = partial(traced_records, self._tf, trace.graph, visits, graphs, tracer=self.tracer, gaps=self._gaps)
+        ops = records(sizes)
         if self.on_trace is not None:
             with Guard(self._gaps, "notes on a trace"):
                 self.on_trace(trace, visits, ops)
+        if any(has_unknown([shape_list(t) for t in (*v.op.inputs, *v.op.outputs)]) for v in visits):
+            self._open[name] = OpenTrace(trace.graph, ops, sizes, records)
         record: Record = {
-            "name": text_of(getattr(concrete, "name", trace.graph.name)),
+            "name": name,
             "python_name": function.name,
             "executed_basis": _basis(visits, graphs),
             "ops": ops,

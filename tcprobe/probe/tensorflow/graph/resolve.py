@@ -10,7 +10,17 @@ from .execute import Match, match, optimised, swapped_in, unoptimised
 from .notes import OpNote
 from .passes import GraphPasses
 from .records import Record, blank_record, op_record
-from .shapes import CallSizes, GraphShape, OpShapes, has_unknown, infer, infer_loop, merged_shape, shape_list
+from .shapes import (
+    CallSizes,
+    GraphShape,
+    OpShapes,
+    has_unknown,
+    infer,
+    infer_loop,
+    infer_traced,
+    merged_shape,
+    shape_list,
+)
 from .trace import Tracer
 from .walk import Times, Visit, alternatives, ways
 
@@ -37,7 +47,7 @@ def traced_records(
     passes = GraphPasses(ways(visits), tracer.note)
     inferred: Dict[Any, OpShapes] = {}
     with Guard(gaps, "shapes of partial batches"):
-        _infer(tf, visits, graphs, sizes, inferred)
+        _infer(tf, root, visits, graphs, sizes, inferred)
     records = []
     for visit, executed in [*zip(visits, matches), *((v, swapped_in(v, graph)) for v in others)]:
         op, note = visit.op, tracer.note(visit.op)
@@ -54,11 +64,15 @@ def traced_records(
     return records
 
 
-def _infer(tf: Any, visits: Sequence[Visit], graphs: Any, sizes: CallSizes, inferred: Dict[Any, OpShapes]) -> None:
+def _infer(
+    tf: Any, root: Any, visits: Sequence[Visit], graphs: Any, sizes: CallSizes, inferred: Dict[Any, OpShapes]
+) -> None:
     """Add shapes that the trace leaves open: by what an op executes as, or by its graph and name inside a dataset."""
     left = [v for v in visits if has_unknown([shape_list(t) for t in (*v.op.inputs, *v.op.outputs)])]
     if left and graphs is not None:
         inferred.update(infer(tf, graphs.post_optimization_graph, sizes))
+    elif any(v.op.graph is root for v in left):
+        inferred.update(((id(root), name), shapes) for name, shapes in infer_traced(tf, root, sizes).items())
     inside = {id(v.op.graph): v.op.graph for v in left if not v.site.inlined}
     for number, graph in inside.items() if sizes.batch else ():
         inferred.update(((number, name), shapes) for name, shapes in infer_loop(tf, graph, sizes).items())

@@ -21,6 +21,8 @@ ITERATORS = frozenset(
 # Datasets that deliver the elements of the one before; behind those that map them the batch stays.
 SAME_ELEMENTS = frozenset("Prefetch Options Shuffle Repeat Take Skip Cache Model V1Adapter".split())
 SAME_BATCH = SAME_ELEMENTS | frozenset("Map ParallelMap Filter".split())
+# Datasets whose elements are put together anew: how large they are, those before do not tell.
+NEW_ELEMENTS = frozenset("GroupByWindow Unbatch FlatMap Interleave ParallelInterleave Window Rebatch".split())
 ANNOTATIONS = ("_output_shapes", "_handle_shapes", "_handle_dtypes", "_user_specified_name")
 
 
@@ -123,7 +125,7 @@ def _replicas(tf: Any, given: Sequence[Any]) -> int:
 
 def batch_of_fit(fit: Fit) -> Optional[int]:
     """Return the batch size that a running `fit` of Keras 2 or 3 uses."""
-    adapter = _adapter(fit)
+    adapter = adapter_of(fit)
     for name in ("batch_size", "representative_batch_size"):
         size = getattr(adapter, name, None)
         size = size() if callable(size) else size
@@ -133,13 +135,14 @@ def batch_of_fit(fit: Fit) -> Optional[int]:
     return next((size for size in sizes if size), None)
 
 
-def _adapter(fit: Fit) -> Any:
+def adapter_of(fit: Fit) -> Any:
+    """Return what of Keras turns what a running `fit` was given into batches."""
     return getattr(fit.batches, "data_adapter", None) or getattr(fit.batches, "_adapter", None)
 
 
 def datasets_of_fit(fit: Fit) -> List[Any]:
     """Return the datasets that a running `fit` takes its batches from."""
-    found = (getattr(_adapter(fit), "_dataset", None), getattr(fit.batches, "_dataset", None))
+    found = (getattr(adapter_of(fit), "_dataset", None), getattr(fit.batches, "_dataset", None))
     return [dataset for dataset in found if dataset is not None]
 
 
@@ -154,7 +157,9 @@ def batch_of_dataset(dataset: Any, datasets: Optional[Datasets] = None) -> Optio
     first = element_of_dataset(dataset, datasets, SAME_BATCH) if datasets is not None else ()
     if first:
         return first[0][0] if first[0] else None
-    sizes = (batch_of_dataset(before, datasets) for before in _before(dataset))
+    if kind_of_dataset(dataset) in NEW_ELEMENTS:
+        return None
+    sizes = (batch_of_dataset(before, datasets) for before in datasets_before(dataset))
     return next((size for size in sizes if size), None)
 
 
@@ -166,13 +171,19 @@ def element_of_dataset(
         shapes = datasets.first(dataset)
         if shapes is not None:
             return tuple(list(shape) for shape in shapes)
-        before = _before(dataset)
-        if len(before) != 1 or type(dataset).__name__.strip("_").replace("Dataset", "") not in through:
+        before = datasets_before(dataset)
+        if len(before) != 1 or kind_of_dataset(dataset) not in through:
             return ()
         dataset = before[0]
 
 
-def _before(dataset: Any) -> List[Any]:
+def kind_of_dataset(dataset: Any) -> str:
+    """Return the name of a dataset's class without what all of them have in common."""
+    return type(dataset).__name__.strip("_").replace("Dataset", "")
+
+
+def datasets_before(dataset: Any) -> List[Any]:
+    """Return the datasets that a dataset takes its elements from."""
     return list(dataset._inputs()) if _is_dataset(dataset) else []
 
 
@@ -201,6 +212,25 @@ def infer(tf: Any, graph_def: Any, sizes: CallSizes) -> Dict[str, OpShapes]:
         elif node.op in ITERATORS:
             _fill_element(node.attr["output_shapes"].list.shape, sizes)
     return _imported(tf, copy)
+
+
+def infer_traced(tf: Any, graph: Any, sizes: CallSizes) -> Dict[str, OpShapes]:
+    """Return the shapes of products in a traced graph itself, as where XLA compiles it and no optimised one is there.
+
+    Args:
+        tf: TensorFlow.
+        graph: of the trace.
+        sizes: of its call.
+
+    Raises:
+        ValueError: TensorFlow cannot import the graph with these sizes.
+    """
+    definition, given = graph.as_graph_def(), {t.op.name: s for t, s in zip(graph.inputs, sizes.arguments)}
+    for node in definition.node:
+        shape = given.get(node.name) if node.op == "Placeholder" else None
+        if shape is not None and None not in shape:
+            node.attr["shape"].shape.CopyFrom(tf.TensorShape(shape).as_proto())
+    return _imported(tf, definition)
 
 
 def infer_loop(tf: Any, graph: Any, sizes: CallSizes) -> Dict[str, OpShapes]:

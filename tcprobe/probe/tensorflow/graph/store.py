@@ -11,8 +11,8 @@ from .notes import LayerScopes
 from .records import SCHEMA, Record
 from .shapes import CallSizes
 
-KEPT = 4  # traces of one function that are kept, the first among them: Keras 3.3's train_on_batch traces at every call
-KEPT_IN_ALL = 64
+KEPT = 16  # traces of one function that are kept, the first among them: Keras 3.3's train_on_batch traces at every call
+KEPT_IN_ALL = 128
 RETRACING = 8  # traces of one function from which the report speaks of it
 
 
@@ -51,7 +51,9 @@ class Store:
         training: keys of functions, and of parts that some of their traces are, that train.
         calls_per_step: calls in one step by key, where what writes the file knows the steps.
         changed: True since the last `document`.
-        runs: times that traces ran within the profiled window, by name; of functions with several.
+        runs: times that traces ran within the profiled window, by name.
+        signatures: calls within the profiled window, as graph.json has them.
+        without_products: names of traces that hold none.
     """
 
     def __init__(self, gaps: Any) -> None:
@@ -60,7 +62,10 @@ class Store:
         self.calls_per_step: Dict[Hashable, Optional[float]] = {}
         self.changed = False
         self.runs: "Counter[str]" = Counter()
+        self.signatures: List[Record] = []
+        self.without_products: Set[str] = set()
         self._parts: Dict[str, Hashable] = {}  # by the name of the trace
+        self._replaced: Dict[str, Optional[str]] = {}  # by its name, what stands for a trace that was kept; or nothing
         self._gaps = gaps
         self._kept: List[Kept] = []
         self._eager: Dict[Hashable, Tuple[str, List[Body]]] = {}  # parts of eager steps: name, and what calls run
@@ -72,11 +77,14 @@ class Store:
         same = [place for place, kept in enumerate(self._kept) if self._kind(kept) == self._kind(new)]
         alike = next((place for place in same if _alike(self._kept[place].record, record)), None)
         if alike is not None:
+            self._replaced[self._kept[alike].record["name"]] = record["name"]
             self._kept[alike] = new
         else:
             for place in reversed(same[1 : 2 - KEPT]):
-                del self._kept[place]
-            self._kept = [*self._kept, new][-KEPT_IN_ALL:]
+                self._replaced[self._kept.pop(place).record["name"]] = None
+            self._kept = [*self._kept, new]
+            self._replaced.update((kept.record["name"], None) for kept in self._kept[:-KEPT_IN_ALL])
+            self._kept = self._kept[-KEPT_IN_ALL:]
         self.changed = True
         function = self.functions[key]
         if function.traces == RETRACING:
@@ -114,6 +122,18 @@ class Store:
             if kind not in found or self.runs[name] > self.runs[found[kind]]:
                 found[kind] = name
         return found
+
+    def part_of(self, name: str, key: Hashable) -> Hashable:
+        """Return what the trace `name` of the function `key` counts as."""
+        return self._parts.get(name, key)
+
+    def standing(self, name: str) -> Optional[str]:
+        """Return the name of the trace that is kept for another, or it itself, also without products; else None."""
+        found: Optional[str] = name
+        while found in self._replaced:
+            found = self._replaced[found]
+        known = self.without_products.union(kept.record["name"] for kept in self._kept)
+        return found if found in known else None
 
     def records(self, key: Hashable) -> List[Record]:
         """Return the kept records of one function's traces."""
@@ -158,6 +178,7 @@ class Store:
             "tensorflow": version,
             "functions": functions,
             "variants": variants,
+            "signatures": self.signatures,
             "scopes": self._scopes.sure(),
         }
 

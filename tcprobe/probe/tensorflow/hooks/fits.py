@@ -6,11 +6,12 @@ import functools
 import sys
 import threading
 import weakref
-from typing import Any, Callable, List, Optional
+from typing import Any, Callable, List, Optional, Sequence, Tuple
 
 from ...core.gaps import Gaps, Guard
 from .patch import Patches, defining_class
 
+LOOKED_AT = 8  # elements of a generator whose shapes are looked at outside the window too
 DATA_HANDLER = "DataHandler"  # Keras 2's; Keras 3 calls it TFEpochIterator
 
 
@@ -86,14 +87,32 @@ class Fits:
         return __init__
 
 
+class Yielded:
+    """Shapes in which a generator yields elements.
+
+    Attributes:
+        shapes: of the parts of an element.
+        times: that such were seen.
+    """
+
+    def __init__(self, shapes: List[List[int]]) -> None:
+        self.shapes = shapes
+        self.times = 1
+
+
 class Datasets:
-    """Hooks tf.data: remembers every dataset by its tensor, and what the script's generators yield first."""
+    """Hooks tf.data: remembers every dataset by its tensor, and what the script's generators yield.
+
+    Attributes:
+        watching: look at every element of a generator, not only at the first ones.
+    """
 
     def __init__(self, gaps: Gaps) -> None:
         self._gaps = gaps
         self._patches = Patches()
         self._by_tensor: "weakref.WeakValueDictionary[int, Any]" = weakref.WeakValueDictionary()
-        self._first: "weakref.WeakKeyDictionary[Any, List[Any]]" = weakref.WeakKeyDictionary()
+        self._yielded: "weakref.WeakKeyDictionary[Any, List[Yielded]]" = weakref.WeakKeyDictionary()
+        self.watching = False
 
     def install(self, tf: Any) -> None:
         """Hook `tf`; a second call does nothing."""
@@ -115,8 +134,22 @@ class Datasets:
 
     def first(self, dataset: Any) -> Optional[List[List[int]]]:
         """Return the shapes of the first element that the generator behind this very dataset yielded."""
-        found = self._first.get(dataset)
-        return found[0] if found else None
+        found = self._yielded.get(dataset)
+        return found[0].shapes if found else None
+
+    def usual(self, first: Any) -> Tuple[Any, bool]:
+        """Return the shapes of a generator's elements, given those of the first, and whether some batches are smaller.
+
+        Sizes that differ are None. A batch that has fewer rows, and is rare, is a last one.
+        """
+        alike = [found for found in list(self._yielded.values()) if found and found[0].shapes == first]
+        each = sorted((one for found in alike for one in list(found)), key=lambda one: -one.times)
+        if len(each) < 2:
+            return first, False
+        common, other = each[0].shapes, each[1]
+        if len(each) == 2 and 4 * other.times <= each[0].times and _is_part(other.shapes, common):
+            return common, True
+        return [_in_common(parts) for parts in zip(*(one.shapes for one in each))], False
 
     def _making(self, original: Callable[..., Any]) -> Callable[..., Any]:
         by_tensor, gaps = self._by_tensor, self._gaps
@@ -130,17 +163,18 @@ class Datasets:
 
     def _watching(self, tf: Any, make: Callable[..., Any]) -> Callable[..., Any]:
         """Watch what generators yield."""
-        known, gaps = self._first, self._gaps
+        known, gaps, datasets = self._yielded, self._gaps, self
 
         @functools.wraps(make)
         def from_generator(generator: Any, *args: Any, **kwds: Any) -> Any:
             if not callable(generator):
                 return make(generator, *args, **kwds)
-            first: List[Any] = []
+            yielded: List[Yielded] = []
+            left = iter(range(LOOKED_AT))
 
             def noted(element: Any) -> Any:
-                if not first:
-                    first.append(gaps.run("first element of a generator", lambda: _shapes(tf, element)))
+                if next(left, None) is not None or datasets.watching:
+                    gaps.run("elements of a generator", lambda: _count(yielded, _shapes(tf, element)))
                 return element
 
             @functools.wraps(generator)
@@ -149,7 +183,7 @@ class Datasets:
 
             dataset = make(generate, *args, **kwds)
             with Guard(gaps, "generators"):
-                known[dataset] = first
+                known[dataset] = yielded
             return dataset
 
         return from_generator
@@ -157,6 +191,24 @@ class Datasets:
 
 def _fit(_: Any, original: Callable[..., Any], model: Any, args: Any, kwds: Any) -> Any:
     return original(model, *args, **kwds)
+
+
+def _count(yielded: List[Yielded], shapes: List[List[int]]) -> None:
+    known = next((one for one in yielded if one.shapes == shapes), None)
+    if known is None:
+        yielded.append(Yielded(shapes))
+    else:
+        known.times += 1
+
+
+def _is_part(shapes: Sequence[Sequence[int]], batch: Sequence[Sequence[int]]) -> bool:
+    """Return whether these are the shapes of a batch with fewer rows."""
+    return all(len(a) == len(b) and a[1:] == b[1:] and [*a[:1]] <= [*b[:1]] for a, b in zip(shapes, batch))
+
+
+def _in_common(shapes: Sequence[Sequence[int]]) -> List[Optional[int]]:
+    """Return the sizes that several shapes have in common, None for the others."""
+    return [sizes[0] if len(set(sizes)) == 1 else None for sizes in zip(*shapes)]
 
 
 def _shapes(tf: Any, element: Any) -> List[List[int]]:

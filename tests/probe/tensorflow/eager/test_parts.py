@@ -138,17 +138,11 @@ def test_what_runs_while_it_pauses_is_not_recorded() -> None:
     assert not rig.kept["a"][0].calls
 
 
-def test_the_usual_sizes_of_a_step_are_kept() -> None:
+def test_sizes_in_which_steps_differ_are_unknown() -> None:
     rig = Rig()
-    rig.run("t8D" + "t2D" + "t8D" + "t")
-    assert rig.step({"t": 1}) == {8: 1}
-    assert rig.gaps.notes == []
-
-
-def test_sizes_that_always_differ_are_told() -> None:
-    rig = Rig()
-    rig.run("t1D" + "t2D" + "t3D" + "t")
-    assert rig.step({"t": 1}) == {3: 1}
+    rig.run("t85D" + "t25D" + "t85D" + "t")
+    assert rig.step({"t": 1}) == {None: 1, 5: 1}
+    assert [shapes for op in rig.kept["t"][0].ops for shapes in op["output_shapes"]] == [[None, 4], [5, 4]]
     assert [note["code"] for note in rig.gaps.notes] == ["eager-sizes"]
 
 

@@ -50,11 +50,25 @@ def test_a_trace_like_an_earlier_one_takes_its_place() -> None:
 
 def test_of_many_different_traces_the_first_and_the_last_are_kept() -> None:
     held = store(1)
-    for number in range(10):
+    for number in range(20):
         held.keep(1, record(f"__inference_step_{number}", rows=number))
     document = held.document(None)
     assert names(document, "functions") == ["__inference_step_0"]
-    assert names(document, "variants") == [f"__inference_step_{n}" for n in range(11 - KEPT, 10)]
+    assert names(document, "variants") == [f"__inference_step_{n}" for n in range(21 - KEPT, 20)]
+
+
+def test_what_stands_for_a_trace_is_told() -> None:
+    held = store(1)
+    for number in range(20):
+        held.keep(1, record(f"__inference_step_{number}", rows=number))
+    held.keep(1, record("__inference_step_20", rows=19))
+    held.keep(1, record("__inference_step_21", rows=19))
+    held.without_products.add("__inference_other_1")
+    asked = (0, 1, 18, 19, 20, 21, 22)
+    assert [held.standing(f"__inference_step_{n}") for n in asked] == [
+        "__inference_step_0", None, "__inference_step_18", *["__inference_step_21"] * 3, None,
+    ]  # fmt: skip
+    assert held.standing("__inference_other_1") == "__inference_other_1"
 
 
 def test_functions_of_one_name_are_not_mixed_up() -> None:
