@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tcprobe.analysis.slow import LONG, long_steps, slow_steps
+from tcprobe.schema.profile import Note
 from tests.analysis import builders as b
 
 MS = 1_000_000
@@ -130,3 +131,10 @@ def test_few_steps_of_a_kind_are_compared_with_all() -> None:
 def test_warm_up_is_no_end() -> None:
     rows = [(i, 0, 3600 if i < 2 else 20, "warm-up" if i < 2 else "measured") for i in range(20)]
     assert not np.any(slow_steps(b.profile(b.steps(*rows))))
+
+
+def test_where_threads_train_at_once_no_step_is_told_to_hold_an_end() -> None:
+    profile = b.profile(b.steps(*((i, 0, 3600 if i == 9 else 20, "measured") for i in range(20))))
+    note = Note("threads", "threads train at once", None, "note")
+    assert np.flatnonzero(slow_steps(profile).ends).tolist() == [9]
+    assert not np.any(slow_steps(profile.with_notes(note)))

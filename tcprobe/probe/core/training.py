@@ -198,6 +198,8 @@ class TrainingCalls:
 
     def count(self, callee: Callee, began: Optional[int] = None, steps: Optional[int] = None) -> None:
         """Count a training call that begins now, or that `began` earlier; one of a thread without the steps is none."""
+        if not self.enabled:
+            return
         if self.deferred and steps is None and get_ident() == self.owner:
             self.note((callee, time.perf_counter_ns() if began is None else began, get_ident()))
             return

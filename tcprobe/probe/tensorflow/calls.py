@@ -161,7 +161,7 @@ class CallWatch:
                 finally:
                     if trained.count != before:
                         self._look(functions.get(id(function)), function, part, began)
-            if here.inside or not eager() or (callers and threads.is_inside()):
+            if here.inside or not training.enabled or not eager() or (callers and threads.is_inside()):
                 return original(function, *args, **kwds)
             known = functions.get(id(function))
             if known is None or known.part is None or training.owner not in (None, mine):

@@ -66,8 +66,8 @@ class EagerTapes:
         hooks.on_enter, hooks.on_nested, hooks.on_take = self._entered, self._nested, self._gradient_taken
 
     def _entered(self, tape: Any) -> Optional[Ending]:
-        if self._callers and self._training.threads.is_inside():
-            return None  # a replica's, in a thread of its own
+        if not self._training.enabled or (self._callers and self._training.threads.is_inside()):
+            return None  # the run is over; or it is a replica's, in a thread of its own
         place = running_line() or "?"
         callee = self._callees.get(place)
         if callee is None:

@@ -207,3 +207,10 @@ def test_a_recorded_scope_tells_the_layer_and_none_is_stripped() -> None:
     assert [(a.layer, a.pass_) for a in found] == [
         ("m/pool", "forward"), ("m/pool", "other"), ("m/pool_1", "forward"), ("m", "forward"), (None, None),
     ]  # fmt: skip
+
+
+def test_an_op_that_two_of_its_names_lead_to_is_one() -> None:
+    aliases = {"aliases": ["StatefulPartitionedCall/model/a/Relu", "model/a/Relu"]}
+    index = GraphIndex(b.graph(b.dense("a", 4, 4, op="StatefulPartitionedCall/model/a/MatMul", attributes=aliases)))
+    (found,) = attribute_ops([OpName("StatefulPartitionedCall/model/a/Relu", "_FusedMatMul")], index)
+    assert found.rows == (0,)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tcprobe.analysis import analyse
-from tcprobe.schema.profile import Profile
+from tcprobe.schema.profile import Note, Profile
 from tcprobe.schema.tables import HOST_OPS, STEP_MARKS
 from tests.analysis import builders as b
 
@@ -132,3 +132,15 @@ def test_calls_that_ops_of_a_loop_have_in_common_are_exact(seen: dict[str, tuple
     assert bool(exact) == any("counts them alike" in note.message for note in found.metadata.notes)
     if len(exact) == len(seen):
         assert b.summary(found)["flops_per_step"]["value"] == 2 * 11.5 * FLOPS
+
+
+def test_what_another_thread_trains_is_told_and_is_no_part_of_the_step() -> None:
+    """The other thread's model runs 17 times beside ten steps, under names that its own part of the graph has."""
+    mine, other = layer("mine", 1.0, part=0), layer("other", 0.0, part=1, function="__inference_step_2")
+    note = Note("threads", "threads train at once", None, "note")
+    found = analyse(profile((mine, 3 * STEPS), (other, 17)).with_notes(note))
+    assert counted(found) == {"mine": (1.0, False)}
+    assert b.summary(found)["flops_per_step"]["value"] == FLOPS
+    ops = {row["layer"]: (row["calls"], row["flops"], row["dtype"]) for row in found.require("ops").rows()}
+    assert ops == {"mine": (3 * STEPS, FLOPS, "float16"), "other": (17, FLOPS, "float16")}
+    assert [note.code for note in found.metadata.notes if note.code in ("threads", "not-in-step")] == ["threads"]
