@@ -347,7 +347,7 @@ def _limits(a: _Analysis) -> None:
         a.note(*coverage_notes(100.0 * (1.0 - totals.unknown_ns / totals.kernel_ns)))
         ops = zip(*(a.ops.table.values(c) for c in ("op_type", "tc_capable")), strict=True) if a.ops else ()
         capable = frozenset(str(kind) for kind, can in ops if can == "yes")
-        a.note(*precision_notes(profile.metadata.precision, precision_shares(a.kernels, capable)))
+        a.note(*precision_notes(profile.metadata, precision_shares(a.kernels, capable)))
     ours = {
         "tc_kernel_time_pct": 100.0 * totals.tc_ns / totals.kernel_ns,
         "tc_capable_time_pct": 100.0 * times[1] / times[0] if times and times[0] else None,

@@ -19,7 +19,7 @@ from tcprobe.gemm.record import has_no_sizes
 from tcprobe.grouping import lasting_since
 from tcprobe.schema.columns import Table, Value
 from tcprobe.schema.op import OpRecord, Part
-from tcprobe.schema.profile import Note, Profile
+from tcprobe.schema.profile import Metadata, Note, Profile
 
 ENOUGH_COVERAGE_PCT: Final = 90.0  # below, the bounds of the Tensor Core share are too far apart to act on
 MOST_OUTSIDE_PCT: Final = 1.0
@@ -152,23 +152,25 @@ def outside_notes(launches: Table, low: int | None, high: int | None) -> Iterato
         )
 
 
-def precision_notes(asked: str | None, shares: dict[str, float]) -> Iterator[Note]:
-    """Yield a note where the multiplications ran in another precision than was asked for.
+def precision_notes(metadata: Metadata, shares: dict[str, float]) -> Iterator[Note]:
+    """Yield a note where the multiplications ran in another precision than was asked for, or the script set.
 
     Args:
-        asked: precision of the run, None where unset.
+        metadata: of the run.
         shares: precision -> share of the kernel time of capable ops, in percent.
     """
+    asked = metadata.computes_in
     wanted = _ASKED.get(asked or "")
     if wanted is None or not shares:
         return
     got = shares.get(wanted, 0.0)
     if got < 50.0:
+        how = "asked for" if asked == metadata.precision else "set by the script"
         order = sorted(shares.items(), key=lambda item: (-item[1], item[0]))
         ran = ", ".join(f"{name} {share:.0f} %" for name, share in order[:3])
         yield Note(
             "precision-differs",
-            f"{asked} was asked for, and {got:.0f} % of the time of matrix multiplications ran in {wanted} ({ran})",
+            f"{asked} was {how}, and {got:.0f} % of the time of matrix multiplications ran in {wanted} ({ran})",
             "check that the policy is set before the layers are built, and that none sets a dtype of its own",
         )
 

@@ -64,6 +64,7 @@ class Probe:
         self._began = time.perf_counter_ns()
         self._paused = 0
         self._devices: Optional[Devices] = None
+        self._policy: Optional[Dict[str, Any]] = None
         self._forks = 0
         self._finished = False
         self._replaced = False
@@ -149,6 +150,7 @@ class Probe:
             "pid": self._pid,
             "python": sys.version.split()[0],
             **self.framework.versions(),
+            "policy": self._policy,
             "nvtx": self.ranges.nvtx,
             "gpus": [] if devices is None else devices.gpus,
             "gpu_used": None if devices is None else bool(devices.gpus),
@@ -282,6 +284,7 @@ class Probe:
 
     def _look_at_gpus(self) -> None:
         if self.framework.imported:
+            self._policy = self.gaps.run("precision policy", self.framework.policy)
             self._devices = self.framework.devices()
 
     def _conclude(self) -> None:

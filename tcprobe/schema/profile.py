@@ -63,6 +63,31 @@ class ProfileSource(Struct, frozen=True):
     unread: str | None = None  # why nothing of it was read; None if it was read
 
 
+class HalfOutput(Struct, frozen=True):
+    """A layer that gives probabilities in 16 bits as an output of the model."""
+
+    layer: str  # path of the layer
+    layer_class: str = ""
+    activation: str = ""  # softmax or sigmoid
+    dtype: str = ""  # float16 or bfloat16
+    source: str | None = None  # file:line where it was constructed
+
+
+class Policy(Struct, frozen=True):
+    """The precision that Keras computes in, as the probe saw it at the end of a run."""
+
+    name: str | None = None  # the global policy; None if unknown
+    set_by: Literal["script", "tcprobe"] | None = None  # None where it is Keras' default, or unknown
+    layers: dict[str, int] = field(default_factory=dict)  # number of layers with weights that steps call, by policy
+    graph_rewrite: bool = False  # whether TensorFlow's graph rewrite to 16 bits is on (auto_mixed_precision)
+    outputs: tuple[HalfOutput, ...] = ()  # probabilities in 16 bits
+
+    @property
+    def of_script(self) -> str | None:
+        """The policy that the script set; None where it set none, or set others for its layers alone."""
+        return self.name if self.set_by == "script" else None
+
+
 class Metadata(Struct, frozen=True):
     """Where a profile comes from."""
 
@@ -74,6 +99,7 @@ class Metadata(Struct, frozen=True):
     rank: int | None = None  # rank of the process in a distributed run, if known
     command: tuple[str, ...] = ()  # the workload's command line
     precision: str | None = None  # requested precision (float32, tf32, mixed_float16, mixed_bfloat16), if known
+    policy: Policy | None = None  # what the script computes in by Keras' policies; None if nothing tells
     xla: bool | None = None  # whether XLA compiled the step, if known
     target_gpu: str | None = None  # id in gpus.csv of the GPU for which blockers are judged if none ran
     gpu_used: bool | None = None  # whether the workload used a GPU, if known; False means a CPU run
@@ -82,6 +108,11 @@ class Metadata(Struct, frozen=True):
     notes: tuple[Note, ...] = ()  # what the reader of the report must know
     run: dict[str, Any] = field(default_factory=dict)  # run.json of a run folder, as read; empty for a bare file
     sources: tuple[ProfileSource, ...] = ()  # what the path held, richest first, including what could not be read
+
+    @property
+    def computes_in(self) -> str | None:
+        """The precision that was set: by the script, else as requested; None where nobody set one."""
+        return (self.policy.of_script if self.policy is not None else None) or self.precision
 
     def source_of(self, table: str, column: str) -> str | None:
         """Return the format from which a column of a recorded table was read; None if no source names it."""

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tcprobe.analysis import Options, analyse
 from tcprobe.analysis.validity import idle_notes
 from tcprobe.errors import MeasurementFailed, UsageError
-from tcprobe.schema.profile import Profile
+from tcprobe.schema.profile import Policy, Profile
 from tcprobe.schema.tables import DERIVED
 from tests.analysis import builders as b
 from tests.support import shared
@@ -229,6 +229,9 @@ def test_precision_that_differs_is_said() -> None:
     rows = [(b.FP32, 0, i, 1000 * i, 300) for i in range(5)]
     out = analyse(b.profile(b.launches(*rows), OPS, b.devices({}), precision="mixed_float16"), Options())
     assert "precision-differs" in {n.code for n in out.metadata.notes}
+    own = b.profile(b.launches(*rows), OPS, b.devices({}), policy=Policy("mixed_float16", "script"))
+    (note,) = [n for n in analyse(own, Options()).metadata.notes if n.code == "precision-differs"]
+    assert note.message.startswith("mixed_float16 was set by the script, and ")
 
 
 @pytest.mark.parametrize(

@@ -396,6 +396,33 @@ def test_precision_and_xla(tmp_path: Path, settings: dict[str, object], told: st
     assert probed.out.split() == told.split()
 
 
+POLICY = """
+tf.keras.mixed_precision.set_global_policy("mixed_float16")
+given, layers = tf.keras.Input((8,)), tf.keras.layers
+wide = layers.Dense(8, activation="relu")(given)
+weights = layers.Dense(8, activation="softmax")(wide)
+full = layers.Dense(8, dtype="float32")(layers.Multiply()([weights, wide]))
+head = layers.Dense(4, activation="softmax", name="head")(full)
+m = tf.keras.Model(given, [head, weights]); m.compile("sgd", ["mse", None]); m.fit(x, y, batch_size=4, verbose=0)
+"""
+
+
+def test_the_policy_that_a_script_sets_and_its_outputs_in_16_bits(tmp_path: Path) -> None:
+    script = HEAD + POLICY
+    policy = run(tmp_path, script, python=warm.python()).seen["policy"]
+    (output,) = policy.pop("outputs")
+    assert policy == {
+        "name": "mixed_float16",
+        "set_by": "script",
+        "layers": {"float32": 1, "mixed_float16": 3},
+        "graph_rewrite": False,
+    }
+    assert (output["layer"].rpartition("/")[2], output["layer_class"], output["activation"], output["dtype"]) == (
+        *("head", "Dense", "softmax", "float16"),
+    )
+    assert output["source"].endswith(f":{script[: script.index('head = ')].count(chr(10)) + 1}")
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_interrupted_within_the_window(tmp_path: Path, number: int) -> None:
     script = (

@@ -265,7 +265,7 @@ def loss_scaling(profile: Profile) -> LossScaling | None:
     spent = np.nansum(ops.numbers("sum_ns")[looks | joins])
     if not spent > 0 or not looks.any() or not joins.any() or not any(map(_BRANCH.search, ops.names("op").names)):
         return None
-    gaps, precision = profile.require("gaps"), profile.metadata.precision
+    gaps, precision = profile.require("gaps"), profile.metadata.computes_in
     dtypes = (*ops.names("dtype").names, *profile.require("gemms").names("dtype").names)
     if precision != "mixed_float16" and (precision is not None or not any(map(_HALF.search, dtypes))):
         return None

@@ -58,7 +58,7 @@ def _settings(run: Run) -> dict[str, str | None]:
     named = ", ".join(name if count == 1 else f"{count} x {name}" for name, count in gpus.items())
     settings = {
         "gpu": named or ("none" if metadata.gpu_used is False else None),
-        "precision": metadata.precision,
+        "precision": metadata.computes_in,
         "xla": _text(metadata.xla),
         "profiler": metadata.profiler,
         "framework": metadata.framework,

@@ -14,6 +14,7 @@ from tcprobe.probe.core.gaps import Gaps
 from tcprobe.probe.tensorflow.graph.recorder import GraphRecorder
 from tcprobe.probe.tensorflow.hooks.calls import Calls
 from tcprobe.probe.tensorflow.places import function_name
+from tcprobe.probe.tensorflow.policy import PolicyRecord
 
 KERAS: Final = ("keras", "tf_keras")
 FILE: Final = "graph.json"
@@ -41,6 +42,7 @@ class StepGraph:
 
     gaps: Gaps  # takes what fails, and the notes
     _tf: Any
+    policy: PolicyRecord = field(init=False)  # the precision that the steps compute in
     _recorder: GraphRecorder = field(init=False)
     _out: Path | None = None
     _hooks: Calls = field(init=False)
@@ -52,6 +54,7 @@ class StepGraph:
 
     def __post_init__(self) -> None:
         self._recorder = GraphRecorder("", self.gaps)
+        self.policy = PolicyRecord(self._recorder.layers, self.gaps, None)
         self._recorder.on_training = self._recorder.training
         self._hooks = Calls(self.gaps, lambda: self._thread != get_ident() or self._recorder.current is not None)
         self._hooks.on_call = self._called
@@ -74,7 +77,9 @@ class StepGraph:
         self._out = out
         self._recorder.writes_to(str(out))
         run("graph record", lambda: self._recorder.on_tensorflow(tf))
+        self.policy.on_tensorflow(tf)
         for keras in _kerases():
+            self.policy.on_keras(keras)
             run("graph record", lambda keras=keras: self._recorder.on_keras(keras))  # type: ignore[misc]
         self._hooks.install(tf)
 

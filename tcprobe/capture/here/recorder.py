@@ -307,12 +307,7 @@ class Recorder(Struct, eq=False):
             "peak_gpu_memory_bytes": peak, "notes": self._gaps.notes, "pid": os.getpid(),
             "python": platform.python_version(), "tensorflow": self._tf.__version__,
             "keras": getattr(self._tf.keras, "__version__", None), "finished": not failed, "gaps": self._gaps.gaps,
-            "steps": steps,
+            "steps": steps, "policy": self._gaps.run("precision policy", self._graph.policy.described),
         }  # fmt: skip
         (home / "probe" / "probe.json").write_text(json.dumps(probe, indent=1) + "\n", encoding="utf-8")
-        begun = self._begun | {"precision": self._precision()}
-        return run_record.finish(begun, Ended(int(failed), self._ended), Collected(), probe, wraps=False)
-
-    def _precision(self) -> str | None:
-        policy = str(self._tf.keras.mixed_precision.global_policy().name)
-        return policy if policy in ("mixed_float16", "mixed_bfloat16") else None
+        return run_record.finish(self._begun, Ended(int(failed), self._ended), Collected(), probe, wraps=False)

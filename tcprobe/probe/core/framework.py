@@ -132,5 +132,8 @@ class Framework(Protocol):
     def versions(self) -> Dict[str, Optional[str]]:
         """Return the versions for probe.json, by package; None for one that was not imported."""
 
+    def policy(self) -> Dict[str, Any]:
+        """Return in which precision the workload computes, as probe.json has it; asked once, after the last step."""
+
     def devices(self) -> Devices:
         """Return the GPUs and their memory; asked once, after the last step."""

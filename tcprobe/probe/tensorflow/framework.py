@@ -10,6 +10,7 @@ from . import memory, places, precision
 from .calls import CallWatch
 from .graph.recorder import GraphRecorder
 from .keras_hooks import KerasHooks
+from .policy import PolicyRecord
 from .profiler import TensorFlowProfiler
 from .ranges import LayerRanges, TensorFlowAnnotations
 
@@ -27,6 +28,7 @@ class TensorFlow:
         self._core = core
         self._gaps = core.gaps
         self._recorder = GraphRecorder(core.config.out, core.gaps)
+        self._policy = PolicyRecord(self._recorder.layers, core.gaps, core.config.precision)
         self._marks = LayerRanges(self._recorder.layers, core.ranges, core.gaps)
         self.calls = CallWatch(core, self._recorder)
         self._keras = KerasHooks(core, self.calls)
@@ -83,6 +85,10 @@ class TensorFlow:
         """Return the versions of TensorFlow and Keras."""
         return self._versions
 
+    def policy(self) -> Dict[str, Any]:
+        """Return Keras' policy, those of layers, and what of the model's outputs is in 16 bits."""
+        return self._policy.described()
+
     def devices(self) -> Devices:
         """Return the GPUs that TensorFlow sees, and the peak of its allocator."""
         gpus = memory.gpus(self._tf)
@@ -91,6 +97,7 @@ class TensorFlow:
 
     def _on_tensorflow(self, tf: Any) -> None:
         self._tf = tf
+        self._policy.on_tensorflow(tf)
         self._versions["tensorflow"] = tf.__version__
         run = self._gaps.run
         run("precision", lambda: precision.on_tensorflow(tf, self._core.config))
@@ -144,5 +151,6 @@ class TensorFlow:
     def _on_keras(self, keras: Any) -> None:
         self._versions["keras"] = getattr(keras, "__version__", None)
         self._gaps.run("precision", lambda: precision.on_keras(keras, self._core.config))
+        self._policy.on_keras(keras)
         self._keras.install(keras)
         self._gaps.run("graph record", lambda: self._recorder.on_keras(keras))

@@ -20,7 +20,7 @@ from tcprobe.masking import mask_tree
 from tcprobe.probe.constants import PARTIAL, RECORD, WITH_XSPACE, WORDS
 from tcprobe.readers.base import Refusal
 from tcprobe.readers.merge import merge
-from tcprobe.schema.profile import Metadata, Note, Profile
+from tcprobe.schema.profile import Metadata, Note, Policy, Profile
 
 if TYPE_CHECKING:
     from tcprobe.readers.run_folder.recount import Recount
@@ -54,6 +54,7 @@ class _Run(Struct):
     host: Text | None = None
     command: list[Any] | None = None
     precision: Text | None = None
+    policy: dict[str, Any] | None = None
     xla: bool | None = None
     target_gpu: Text | None = None
     gpu_used: bool | None = None
@@ -240,6 +241,7 @@ def _described(profile: Profile, run: _Run, probe: _Run) -> Profile:
         host=_first(run.host, own.host),
         command=own.command if run.command is None else tuple(map(str, run.command)),
         precision=_first(run.precision, own.precision),
+        policy=record(Policy, probe.policy),
         xla=_first(run.xla, own.xla),
         target_gpu=_first(run.target_gpu, own.target_gpu),
         gpu_used=_first(run.gpu_used, probe.gpu_used, own.gpu_used),

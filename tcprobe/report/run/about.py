@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import PurePath
 from typing import Final
 
@@ -12,7 +13,7 @@ from tcprobe.report.run.units import start_text, step_text, unit_text
 from tcprobe.report.run.words import counted_phase
 from tcprobe.rules.words import FRAMEWORKS, framework_of, listed
 from tcprobe.schema.columns import Row
-from tcprobe.schema.profile import Metadata, Profile, Window
+from tcprobe.schema.profile import Metadata, Policy, Profile, Window
 from tcprobe.schema.screen import Bar
 
 DLPROF_REPORTS = {"dlprof_csv": "CSV reports", "dlprof_json": "JSON reports"}
@@ -119,7 +120,24 @@ def _target(profile: Profile) -> str:
 
 def _precision(meta: Metadata) -> str:
     xla = {True: "XLA on", False: "XLA off", None: None}[meta.xla]
-    return ", ".join(x for x in (meta.precision, xla) if x)
+    return ", ".join(x for x in (*_policy(meta), xla) if x)
+
+
+def _policy(meta: Metadata) -> Iterator[str]:
+    """Yield in what the run computes, and who set that; nothing where nobody did."""
+    policy, asked = meta.policy or Policy(), meta.precision
+    others = {name: count for name, count in policy.layers.items() if name != policy.name}
+    name = meta.computes_in or (policy.name if others else None)
+    if name is not None and others:
+        several = {name: policy.layers.get(name, 0), **others}
+        counts = " and ".join(f"{one} in {count}" for one, count in several.items() if count)
+        name = f"{counts} of {sum(several.values())} layers"
+    if name is not None:
+        yield name
+    if policy.of_script not in (None, asked) or (others and policy.set_by is None):
+        yield "set by the script" if asked in (None, policy.name) else f"set by the script ({asked} was asked for)"
+    if policy.graph_rewrite:
+        yield "16 bits by TensorFlow's graph rewrite (auto_mixed_precision)"
 
 
 _NO_GPU: Final = {

@@ -36,6 +36,7 @@ from tcprobe.report.run.tables import data_table, view_section, written
 from tcprobe.report.run.view import View
 from tcprobe.report.run.words import counted_phase
 from tcprobe.schema.columns import Row, Table, Value
+from tcprobe.schema.finding import Severity
 from tcprobe.schema.profile import Profile
 from tcprobe.schema.records import as_dict
 
@@ -194,10 +195,24 @@ def _why_absent(profile: Profile, table: str) -> str:
 
 def _notes(profile: Profile, levels: tuple[str, ...]) -> Remarks:
     chosen = [note for note in figures.sorted_notes(profile) if note.level in levels]
-    remarks = [Remark(n.level, n.message, n.remedy) for n in chosen[:MOST_LISTED]]
-    if left := len(chosen) - len(remarks):
+    remarks = [*_outputs(profile, levels), *(Remark(n.level, n.message, n.remedy) for n in chosen[:MOST_LISTED])]
+    if left := len(chosen[MOST_LISTED:]):
         remarks.append(Remark("note", f"{left:,} more are not shown here", "--format json lists all"))
     return Remarks(tuple(remarks))
+
+
+def _outputs(profile: Profile, levels: tuple[str, ...]) -> Iterator[Remark]:
+    """Yield the probabilities that a model gives in 16 bits: float16 may lose them, bfloat16 is coarse."""
+    policy = profile.metadata.policy
+    for one in policy.outputs[:MOST_LISTED] if policy is not None else ():
+        level: Severity = "warning" if one.dtype == "float16" else "note"
+        if level in levels:
+            place = f" ({one.source})" if one.source else ""
+            yield Remark(
+                level,
+                f"{one.layer_class} '{one.layer}'{place} ends the model with a {one.activation} in {one.dtype}",
+                f"split off Activation('{one.activation}', dtype='float32') (tcprobe explain TC201)",
+            )
 
 
 def _rows(table: Table, top: int | None) -> list[Row]:

@@ -139,6 +139,9 @@ class Toy:
     def versions(self) -> dict[str, str | None]:
         return {"toyflow": "1.0"}
 
+    def policy(self) -> dict[str, Any]:
+        return {"name": "mixed_toys"}
+
     def devices(self) -> Devices:
         return Devices([{"name": "toy", "compute_capability": None}], 7)
 

@@ -20,7 +20,7 @@ from tcprobe.readers.run_folder import folder as run_folder
 from tcprobe.readers.run_folder.graph import load_graph, read_graph
 from tcprobe.readers.run_folder.phases import read_phases
 from tcprobe.readers.run_folder.steps import TableAndNotes, read_metrics, read_steps
-from tcprobe.schema.profile import Profile
+from tcprobe.schema.profile import HalfOutput, Policy, Profile
 from tests.fixtures.xplane.make import serialise
 from tests.support import ROOT
 
@@ -131,6 +131,25 @@ def test_the_metadata_come_from_the_record(tmp_path: Path) -> None:
     assert metadata.profiler is None, "nothing was recorded"
     assert (metadata.precision, metadata.xla, metadata.gpu_used) == ("tf32", None, False)
     assert (metadata.target_gpu, metadata.partial, metadata.run["tcprobe"]) == ("t4", False, "0.1.0")
+
+
+def test_the_policy_is_that_of_the_probe(tmp_path: Path) -> None:
+    made = make_run(tmp_path / "run", precision=None)
+    output = {
+        "layer": "net/head",
+        "layer_class": "Dense",
+        "activation": "softmax",
+        "dtype": "float16",
+        "source": "a.py:7",
+    }
+    policy = {"name": "mixed_float16", "set_by": "script", "layers": {"mixed_float16": 3}, "outputs": [output]}
+    (made / "probe" / "probe.json").write_text(json.dumps({"policy": policy}))
+    metadata = read(made).metadata
+    expected = Policy("mixed_float16", "script", {"mixed_float16": 3}, outputs=(HalfOutput(*output.values()),))
+    assert (metadata.policy, metadata.computes_in) == (expected, "mixed_float16")
+    for odd in ({"policy": 7}, {"policy": {"outputs": [7], "layers": {"a": -0.5}, "set_by": "me"}}, {}):
+        (made / "probe" / "probe.json").write_text(json.dumps(odd))
+        assert read(made).metadata.policy in (None, Policy())
 
 
 def test_a_framework_that_is_installed_and_was_not_imported_is_none_of_the_runs(tmp_path: Path) -> None:

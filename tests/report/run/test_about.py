@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from tcprobe.report.run import about
-from tcprobe.schema.profile import Metadata, Profile, Window
+from tcprobe.schema.profile import Metadata, Policy, Profile, Window
 from tcprobe.schema.waits import StepLength, Waiting
 from tests.report.builders import (
     cpu_profile,
@@ -121,3 +121,37 @@ def test_the_phase_is_said_where_a_run_has_several() -> None:
     assert dict(about.facts(profile))["window"].startswith("phase 2 of 3, iterations 45 to 54 (profiled by")
     one = profile.with_tables(profile.require("phases").take(np.array([1])))
     assert "phase" not in dict(about.facts(one))["window"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "policy", "text"),
+    [
+        (None, Policy("mixed_float16", "script", {"mixed_float16": 4}), "mixed_float16, set by the script"),
+        ("mixed_float16", Policy("mixed_float16", "tcprobe", {"mixed_float16": 4}), "mixed_float16"),
+        ("mixed_float16", Policy("mixed_float16", "script"), "mixed_float16"),  # a packaged workload's own option
+        ("tf32", Policy("mixed_float16", "script"), "mixed_float16, set by the script (tf32 was asked for)"),
+        ("mixed_float16", Policy("float32", "script"), "float32, set by the script (mixed_float16 was asked for)"),
+        (
+            None,
+            Policy("mixed_float16", "script", {"float32": 1, "mixed_float16": 3}),
+            "mixed_float16 in 3 and float32 in 1 of 4 layers, set by the script",
+        ),
+        (
+            None,
+            Policy("float32", None, {"float32": 3, "mixed_bfloat16": 1}),
+            "float32 in 3 and mixed_bfloat16 in 1 of 4 layers, set by the script",
+        ),
+        (None, Policy("float32", None, {"mixed_float16": 2}), "mixed_float16 in 2 of 2 layers, set by the script"),
+        (
+            None,
+            Policy("float32", None, graph_rewrite=True),
+            "16 bits by TensorFlow's graph rewrite (auto_mixed_precision)",
+        ),
+        (None, Policy("float32", None, {"float32": 3}), None),
+        (None, Policy(), None),
+        ("tf32", Policy("float32", None, {"float32": 3}), "tf32"),
+    ],
+)
+def test_the_precision_is_that_of_the_script(asked: str | None, policy: Policy, text: str | None) -> None:
+    facts = dict(about.facts(gpu_profile(precision=asked, policy=policy, xla=None)))
+    assert facts.get("precision") == text

@@ -1,0 +1,131 @@
+"""Records in which precision the script computes: Keras' policy, those of its layers, and outputs in 16 bits."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Dict, List, Optional, Set
+
+from ..core.gaps import Gaps
+from .hooks.layers import CalledLayer, LayerHooks
+
+DEFAULT = "float32"
+HALF = ("float16", "bfloat16")
+PROBABILITIES = ("softmax", "sigmoid")
+REWRITE = "TF_ENABLE_AUTO_MIXED_PRECISION"  # TensorFlow's graph rewrite, of NVIDIA's builds and of TensorFlow
+
+
+class PolicyRecord:
+    """Listens to the calls of layers, and asks TensorFlow and Keras at the end.
+
+    Args:
+        hooks: on the calls of layers.
+        gaps: takes what fails.
+        asked: the policy that tcprobe was asked to set, None where it sets none.
+    """
+
+    def __init__(self, hooks: LayerHooks, gaps: Gaps, asked: Optional[str]) -> None:
+        self._gaps = gaps
+        self._asked = asked
+        self._keras: List[Any] = []
+        self._tf: Any = None
+        self._counted: Dict[str, Set[str]] = {}  # layers by policy
+        self._made: Dict[int, Any] = {}  # what layers of the model that is being called made: tensor, layer, entry
+        self._outputs: Dict[str, Dict[str, Optional[str]]] = {}
+        hooks.on_call = self._called
+
+    def on_tensorflow(self, tf: Any) -> None:
+        """Take TensorFlow."""
+        self._tf = tf
+
+    def on_keras(self, keras: Any) -> None:
+        """Take one Keras; there may be others."""
+        self._keras.append(keras)
+
+    def described(self) -> Dict[str, Any]:
+        """Return what probe.json holds: policy, who set it, number of layers by policy, graph rewrite, outputs."""
+        policy = self._gaps.run("precision policy", self._policy)
+        by = None if policy in (None, DEFAULT) else "tcprobe" if policy == self._asked else "script"
+        if policy == DEFAULT and self._asked is not None:
+            by = "script"  # which put it back
+        return {
+            "name": policy,
+            "set_by": by,
+            "layers": {name: len(layers) for name, layers in sorted(self._counted.items())},
+            "graph_rewrite": bool(self._gaps.run("graph rewrite", self._rewrites)),
+            "outputs": list(self._outputs.values()),
+        }
+
+    def _policy(self) -> Optional[str]:
+        """Return the global policy, of several Keras the first that is not the default."""
+        names = [name for name in map(global_policy, self._keras) if name is not None]
+        return next((name for name in names if name != DEFAULT), names[0] if names else None)
+
+    def _rewrites(self) -> bool:
+        if os.environ.get(REWRITE, "").lower() in ("1", "true"):
+            return True
+        options = self._tf.config.optimizer.get_experimental_options() if self._tf is not None else {}
+        return bool(options.get("auto_mixed_precision"))
+
+    def _called(self, entry: CalledLayer, layer: Any, _args: Any, _kwds: Any, result: Any) -> None:
+        inner = any(
+            True for _ in getattr(layer, "_flatten_layers", lambda **_: ())(include_self=False, recursive=False)
+        )
+        name = policy_of(layer)
+        if name is not None and not inner and getattr(layer, "weights", None):
+            self._counted.setdefault(name, set()).add(entry.path)
+        activation = activation_of(layer)
+        tensors = [t for t in self._tf.nest.flatten(result) if hasattr(t, "dtype")] if self._tf is not None else []
+        if activation in PROBABILITIES and not inner:
+            for tensor in tensors:
+                self._made[id(tensor)] = tensor, layer, entry, activation
+        if "/" not in entry.path:
+            made, self._made = self._made, {}
+            for tensor in tensors if is_model(layer) else ():
+                if id(tensor) in made and not _is_taken(tensor):
+                    self._output(*made[id(tensor)])
+
+    def _output(self, tensor: Any, layer: Any, entry: CalledLayer, activation: str) -> None:
+        dtype = str(getattr(tensor.dtype, "name", tensor.dtype))
+        if dtype in HALF:
+            self._outputs[entry.path] = {
+                "layer": entry.path,
+                "layer_class": type(layer).__name__,
+                "activation": activation,
+                "dtype": dtype,
+                "source": entry.source,
+            }
+
+
+def global_policy(keras: Any) -> Optional[str]:
+    """Return the name of a Keras' global policy; None where it has none."""
+    mixed = getattr(keras, "mixed_precision", None)
+    for owner in (mixed, getattr(mixed, "experimental", None)):
+        for name in ("global_policy", "dtype_policy"):
+            ask = getattr(owner, name, None)
+            if ask is not None:
+                return str(ask().name)
+    return None
+
+
+def policy_of(layer: Any) -> Optional[str]:
+    """Return the name of a layer's own policy; None where it has none."""
+    policy = getattr(layer, "dtype_policy", None) or getattr(layer, "_dtype_policy", None)
+    return None if policy is None else str(getattr(policy, "name", policy))
+
+
+def activation_of(layer: Any) -> Optional[str]:
+    """Return the name of a layer's activation; None where it has none."""
+    if type(layer).__name__ == "Softmax":
+        return "softmax"
+    return getattr(getattr(layer, "activation", None), "__name__", None)
+
+
+def is_model(layer: Any) -> bool:
+    """Return whether an object is a model of any Keras, rather than a layer."""
+    return any(kind.__name__ == "Model" for kind in type(layer).__mro__)
+
+
+def _is_taken(tensor: Any) -> bool:
+    """Return whether an op of the model takes an output of it: weights of an attention, that it gives too."""
+    consumers = getattr(tensor, "consumers", None)
+    return bool(consumers()) if consumers is not None and getattr(tensor, "graph", None) is not None else False
