@@ -81,6 +81,8 @@ class Unseen(Struct, frozen=True):
     what: str  # its name in the user's words (``Dense at model.py:12: units``)
     reason: str  # why not (``comes from a function argument``)
     place: Place | None = None  # where it stands
+    layer: str | None = None  # name of the layer that it is, or is of; None of others
+    read: bool = False  # whether a file decides it that the program reads as it runs
 
 
 NotJudgedKind = Literal["layer", "product", "model"]

@@ -6,6 +6,8 @@ import ast
 import re
 from typing import Final, TypeAlias
 
+from msgspec.structs import replace
+
 from tcprobe.audit.source.arrays.datasets import inputs_of, of_data_set
 from tcprobe.audit.source.arrays.methods import array_method
 from tcprobe.audit.source.functions import apply_instance, construct, enter, inherited
@@ -36,6 +38,13 @@ from tcprobe.audit.source.steps.trainings import note_training, note_unknown
 from tcprobe.audit.source.values import elements, items_of, result_of, shaken, shape_from, tensors_of, through
 from tcprobe.source.values import Known, derived
 
+_READERS: Final = re.compile(
+    r"^builtins\.(open|input)$|^(json|yaml|pickle|toml|tomllib|joblib|torch)\.(\w*load\w*)$"
+    r"|^numpy\.(\w*load\w*|fromfile|genfromtxt|memmap)$|^pandas\.read_\w+$|^h5py\.File$|^(glob\.i?glob|os\.listdir)$"
+    r"|^tensorflow\.(io\.read_file|io\.gfile\.GFile|data\.TextLineDataset)$|^csv\.(reader|DictReader)$"
+    r"|^pathlib\.Path\.(open|read_text|read_bytes)$"
+)
+"""Functions that read files, or make what does."""
 _NO_INPUT: Final = ("mask", "training", "initial_state", "attention_mask")
 _OF_UNKNOWN: Final = re.compile(r"builtins\..+\.")  # a method of something that the file does not define
 _FITS: Final = ("fit", "evaluate", "train_on_batch")
@@ -58,7 +67,16 @@ def call(p: State, node: ast.Call) -> SourceValue:
     p.calling.append(node)
     made = _invoke(p, func, given, node)
     p.calling.pop()
-    return made
+    return replace(made, read=True) if isinstance(made, Unknown) and _is_read(func, given) else made
+
+
+def _is_read(func: SourceValue, given: Arguments) -> bool:
+    """Return whether what a call returns is read from a file, or computed from what is."""
+    if isinstance(func, Routine | Class | Instance):
+        return False  # followed: what it returns says so itself
+    of = func.target if isinstance(func, Bound) else func
+    reads = isinstance(of, Named) and _READERS.search(of.name) is not None
+    return reads or any(isinstance(value, Unknown) and value.read for value in (of, *given.all))
 
 
 def _arguments(p: State, node: ast.Call) -> Arguments:

@@ -21,6 +21,7 @@ class Unknown(Struct, frozen=True):
     """A value that cannot be told."""
 
     reason: str  # why not
+    read: bool = False  # whether a file decides it that the program reads as it runs
 
 
 class Named(Struct, frozen=True):
@@ -114,6 +115,7 @@ class Draft(Struct, eq=False):
     config: dict[str, Any]
     arguments: dict[str, Place]
     missing: dict[str, str]  # why an argument is not known, by name
+    read: set[str]  # those that a file decides which the program reads as it runs
     dtype: str | None
     variable_dtype: str | None
     trainable: bool | None

@@ -61,6 +61,7 @@ class SourceLayers:
         inner = values.get("layer") or values.get("cell")
         arguments = {a.name: a.place for a in call.arguments.values()}
         missing = {n: _why_unknown(v) for n, v in values.items() if isinstance(v, Unknown | Tensor) and n in _JUDGED}
+        read = {n for n, v in values.items() if n in missing and isinstance(v, Unknown) and v.read}
         if lacking:
             missing.setdefault("arguments", "some are passed in a list or dictionary")
         given = {n: plain_constant(v) for n, v in values.items() if n not in ("name", "dtype", "trainable")}
@@ -72,14 +73,15 @@ class SourceLayers:
         if trainable and frozen is not None:
             trainable = frozen.value is not False if isinstance(frozen, Known) else None
         draft = Draft(
-            self._name(kind, name), kind, call.node, call.place, config, arguments, missing, dtype, variable_dtype,
-            trainable,
+            self._name(kind, name), kind, call.node, call.place, config, arguments, missing, read, dtype,
+            variable_dtype, trainable,
         )  # fmt: skip
         draft.function = values.get("function") if kind == "Lambda" else None
         if isinstance(inner, Draft):
             inner.wrapped = True
             draft.arguments = {**inner.arguments, **draft.arguments}
             draft.missing = {**inner.missing, **draft.missing}
+            draft.read |= inner.read
             draft.dtype, draft.variable_dtype = inner.dtype, inner.variable_dtype
         self.drafts.append(draft)
         return draft

@@ -31,6 +31,7 @@ from tcprobe.source.frameworks import ELSEWHERE, Foreign, foreign, foreign_base,
 from tcprobe.source.source import Source
 
 UNKNOWN_POLICY: Final = "the precision policy is set to what the file does not tell; --dtype says it"
+INPUT: Final = "its input"
 NEVER_TRAINED: Final = "a model that nothing here trains"
 SEVERAL_POLICIES: Final = ("set_global_policy", "set_dtype_policy", "set_policy", "set_floatx")
 
@@ -323,26 +324,45 @@ def _is_told(product: Product, state: State) -> bool:
 def _unseen(state: State, unused: Container[str]) -> Iterator[Unseen]:
     """Yield what could not be judged, once per call and argument."""
     named: set[tuple[ast.AST, str]] = set()
+    read = _read(state)
     for draft in state.layers.drafts:
         if state.tree is not None and draft.place.file != state.source.path:
             continue  # that file is audited as well
         where = f"{draft.kind} at {Path(draft.place.file).name}:{draft.place.position}"
         if draft.name in unused:
-            yield Unseen(where, UNUSED, draft.place)
+            yield Unseen(where, UNUSED, draft.place, draft.name)
             continue
-        missing = dict(draft.missing)
+        missing, of_files = dict(draft.missing), set(draft.read)
         if _judged(draft) and not missing and not any(t.last is not None for t in draft.inputs):
             names = _behind([s for t in draft.inputs for s in t.sources], state.fed)[0]
-            missing["its input"] = f"the size of {', '.join(names)} is not known" if names else "its size is not known"
+            missing[INPUT] = f"the size of {', '.join(names)} is not known" if names else "its size is not known"
+            of_files |= {INPUT} if names and names.keys() <= read else set()
         for argument, reason in missing.items():
             if (draft.node, argument) not in named:
                 named.add((draft.node, argument))
-                yield Unseen(f"{where}: {argument}", reason, draft.arguments.get(argument, draft.place))
+                place = draft.arguments.get(argument, draft.place)
+                yield Unseen(f"{where}: {argument}", reason, place, draft.name, argument in of_files)
     for (_, what), (reason, place) in state.missed.items():
         if state.tree is not None and place.file != state.source.path:
             continue
         yield Unseen(f"{what} at {Path(place.file).name}:{place.position}", reason, place)
     yield from _unreached(state)
+
+
+def _read(state: State) -> set[str]:
+    """Return the layers whose sizes a file decides that the program reads, and those whose inputs follow from these."""
+    takers: dict[str, list[str]] = {}
+    for draft in state.layers.drafts:
+        for name in (s for t in draft.inputs if t.last is None for s in t.sources):
+            takers.setdefault(name, []).append(draft.name)
+    pending = [draft.name for draft in state.layers.drafts if draft.read]
+    found: set[str] = set()
+    while pending:
+        name = pending.pop()
+        if name not in found:
+            found.add(name)
+            pending += takers.get(name, ())
+    return found
 
 
 def _judged(draft: Draft) -> bool:
@@ -359,6 +379,7 @@ def _unreached(state: State) -> Iterator[Unseen]:
                 f"{kind} at {Path(call.place.file).name}:{call.place.position}",
                 "nothing was seen to reach it",
                 call.place,
+                f"{kind}:{call.place.line}:{call.place.column}",
             )
 
 

@@ -64,7 +64,7 @@ def _joined(op: ast.operator, left: SourceValue, right: SourceValue) -> SourceVa
 
 def _unknown(values: list[SourceValue], node: ast.expr) -> Unknown:
     """Return why a result is not known: because one of the values is not."""
-    return next((Unknown(v.reason) for v in values if isinstance(v, Unknown)), None) or not_known(node)
+    return next((Unknown(v.reason, v.read) for v in values if isinstance(v, Unknown)), None) or not_known(node)
 
 
 def _not_computed(node: ast.expr) -> Unknown:

@@ -179,8 +179,8 @@ def _once(p: State, target: ast.AST | None, of: SourceValue | None, body: list[a
         if isinstance(variables[name], Known):
             variables[name] = Unknown(f"{name} changes in a loop")
     if target is not None and of is not None:
-        reason = of.reason if isinstance(of, Unknown) else "is the element of a loop that is not known"
-        bind(p, target, any_of(of) or Unknown(reason))
+        element = of if isinstance(of, Unknown) else Unknown("is the element of a loop that is not known")
+        bind(p, target, any_of(of) or element)
     made = len(drafts)
     p.run(body)
     _doubt(p, changed, DOUBTED)
@@ -207,7 +207,8 @@ def _with(p: State, node: ast.With | ast.AsyncWith) -> Left:
         value = p.value(item.context_expr)
         tapes += note_tape(p, item.context_expr)
         if item.optional_vars is not None:
-            bind(p, item.optional_vars, value if isinstance(value, Tensor) else Unknown("is opened by with"))
+            opened = Unknown("is opened by with", isinstance(value, Unknown) and value.read)
+            bind(p, item.optional_vars, value if isinstance(value, Tensor) else opened)
     with p.being(taped=p.taped + tapes) if tapes else nullcontext():
         return p.run(node.body)
 

@@ -77,7 +77,8 @@ def _model(
         if op.get("executes") != "no" and _multiplies(op)
     ]
     places = {layer.name: layer.place for layer in layers}
-    traced = [_product(op, unit, names, places) for op in ops]
+    roots = _roots(ops)
+    traced = [_product(op, unit, names, places, roots) for op in ops]
     fed = {str(record["name"]): tuple(record.get("fed_by", ())) for record in unit["layers"]}
     products, unknown = on_a_gpu(traced, [_loop(op) for op in ops], layers, fed, int(known or SAMPLES))
     gone = {p.layer for p in traced} - {p.layer for p in products}
@@ -110,7 +111,7 @@ def _unpredicted(layers: Iterable[Layer], products: Sequence[Product]) -> list[U
             reason = SINGLE
         else:
             continue
-        found.append(Unseen(f"{layer.class_name} '{layer.name}'", reason, layer.place))
+        found.append(Unseen(f"{layer.class_name} '{layer.name}'", reason, layer.place, layer.name))
     return found
 
 
@@ -122,7 +123,7 @@ def _no_sizes(record: Mapping[str, Any]) -> Iterator[Unseen]:
         given = [size for shape in shapes for size in shape or () if size is not None and not is_size(size)]
         odd |= {name: no_size(given[0])} if given else {}
     for name, why in odd.items():
-        yield Unseen(f"{record['class_name']} '{record['name']}': {name}", why, _spanned(record))
+        yield Unseen(f"{record['class_name']} '{record['name']}': {name}", why, _spanned(record), str(record["name"]))
 
 
 def _layer(record: Mapping[str, Any], lines: Mapping[str, Any]) -> Layer:
@@ -180,8 +181,25 @@ def _calls(function: Mapping[str, Any], op: Mapping[str, Any]) -> float | None:
     return None if calls is None or repeats is None else float(calls * repeats)
 
 
+def _roots(ops: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """Return the op of the forward pass behind each gradient outside any layer: all passes of one have its name."""
+    of = {str(op["op"]): str(op["gradient_of"]) for op in ops if not op.get("layer") and op.get("gradient_of")}
+    found: dict[str, str] = {}
+    for name in of:
+        root, seen = name, set[str]()
+        while root in of and root not in seen:
+            seen.add(root)
+            root = of[root]
+        found[name] = root
+    return found
+
+
 def _product(
-    op: Mapping[str, Any], unit: Mapping[str, Any], names: Mapping[str, str], places: Mapping[str, Place | None]
+    op: Mapping[str, Any],
+    unit: Mapping[str, Any],
+    names: Mapping[str, str],
+    places: Mapping[str, Place | None],
+    roots: Mapping[str, str],
 ) -> Product:
     layer = names.get(op["layer"], op["layer"]) if op.get("layer") else None
     fed = op.get("fed_by") or {}
@@ -191,7 +209,7 @@ def _product(
         record=_record(op),
         layer=layer,
         calls=1.0 if calls is None else calls,
-        op=str(op["op"]),
+        op=roots.get(str(op["op"]), str(op["op"])),
         inputs_from=tuple(names.get(name, name) for name in fed.get("layers", ())),
         compiled=unit["xla"] if unit["own_step"] else bool(op.get("compiled") or unit["xla"]),
         place=place or Place.parse(op.get("source")) or Place.parse(op.get("called_from")),

@@ -141,12 +141,17 @@ def _targets(choice: Choice) -> AuditFiles:
 
 
 def _unjudged(report: AuditReport, files: Sequence[AuditFile], allowed: bool) -> Iterator[UnjudgedFile]:
-    """Yield the files that hold layers of which none could be judged."""
+    """Yield the files that hold layers of which none could be judged.
+
+    One that the user named fails, unless no reading of it can tell: where files decide that it reads as it runs.
+    """
     judged = {a.file: False for a in report.audited if a.not_judged or any(u.place is not None for u in a.unseen)}
     judged |= {audited.file: True for audited in report.audited if audited.judged or audited.findings}
     for file in files:
         if judged.get(str(file.path)) is False:
-            yield UnjudgedFile(str(file.path), file.itself and not allowed)
+            own = [a for a in report.audited if a.file == str(file.path)]
+            is_open = all(u.read for a in own for u in a.unseen) and not any(a.not_judged for a in own)
+            yield UnjudgedFile(str(file.path), file.itself and not allowed and not is_open)
 
 
 def _add(auditor: Auditor, choice: Choice, gpu: Gpu, targets: AuditFiles, traced: bool) -> list[FailedFile]:

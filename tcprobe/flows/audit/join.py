@@ -29,7 +29,9 @@ def with_unreached(traced: Sequence[Model], read: Iterable[Model]) -> list[Model
     """Return the traced models of a file with its other layers, which were read, among what was not judged."""
     first, *others = traced
     layers = [layer for model in _besides(traced, read)[0] for layer in model.layers]
-    unseen = [Unseen(f"{x.class_name} '{x.name}'", UNREACHED, x.place) for x in layers if _line(x)[0] == first.file]
+    unseen = [
+        Unseen(f"{x.class_name} '{x.name}'", UNREACHED, x.place, x.name) for x in layers if _line(x)[0] == first.file
+    ]
     return [replace(first, unseen=(*first.unseen, *unseen)), *others]
 
 

@@ -30,6 +30,14 @@ def unseen(report: AuditReport) -> list[tuple[str, int]]:
     return sorted(reasons.items(), key=lambda pair: (-pair[1], pair[0]))
 
 
+def layers(report: AuditReport) -> int | None:
+    """Return how many layers could not be judged; None where that is not all that could not, or nothing is."""
+    found = dict.fromkeys(u for audited in report.audited for u in audited.unseen)
+    if not found or any(u.layer is None for u in found) or not_judged(report):
+        return None
+    return len({(u.place.file if u.place else "", u.layer) for u in found})
+
+
 def untold(report: AuditReport) -> AuditReport:
     """Return the report without the files that fail, whose lines say what could not be judged and why."""
     failing = _failing(report)

@@ -406,6 +406,8 @@ def _looked_at(report: AuditReport) -> str:
     layers, products = (sum(getattr(a, name) for a in report.audited) for name in ("layers", "products"))
     blind = sum(count for _, count in unjudged.unseen(report)) + unjudged.count(report)
     but = f", but {many(blind, 'thing')} could not be judged" if blind else ""
+    if (count := unjudged.layers(report)) is not None:
+        but = f"; {many(count, 'layer')} not judged"
     if layers or products:
         return f" in {many(layers, 'layer') if layers else many(products, 'product')}{but}"
     return but or ": no layer of a model"

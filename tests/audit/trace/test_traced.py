@@ -106,6 +106,13 @@ def test_an_op_and_a_layer_become_a_product_and_a_layer() -> None:
     assert [(u.what, u.place) for u in model.unseen] == [("f()", Place(FILE, 7))]
 
 
+def test_gradients_outside_any_layer_have_the_name_of_their_forward_op() -> None:
+    names = {"MatMul": None, "g/MatMul_1": "MatMul", "g/g/MatMul": "g/MatMul_1", "MatMul_1": None, "odd": "odd"}
+    ops = [op(op=name, layer=None, gradient_of=of) for name, of in names.items()]
+    (model,) = read_models(document([]), graph(*ops, op(gradient_of="MatMul")), FILE, None)
+    assert [p.op for p in model.products] == ["MatMul", "MatMul", "MatMul", "MatMul_1", "odd", "net/dense/MatMul"]
+
+
 def test_each_model_holds_what_its_script_was_told_of_a_gpu() -> None:
     asked = [{"call": "torch.cuda.is_available", "place": FILE + ":3"}, {"call": "jax.devices", "place": None}]
     (model,) = read_models({**document([]), "gpu_asked": asked}, graph(op()), FILE, None)

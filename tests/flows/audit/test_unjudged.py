@@ -8,6 +8,7 @@ import pytest
 
 from tcprobe.flows.audit.flow import AuditOutcome, audit
 from tcprobe.flows.audit.options import AuditOptions
+from tcprobe.report.audit import words
 
 TORCH = "from torch import nn\nnet = nn.Linear(250, 63)\n"
 OPEN = "from keras import layers\ndef block(x, units):\n    return layers.Dense(units)(x)\n"
@@ -17,6 +18,8 @@ NONE = "import tensorflow as tf\nprint(tf.__version__)\n"
 DROPOUT = "import keras\nx = keras.layers.Dropout(0.5)(keras.Input((8,)))\n"
 CLEAN = "import keras\nx = keras.layers.Dense(64)(keras.Input((8,)))\n"
 PARTLY = CLEAN + TORCH
+HEAD = "import json, keras, numpy as np\nx = keras.Input((8,))\n"
+"""Of what reads a size as it runs."""
 
 
 def run(*names: Path | str, **options: bool) -> AuditOutcome:
@@ -40,6 +43,32 @@ def test_a_named_file(tmp_path: Path, text: str, code: int) -> None:
     assert run(path).exit_code == code
     assert run(path, allow_unjudged=True).exit_code == 0
     assert bool(run(path, allow_unjudged=True).report.unjudged) is bool(code)
+
+
+@pytest.mark.parametrize(
+    ("size", "code"),
+    [
+        ("json.load(open('sizes.json'))['units']", 0),
+        ("len(open('vocabulary.txt').read().split()) + 1", 0),
+        ("int(np.load('data.npy').shape[1])", 0),
+        ("unknown()", 2),
+    ],
+)
+def test_a_size_that_a_file_decides_as_the_program_runs_is_no_failure(tmp_path: Path, size: str, code: int) -> None:
+    path = tmp_path / "m.py"
+    path.write_text(f"{HEAD}a = {size}\ny = keras.layers.Dense(a)(keras.Input((a,)))\n", encoding="utf-8")
+    outcome = run(path)
+    assert outcome.exit_code == code
+    assert words.tally(outcome.report) == "Found nothing in 1 layer; 1 layer not judged."
+
+
+def test_a_size_that_a_file_decides_beside_others_is_counted_by_layers(tmp_path: Path) -> None:
+    text = f"{HEAD}with open('sizes.json') as f:\n    n = json.load(f)['n']\nd = keras.layers.Dense\n"
+    path = tmp_path / "m.py"
+    path.write_text(f"{text}y = d(64)(d(n)(d(64)(x)))\n", encoding="utf-8")
+    outcome = run(path)
+    assert (outcome.exit_code, words.tally(outcome.report)) == (0, "Found nothing in 3 layers; 2 layers not judged.")
+    assert all(unseen.read for audited in outcome.report.audited for unseen in audited.unseen)
 
 
 def test_a_folder_is_a_note(folder: Path) -> None:

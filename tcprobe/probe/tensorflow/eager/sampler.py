@@ -200,6 +200,7 @@ class EagerSampler:
         name = "%s/%s" % (layer.path, op.type) if layer else op.type
         executed = Match("yes", op.type, op.type)
         op.record = op_record(op, name, note, executed, line)
+        op.record["gradient_of"] = None if forward is None else forward.record  # its name is told with the others
         self.products.append(op)
         around = layer.owner() if layer is not None and layer.owner is not None else None
         if forward is None and around is not None:

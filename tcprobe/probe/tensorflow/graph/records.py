@@ -62,6 +62,7 @@ def blank_record(name: str, op_type: str, executed: Match, times: Times) -> Reco
         "in_steps_loop": times.steps_loop is not None,
         "source": None,
         "called_from": None,
+        "gradient_of": None,
         "alias_of": list(executed.aliases),
     }
 

@@ -45,6 +45,7 @@ def traced_records(
     matches, extra = (list(map(unoptimised, visits)), []) if graph is None else match(visits, graph)
     others = alternatives(tracer.within(root), visits)
     passes = GraphPasses(ways(visits), tracer.note)
+    names = {(id(visit.op.graph), visit.op.name): visit.names[0] for visit in visits}
     inferred: Dict[Any, OpShapes] = {}
     with Guard(gaps, "shapes of partial batches"):
         _infer(tf, root, visits, graphs, sizes, inferred)
@@ -55,6 +56,7 @@ def traced_records(
         record = op_record(op, visit.names[0], note, executed, line, visit.site.times)
         _fill_shapes(record, op, note, inferred.get((id(op.graph), op.name)) or inferred.get(executed.name))
         passes.tell(record, note)
+        record["gradient_of"] = _gradient_of(note, names)
         records.append(record)
     for known in extra:
         times = Times(1.0 if known.in_no_loop else None)
@@ -62,6 +64,12 @@ def traced_records(
         shapes = inferred.get(known.name, OpShapes([], []))
         records.append(dict(record, input_shapes=shapes.inputs, output_shapes=shapes.outputs))
     return records
+
+
+def _gradient_of(note: Optional[OpNote], names: Dict[Any, str]) -> Optional[str]:
+    """Return the name of the product that an op is a gradient of; None where it is none, or of another trace."""
+    forward = note.forward_op() if note is not None and note.forward is not None else None
+    return None if forward is None else names.get((id(forward.graph), forward.name))
 
 
 def _infer(

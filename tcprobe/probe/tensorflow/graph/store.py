@@ -184,6 +184,8 @@ class Store:
 
     def _eager_part(self, key: Hashable, name: str, body: Body, names: "Counter[str]") -> Record:
         """Return what stands for a part of eager steps; `names` are those taken by ops before."""
+        named = {id(op): _numbered(op["op"], names) for op in body.ops}
+        ops = [dict(op, op=named[id(op)], gradient_of=named.get(id(op.get("gradient_of")))) for op in body.ops]
         return {
             "name": None,
             "python_name": name,
@@ -193,7 +195,7 @@ class Store:
             "traces": 0,
             "calls_per_step": self.calls_per_step.get(key),
             "share": body.share,
-            "ops": [dict(op, op=_numbered(op["op"], names)) for op in body.ops],
+            "ops": ops,
         }
 
 
