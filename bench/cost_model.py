@@ -1,6 +1,7 @@
 """Measure how well the cost model predicts products to which its constants were not fitted.
 
-Usage: python bench/cost_model.py [SAMPLES] [--unaligned FOLDER] [--others FOLDER]
+Usage: python bench/cost_model.py [SAMPLES] [--unaligned FOLDER] [--products FOLDER] [--layers FOLDER]
+           [--recorded FILE] [--others FOLDER]
 
 SAMPLES is the folder of measured products (see `public.py`), `../shared/samples/gemm` beside the checkout by default:
 serving stacks and a benchmark. The options add sets that are held out whole; one that is not given is skipped, and said
@@ -31,14 +32,18 @@ PROMISED = {f"{gpu} gemm bfloat16": (9.0, 12.0) for gpu in ("a100-sxm-80", "h100
     f"A100 PyTorch 16-bit unaligned, all of {public.LEAST} and more": (6.0, 6.0)
 }
 HEADER = ("set", "n", "all %", ">0.1ms %", "bias %", "median %", "<25 % off", "in range", "width", "roofline %")
-HELD_OUT = {"unaligned": public.unaligned, "others": public.others}
+HELD_OUT = {
+    "unaligned": public.unaligned, "products": public.products, "layers": public.layers, "recorded": public.recorded,
+    "others": public.others,
+}  # fmt: skip
 
 
 def predicted(measured: Measured) -> tuple[Predicted, float]:
     """Return the predicted time as the set was timed, and the time of a plain roofline, in ns."""
     gpu, record = find_gpu(measured.row.gpu), measured.row.record
     through = "serving" if measured.origin in ("parquet", "deepbench") else "framework"
-    cost = op_cost(record, Target(gpu, measured.row.library, tf32=False, through=through))
+    tf32 = record.dtype == "tf32"
+    cost = op_cost(record, Target(gpu, measured.row.library, tf32=tf32, channels_last=True, through=through))
     task = task_of(record, gpu)
     assert cost is not None and task is not None, record
     moved = sum(work.moved_bytes for work, _ in task.works)

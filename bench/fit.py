@@ -2,6 +2,7 @@
 
     python bench/fit.py kernels [SAMPLES] > tcprobe/cost/rates.json      # of serving stacks and benchmarks
     python bench/fit.py framework FOLDER > tcprobe/cost/rates.json       # of a framework, beside those
+    python bench/fit.py float32 FOLDER                                   # entries of tcprobe/cost/shipped.py
     python bench/fit.py winograd FOLDER                                  # entries of tcprobe/cost/spread.py
 
 `public.py` says what lies in the folders, and which sizes are fitted: seeded shares. Each exits 2 without its samples.
@@ -17,6 +18,9 @@ have changed). The H100 of the set moves 2.28 TB/s at the most: more than the PC
 SXM board with HBM3 can (3.35), where the A100 reaches 82 %. It is taken for the board with 96 GB of HBM2e (2.4 TB/s,
 500 W) that PyTorch's developers use (pytorch/torchtitan, docs/performance.md): an inference from the rates.
 
+`float32`: measured over predicted time of products on CUDA cores through PyTorch, of a half of the shapes: the median
+of linear layers, and the percentiles beside it, of batched products too. Run again after `kernels`.
+
 `winograd`: measured time of float32 convolutions over that of the plain product is fitted as a power of each size to a
 half of the shapes; errors on the other half go to standard error.
 """
@@ -28,9 +32,10 @@ import json
 import re
 import sys
 import zlib
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
@@ -42,7 +47,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from bench import public
 from bench.public import SEED, Predicted, in_train
 from tcprobe.calibration.files import KEY
-from tcprobe.cost.constants import FORMAT, VERSION, Constants, Rate, RateFamily
+from tcprobe.cost.constants import FAMILIES, FORMAT, VERSION, Constants, Rate, RateFamily
 from tcprobe.cost.fit import FEW, FEWEST_FOR_ALL, by_family, fit, fit_family, fit_rate, launch_told_apart, sample_of
 from tcprobe.cost.measured import Measurement
 from tcprobe.cost.predict import Target, op_cost, planner_of
@@ -76,6 +81,18 @@ START = Rate(
     (1.0, 1.0, 1.0),
 )  # fmt: skip
 """Start of a fit without a better one: the tiles of CUTLASS' profiler, less efficient the smaller they are."""
+CUDA_CORES: Final = replace(
+    START,
+    step_k=8,
+    fill_k=16.0,
+    tiles=(
+        *START.tiles[:-1], (32, 32, 0.55), (16, 64, 0.32), (64, 16, 0.32), (128, 16, 0.35), (16, 128, 0.35),
+        (128, 8, 0.2), (8, 128, 0.2), (128, 4, 0.2), (4, 128, 0.2), (256, 1, 0.05), (1, 256, 0.05),
+    ),
+)  # fmt: skip
+"""The same for float32: rounds of 8 elements, and kernels for few rows or columns (cuBLAS'
+sgemm_32x32_sliced, and gemv, which read the large operand once)."""
+STARTS: Final = {**dict.fromkeys(FAMILIES, START), "fp32": CUDA_CORES}
 
 
 def text_of(gpus: list[dict[str, object]]) -> str:
@@ -151,7 +168,7 @@ def fitted_kernels(rows: list[Measurement], gpu: str, fitted: dict[str, Constant
     if gpu in LIMITS_OF:
         source = f"{public.SOURCES[origin]}; one factor per limit on {LIMITS_OF[gpu]}"
         return fit_limits(rows, find_gpu(gpu), source, of) if of and rows else None
-    return fit(rows, find_gpu(gpu), public.SOURCES[origin], "predicted", start=START, stack=STACKS[origin])
+    return fit(rows, find_gpu(gpu), public.SOURCES[origin], "predicted", start=STARTS, stack=STACKS[origin])
 
 
 def fit_limits(rows: list[Measurement], gpu: Gpu, source: str, of: Constants) -> Constants:
@@ -248,6 +265,42 @@ def report(gpu: Gpu, tested: Sequence[Aligned], own: Constants) -> Iterator[str]
             yield f"{f'{gpu.id} {family} {kind}':44}{of.products:8}" + "".join(f"{f:10.2f}" for f in figures)
 
 
+def float32(folder: Path) -> int:
+    """Print how products in float32 through PyTorch compare with DeepBench's constants, by GPU."""
+    rows: dict[str, list[tuple[str, Measurement, bool]]] = defaultdict(list)
+    for kind, row, fits in public.float32(folder):
+        rows[row.gpu].append((kind, row, fits))
+    if not rows:
+        print(f"no timings of products in {folder}: nothing fitted", file=sys.stderr)
+        return 2
+    for name, found in sorted(rows.items()):
+        slower = float(np.median(ratios(found, name, 1.0)["linear", True]))
+        slowed = ratios(found, name, slower)
+        ends = {kind: np.quantile(slowed[kind, True], (0.1, 0.5, 0.9)) for kind in ("linear", "bmm")}
+        (low, _, high), batched = ends["linear"], ", ".join(f"{value:.2f}" for value in ends["bmm"])
+        print(f'    "{name}": _Float32({slower:.2f}, ({low:.2f}, {high:.2f}), ({batched})),')
+        for kind, (low, mid, high) in ends.items():
+            left, likely = np.array(slowed[kind, False]), 1.0 if kind == "linear" else mid
+            inside, error = 100 * np.mean((left >= low) & (left <= high)), 100 * np.mean(np.abs(likely / left - 1))
+            print(f"{name} {kind}: {len(left)} left out, error {error:.1f} %, in range {inside:.0f} %", file=sys.stderr)
+    return 0
+
+
+def ratios(
+    rows: Sequence[tuple[str, Measurement, bool]], name: str, slower: float
+) -> dict[tuple[str, bool], list[float]]:
+    """Return measured over predicted times by kind and whether they are fitted, where arithmetic is so much slower."""
+    gpu = find_gpu(name)
+    rate = inferred(gpu, "fp32")[0]
+    own = Constants(name, SOURCE, "predicted", {"fp32": replace(rate, emax=rate.emax / slower)})
+    found: dict[tuple[str, bool], list[float]] = defaultdict(list)
+    for kind, row, fits in rows:
+        plan = planner_of(row.record, Target(gpu, tf32=False, constants=own), "float32")
+        assert plan is not None, row.record
+        found[kind, fits].append(row.time_ns / plan.ideal.ns)
+    return found
+
+
 def winograd(folder: Path) -> int:
     """Print how float32 convolutions of 3x3 depend on their sizes, by GPU."""
     present = [gpu for gpu, name in public.CONVOLUTIONS.items() if (folder / name).is_file()]
@@ -289,7 +342,7 @@ def solved(logs: np.ndarray, ratios: np.ndarray) -> np.ndarray:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    kinds = {"kernels": kernels, "framework": framework, "winograd": winograd}
+    kinds = {"kernels": kernels, "framework": framework, "float32": float32, "winograd": winograd}
     parser.add_argument("kind", choices=kinds)
     parser.add_argument("folder", type=Path, nargs="?")
     given = parser.parse_args()

@@ -10,6 +10,11 @@
 - `timed`, `unaligned`, `paddings`: `a100_mm.zip`, `h100_mm.zip` and `pad_mm_a100_data.zip` of
   github.com/AlnisM/autoheuristic-datasets (no licence): PyTorch's cuBLAS, called once between two events, after the
   cache was emptied. Of its unaligned products only the rates in `tcprobe.cost.alignment` were taken.
+- `float32`: NeuSight's timings of PyTorch 2.1 with cuBLAS 12.1 (MIT; github.com/sitar-lab/NeuSight,
+  `scripts/asplos/data/dataset`): linear layers and batched products on eight GPUs, TF32 off. Those below `LONG_NS` hold
+  up to 0.1 ms of the host and are left out.
+- `layers`: vidur's timings of the linear layers of language models on PyTorch, kernels alone (MIT;
+  github.com/microsoft/vidur, `data/profiling/compute`), float16.
 - `convolutions`: NeuSight's timings of PyTorch 2.1 with cuDNN 8.9, one CSV per GPU (MIT; github.com/sitar-lab/NeuSight,
   `scripts/asplos/data/dataset/train/collect/conv/p2.1.0`): float32, TF32 off, without autotuning.
 """
@@ -29,7 +34,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tcprobe.cost.alignment import SMALL, is_nt, level_of
-from tcprobe.cost.measured import Measurement, conv_record, gemm_record
+from tcprobe.cost.measured import Measurement, conv_record, gemm_record, measurements_of
 from tcprobe.gemm.alignment import next_size
 from tcprobe.gemm.ops import gemms_of
 from tcprobe.schema.op import OpRecord
@@ -37,7 +42,7 @@ from tcprobe.schema.op import OpRecord
 DEFAULT = Path(__file__).resolve().parent.parent.parent / "shared" / "samples" / "gemm"
 SEED = 20261121
 LONG_NS = 1e5
-TRAIN_PCT = {"parquet": 25, "deepbench": 50, "convolutions": 50}
+TRAIN_PCT = {"parquet": 25, "deepbench": 50, "convolutions": 50, "float32": 50}
 DTYPES = {"torch.nn.functional.linear": "bfloat16", "vllm_default": "bfloat16", "CutlassFP8ScaledMMLinearKernel": "fp8"}
 SOURCES = {"parquet": "NVIDIA aiconfigurator, vLLM", "deepbench": "Baidu DeepBench, cuDNN 7.6"}
 DEEPBENCH = {"V100": "v100-sxm2", "T4": "t4", "P100": "p100"}
@@ -47,7 +52,7 @@ SYSTEMS = {
     "b300_sxm": "b300", "gb200": "gb200", "gb300": "gb300", "rtx_pro_6000_server": "rtxpro6000bw-server",
 }  # fmt: skip
 PARQUET = {gpu: f"{s}__vllm__{'0.14.0' if s == 'a100_sxm' else '0.24.0'}.parquet" for s, gpu in SYSTEMS.items()}
-OTHERS = {"bfloat16": "bfloat16", "fp8": "float8_e4m3fn"}
+OTHERS = {"bfloat16": "bfloat16", "fp8": "float8_e4m3fn", "fp8_block": "float8_e4m3fn"}
 MOST = 2000  # products of one set of others; more take long and change nothing
 FRAMEWORK = {"a100-sxm-80": "a100_mm.zip", "h100-sxm-96": "h100_mm.zip"}
 PADDED = "pad_mm_a100_data.zip"
@@ -58,6 +63,12 @@ CONVOLUTIONS = {
     "a100-pcie-80": "NVIDIA A100 80GB PCIe.csv", "v100-pcie": "Tesla V100-PCIE-32GB.csv", "t4": "Tesla T4.csv",
     "p100": "Tesla P100-PCIE-16GB.csv",
 }  # fmt: skip
+FLOAT32 = {
+    "NVIDIA A100-PCIE-40GB": "a100-pcie-40", "NVIDIA A100 80GB PCIe": "a100-pcie-80", "NVIDIA L4": "l4",
+    "NVIDIA H100 80GB HBM3": "h100-sxm", "Tesla V100-PCIE-32GB": "v100-pcie", "Tesla P100-PCIE-16GB": "p100",
+    "Tesla T4": "t4", "Tesla P4": "p4",
+}  # fmt: skip
+LAYERS = {"a100": "a100-sxm-80", "a40": "a40", "h100": "h100-sxm"}
 
 
 class Measured(NamedTuple):
@@ -205,7 +216,7 @@ def others(folder: Path) -> Sets:
                 for line in left[:: max(1, len(left) // MOST)]
             ]
             if rows:
-                found[f"{SYSTEMS[system]} {stack} {version} {dtype}"] = [Measured(r, "parquet", False) for r in rows]
+                found[f"{SYSTEMS[system]} {stack} {version} {name}"] = [Measured(r, "parquet", False) for r in rows]
     return found
 
 
@@ -301,3 +312,65 @@ def convolutions(path: Path, gpu: str) -> Iterator[tuple[Measurement, bool]]:
         record = conv_record("forward", "float32", image, filters, (taps, taps), (stride, stride), (pad, pad))
         row = Measurement(gpu, "cublas12", record, float(line["Latency"]) * 1e6, "NeuSight")
         yield row, in_train((images, side, channels, filters), TRAIN_PCT["convolutions"])
+
+
+def float32(folder: Path) -> Iterator[tuple[str, Measurement, bool]]:
+    """Yield the kind (linear, bmm), each of NeuSight's products above `LONG_NS`, and whether it is fitted."""
+    for kind in ("linear", "bmm"):
+        for path in (folder / "test" / f"{kind}.csv", *sorted(folder.glob(f"train/collect/{kind}/*/*.csv"))):
+            for line in _rows(path):
+                sizes = batch, m, n, k = tuple(int(line[name]) for name in "BMNK")
+                time_ns = float(line["Latency"]) * 1e6
+                if time_ns > LONG_NS and line["Device"] in FLOAT32:
+                    record = gemm_record(m, n, k, "float32", batch, transpose_b=kind == "linear")
+                    row = Measurement(FLOAT32[line["Device"]], "cublas12", record, time_ns, "NeuSight")
+                    yield kind, row, in_train(sizes, TRAIN_PCT["float32"])
+
+
+def products(folder: Path) -> Sets:
+    """Return those of them that are not fitted, by GPU and kind, `MOST` of each."""
+    found: Sets = defaultdict(list)
+    for kind, row, fits in float32(folder):
+        if not fits:
+            found[f"{row.gpu} PyTorch {kind} float32"].append(Measured(row, "kernels", False))
+    return {name: rows[:: max(1, len(rows) // MOST)] for name, rows in found.items()}
+
+
+def layers(folder: Path) -> Sets:
+    """Return the products of linear layers by GPU, about `MOST` of each."""
+    found: Sets = defaultdict(list)
+    for path in sorted(folder.glob("*/*/*/mlp.csv")):
+        gpu = LAYERS.get(path.parts[-4])
+        for line in _rows(path) if gpu else ():
+            for name, sizes in _layers_of(line):
+                ms = float(line[f"time_stats.{name}.median"])
+                row = _linear(gpu, *sizes, "float16", ms, "vidur")
+                found[f"{gpu} PyTorch linear float16"].append(Measured(row, "kernels", False))
+    return {name: rows[:: max(1, len(rows) // MOST)] for name, rows in found.items()}
+
+
+def _layers_of(line: dict[str, str]) -> Iterator[tuple[str, tuple[int, int, int]]]:
+    """Yield the products of a transformer's layer, a part of it on each GPU: name, and m, n, k."""
+    heads, shared, wide, inner = (int(line[n]) for n in ("n_head", "n_kv_head", "n_embd", "n_expanded_embd"))
+    tokens, parts = int(line["num_tokens"]), int(line["num_tensor_parallel_workers"])
+    width = (heads // parts + 2 * max(shared // parts, 1)) * (wide // heads)
+    gated = 2 if line["use_gated_mlp"] == "True" else 1
+    yield "attn_pre_proj", (tokens, width, wide)
+    yield "attn_post_proj", (tokens, wide, wide // parts)
+    yield "mlp_up_proj", (tokens, gated * inner // parts, wide)
+    yield "mlp_down_proj", (tokens, wide, inner // parts)
+
+
+def recorded(path: Path) -> Sets:
+    """Return the products of a file of `tcprobe calibrate` by dtype, alignment and pass; of replayed CUDA graphs."""
+    found: Sets = defaultdict(list)
+    for row in measurements_of(path.read_text(encoding="utf-8"), path):
+        record = row.record
+        if record.op_type.startswith("Conv2D"):
+            name = f"conv {record.pass_}"
+        else:
+            aligned = record.dtype == "float32" or _level(record) is None
+            name = f"gemm {'aligned' if aligned else 'unaligned'}"
+        dtype = "16 bits" if record.dtype in ("float16", "bfloat16") else record.dtype
+        found[f"{row.gpu} recorded {name} {dtype}"].append(Measured(row, "kernels", False))
+    return found

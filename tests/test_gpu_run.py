@@ -179,12 +179,11 @@ def test_the_predicted_steps(run: Report, tmp_path: Path) -> None:
     assert list(table["change"]) == ["slice_filters", "together"]
 
 
-def test_with_tf32_off_its_gain_is_predicted_and_what_16_bits_need(changed: Callable[[Change], Path]) -> None:
-    """At 8 images a step, 16 bits alone lose in the last convolution what they gain elsewhere."""
-    rows = Report(changed(variants.tf32_off)).rows("what_ifs")
-    assert [row["change"] for row in rows] == ["allow_tf32", "together"]
-    assert json.loads(rows[1]["holds"])[0] == ["mixed_float16", None]
-    assert ["slice_filters", LAST_CONV] in json.loads(rows[1]["holds"])
+def test_with_tf32_off_nothing_is_predicted_to_gain_at_so_few_images(changed: Callable[[Change], Path]) -> None:
+    """At 8 images a step products take as long in TF32, and 16 bits lose in the last convolution what they gain."""
+    found = Report(changed(variants.tf32_off)).all
+    assert "what_ifs" not in found["tables"]
+    assert found["absent"]["what_ifs"] == "no change that can be predicted gains 1 % of a step"
 
 
 def test_lost_events_predict_nothing(changed: Callable[[Change], Path]) -> None:
@@ -299,8 +298,8 @@ def test_tf32_off_is_the_blocker(changed: Callable[[Change], Path]) -> None:
     peak = report.summary["achieved_tflop_per_s"]["value"] / report.summary["peak_pct"]["value"]
     assert peak == pytest.approx(0.195)  # the CUDA cores' float32 peak of an A100, 19.5 TFLOP/s
     told = shown(folder).split("What to do, in full\n1. ")[1].partition("\nFigures")[0]
-    assert ". Allow TF32 (" in told
-    assert "predicted to save" in told
+    assert told.startswith("Allow TF32 (")
+    assert "by peak rates at most" in told
 
 
 def test_xla_brings_shapes_from_the_module(changed: Callable[[Change], Path]) -> None:

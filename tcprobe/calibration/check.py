@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tcprobe.cost.constants import Constants
 from tcprobe.cost.measured import Measurement
@@ -47,9 +48,8 @@ def scores(rows: Sequence[Measurement], gpu: Gpu, constants: Constants) -> list[
     """
     found: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for row in rows:
-        own, shipped = (
-            op_cost(row.record, Target(gpu, row.library, tf32=False, constants=c)) for c in (constants, None)
-        )
+        target = Target(gpu, row.library, tf32=False, channels_last=True, constants=constants)
+        own, shipped = (op_cost(row.record, one) for one in (target, replace(target, constants=None)))
         if own is None or shipped is None:
             continue
         # with the launch that shows in what was measured: none where a CUDA graph is replayed

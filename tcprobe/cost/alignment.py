@@ -88,6 +88,13 @@ _H100: Final = _Timed(
 _A100_MEMORY: Final = Multiplier(1 / 1.7 / WIDER, 1 / 1.7, WIDER / 1.7)
 _H100_MEMORY: Final = Multiplier(1 / 1.9, 1 / 1.7, 1 / 1.1)
 _AS_H100: Final = (9, 10, 11)  # 12.x has neither its instructions nor its peak per SM: it is like 8.9
+HOPPER_TF32: Final = 1 / 1.36
+"""Rate of TF32 on a GPU of compute capability 9.x where neither operand is contiguous along the contraction.
+
+Its `wgmma` reads 32-bit operands along the contraction only (PTX ISA, wgmma: transposed operands are of 16 bits), so
+that other kernels run. Median of four products of an H100 with HBM2e, over the other layouts; the other five of the
+same timings are 1.26-1.78 times slower, but one that memory bounds. An A100 runs all layouts alike.
+"""
 NO_SLOWDOWN: Final = Multiplier(1.0, 1.0, 1.0)
 
 
@@ -185,8 +192,11 @@ def penalty_of(
         # convolution's own range holds what it borrows
         part = gpu.sm != known.sm and not convolution
         return Penalty(_wide(compute) if part else compute, memory, level, True, of)
-    times = _per_clock(known) / _per_clock(gpu) if family == "tc16" else 1.0
-    compute = _up_to(compute, times) if times > 1 else _wide(compute)
+    times = _per_clock(known) / _per_clock(gpu)
+    if family == "tf32":  # an SM of a later GPU with a higher peak leaves more of it unused
+        compute = _down_to(compute, times) if times < 1 else _wide(compute)
+    else:
+        compute = _up_to(compute, times) if times > 1 else _wide(compute)
     return Penalty(compute, _wide(memory), level, of=of)
 
 
@@ -231,6 +241,15 @@ def _wide(value: Multiplier) -> Multiplier:
 def _per_clock(gpu: Gpu) -> float:
     """Return the peak of an SM in 16 bits, in FLOP per clock."""
     return (gpu.peak_flop_per_s("float16") or 0.0) / (gpu.sm * gpu.boost_mhz * 1e6)
+
+
+def _down_to(share: Multiplier, times: float) -> Multiplier:
+    """Return the range from the rate per clock and SM to the share of the aligned rate, geometric mean likely.
+
+    In 16 bits, where both were timed, an H100 reaches the A100's rate per clock with odd sizes, more with even ones.
+    """
+    low = share.low * times
+    return Multiplier(low, math.sqrt(share.mid * times * share.mid), share.high)
 
 
 def _up_to(share: Multiplier, times: float) -> Multiplier:

@@ -57,6 +57,11 @@ class Rate(Struct, frozen=True):
     # what launching it adds as the stack times it: time of a step, in which the GPU waits, but not of the kernel. 0
     # where the stack hides it or the measurements do not tell it from `t0_ns`.
     launch_ns: NotNegative = 0.0
+    # elements of the contraction per round of a kernel's main loop: 128 bytes of a 16-bit type, 8 of float32 on CUDA
+    # cores (CUTLASS, "Efficient GEMM in CUDA")
+    step_k: TileSize = 64
+    # contraction, with the filling, below which a tile of a batched product takes no less: its start and its writing
+    batched_k: NotNegative = 0.0
 
     def __post_init__(self) -> None:
         """Refuse a spread that is none; so do other records for theirs."""

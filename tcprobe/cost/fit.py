@@ -26,9 +26,9 @@ from tcprobe.cost.measured import Measurement
 from tcprobe.cost.shipped import fitted
 from tcprobe.cost.tiles import (
     PARTIAL_BYTES,
+    SPLIT_K,
     SPLIT_WAVES,
     SPLITS,
-    STEP_K,
     Chip,
     Work,
     chip_of,
@@ -77,17 +77,18 @@ def estimates(sample: Floats, chip: Chip) -> Floats:
     per_sm = chip.flop_per_ns * rate.emax / chip.sm
     moved, partial = _memory(moved_bytes, chip), m * n * batch * PARTIAL_BYTES
     partial = partial / (chip.bytes_per_ns * rate.bwf * rate.l2_speed)
-    best = np.full(len(moved), np.inf)
+    best, least = np.full(len(moved), np.inf), np.where(batch > 1, rate.batched_k, 0.0)
     for rows, columns, efficiency in rate.tiles:
         cells = np.ceil(m / rows) * np.ceil(n / columns) * batch
         area = 2 * rows * columns / (per_sm * efficiency)
         for split in SPLITS:
-            barred = (k < split * 2 * STEP_K) | (cells * split > SPLIT_WAVES * chip.sm)
+            barred = (k < split * 2 * SPLIT_K) | (cells * split > SPLIT_WAVES * chip.sm)
             if split > 1 and barred.all():
                 break
             waves = cells * split / chip.sm
             rounds = np.where(waves <= 1, 1.0, rate.quantised * np.ceil(waves) + (1 - rate.quantised) * waves)
-            busy = rounds * area * (np.ceil(k / (split * STEP_K)) * STEP_K + rate.fill_k)
+            depth = np.maximum(least, np.ceil(k / (split * rate.step_k)) * rate.step_k + rate.fill_k)
+            busy = rounds * area * depth
             high, low = np.maximum(busy, moved), np.minimum(busy, moved)
             ns = high * (1 + (low / high) ** rate.sharp) ** (1 / rate.sharp)
             if split > 1:
@@ -190,7 +191,7 @@ def fit(
     source: str,
     basis: Basis = "calibrated",
     tf32: bool = True,
-    start: Rate | None = None,
+    start: Mapping[RateFamily, Rate] | None = None,
     stack: Stack = UNKNOWN_STACK,
 ) -> Constants | None:
     """Return the constants that predict measured products best; None if too few aligned GEMMs were measured.
@@ -201,7 +202,7 @@ def fit(
         source: description of the measurements, stored in the constants.
         basis: basis stored in the constants.
         tf32: whether float32 rows were measured with TF32 on.
-        start: where the search starts; defaults to the shipped constants nearest to the GPU.
+        start: where the search starts, by family; defaults to the shipped constants nearest to the GPU.
         stack: what timed the products; unless it hides the launches, they are told apart from the kernels.
 
     Rates come from aligned GEMMs, the factors of passes from aligned convolutions, and multipliers from unaligned
@@ -214,7 +215,7 @@ def fit(
     for family in FAMILIES:
         near = fitted(gpu, family).rate  # measured times hold the launch too
         near = replace(near, t0_ns=near.t0_ns + near.launch_ns, launch_ns=0.0)
-        found = fit_family(measured[family], gpu, start or near)
+        found = fit_family(measured[family], gpu, (start or {}).get(family, near))
         if found is not None:
             rates[family] = found.rate
             conv |= _conv_factors(measured[family], found, family)

@@ -8,7 +8,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tcprobe.cost.alignment import Library, Penalty, level_of, penalty_of
+from tcprobe.cost.alignment import HOPPER_TF32, Library, Penalty, level_of, penalty_of
 from tcprobe.cost.constants import Basis, Constants, Rate, RateFamily, TimeFactors
 from tcprobe.cost.shipped import RunsThrough, fitted
 from tcprobe.cost.spread import least_ns, spread_of
@@ -21,6 +21,7 @@ from tcprobe.cost.ways import (
     padded_by_xla,
     padded_products,
     slowed,
+    turning_ns,
     way_of,
     with_channels,
 )
@@ -36,14 +37,21 @@ from tcprobe.schema.provenance import Provenance
 FEW_CHANNELS: Final = 4  # images and masks: the library pads these, whatever it does with others
 FEW_FILTERS: Final = 4
 """With this few filters, cuDNN may compute a weight gradient by its direct kernel on CUDA cores; seen with 1 filter."""
-DIRECT_SHARE: Final = 0.023
+DIRECT_SHARE: Final = 0.022
 """Share of one SM's float32 peak that cuDNN's `wgrad2d_grouped_direct_kernel` reaches per channel and filter.
 
-One measurement: 42 % of the GPU time of a GAN's step on an A100 (54.7 ms of a step of 68.4 ms, up to 160 ms of one of
-200 ms) is 23-67 ms, geometric mean 39 ms, for 4096 x 28 x 28 x 8 -> 1, 5 x 5: 1.28 GFLOP in 8 pairs of channel and
-filter, where an SM's share of 19.5 TFLOP/s is 181 GFLOP/s.
+One measurement: 10.09 ms (9.996-10.268, 588 calls) for 1024 x 28 x 28 x 8 -> 1, 5 x 5, in float16 on an A100: 0.32
+GFLOP in 8 pairs of channel and filter, where an SM's share of 19.5 TFLOP/s is 181 GFLOP/s (without XLA, a batch of
+1,024; argonne-lcf/CompPerfWorkshop-2021, 09_profiling_frameworks/TensorFlow/reduced_precision, kernel-stats.png). XLA
+ran the same gradient otherwise: with a batch of 4,096 no cluster of a step took so long (10_reduced-precision).
 """
-DIRECT_SPREAD: Final = 1.7  # from the geometric mean to the slow end; the fast end is the usual kernel
+DIRECT_SPREAD: Final = 1.3  # from the likely time to the slow end, for other sizes and versions: a judgement
+LEAST_TURNED: Final = 0.4
+"""Share of the copies that turn TF32 convolutions' tensors that is there at the least.
+
+Of a GAN's step on an A100 (a batch of 1,024, without XLA) `nchwToNhwcKernel` alone takes about 1.4 ms where 3.6 are
+predicted for both directions (argonne-lcf/CompPerfWorkshop-2021, tf_profiler/kernel-stats.png).
+"""
 DOUBLE_RATE: Final = 2.0
 """Rate of float16 on CUDA cores over float32's: on V100, T4 and P100, if accumulated in float16 (NVIDIA)."""
 GTX16_SLOWER: Final = (1.0, 3.0, 4.0)  # float16 over float32 time on a GTX 16xx: 2-4 (tensorflow/tensorflow#44191)
@@ -59,6 +67,8 @@ class Target(Struct, frozen=True, dict=True):
     library: Library = "cublas12"
     xla: bool = False  # whether XLA compiles ops that do not say so themselves
     tf32: bool = True  # whether float32 products run as TF32 if the GPU supports it (TensorFlow's default)
+    # whether convolutions in TF32 keep their tensors channels-last; by default no framework trains so
+    channels_last: bool = False
     constants: Constants | None = None  # calibrated constants of this GPU; None for the shipped ones
     # what runs the products: a framework, or a serving stack, which reaches more and hides its launches
     through: RunsThrough = "framework"
@@ -118,7 +128,12 @@ class Planner:
         self.evidence: Evidence = "timed"
         rate, self.provenance = self._rate(self.units.family)
         self.chip = chip_of(target.gpu, rate, self.units.flop_per_s)
+        if self.units.family == "tf32" and target.gpu.compute_capability[0] == 9 and task.strides_both:
+            # what was calibrated holds all layouts
+            self.chip = replace(self.chip, layout=HOPPER_TF32 if self.basis == "predicted" else 1.0)
         self.ideal = way_of(task, self.chip)
+        turned = self.units.family == "tf32" and task.arithmetic == "conv" and not target.channels_last
+        self.turned_ns = turning_ns(task, self.chip) if turned else 0.0
 
     def cost(self, compiled: bool | None) -> Cost:
         """Return what the task costs; `compiled` says whether XLA compiles it, None leaves that to the target."""
@@ -141,7 +156,7 @@ class Planner:
             ways = (ways[0], ways[1], replace(ways[2], factor=ways[2].factor * GROUPED_SLOWER))
             self.evidence = "judged"
         elif units.family == "tc16" and self.task.kind == "wgrad" and conv and (conv.filters or 0) <= FEW_FILTERS:
-            ways, uses = self._direct(conv, ways), "unknown"
+            ways, uses = (ways if xla else self._direct(conv, ways)), "unknown"
         return self._cost(ways, uses, spread, 0.0 if units.emulated else least_ns(self.task, self.chip))
 
     def padded(self) -> Cost | None:
@@ -158,6 +173,7 @@ class Planner:
         """Return what ways cost, each with its error, none less than what no kernel beats."""
         ends = (way.ns * (1.0 if way.measured else error) for way, error in zip(ways, spread, strict=True))
         low, ns, high = sorted(max(end, least) for end in ends)
+        low, ns, high = low + LEAST_TURNED * self.turned_ns, ns + self.turned_ns, high + self.turned_ns
         main = max(ways[1].parts, key=lambda part: part.ns, default=None)
         return Cost(
             low_ns=low,
@@ -282,7 +298,7 @@ class Planner:
         """Return the past error of such tasks, limited so that the GPU never beats its own peak."""
         task, chip, target = self.task, self.chip, self.target
         least = least_ns(task, chip) / self.ideal.ns
-        found, owner = spread_of(task, target.gpu, chip, target.constants, target.library)
+        found, owner = spread_of(task, target.gpu, chip, target.constants, target.library, target.through)
         if owner not in (None, target.gpu.id):
             self.provenance = self.provenance.beside(replace(self.provenance, convolutions_of=owner))
         # the error of aligned products counts as far as memory is the limit; a measured rate brings its own

@@ -11,12 +11,12 @@ import json
 import pkgutil
 from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tcprobe.cost.constants import Constants, Rate, RateFamily, TimeFactors
+from tcprobe.cost.constants import Constants, Rate, RateFamily, TimeFactors, launch_apart
 from tcprobe.hardware import Gpu, find_gpu
 from tcprobe.schema.provenance import Provenance
 
@@ -42,14 +42,38 @@ CONV_FROM: Final = "v100-sxm2"
 """The GPU whose measured convolutions stand in for GPUs without any."""
 
 
-POWER_LIMITED: Final[Mapping[tuple[str, RateFamily], tuple[float, TimeFactors]]] = {
-    ("l4", "fp32"): (3.0, (1 / 1.15, 1.0, 1.15))
-}
-"""Where the power limit leaves far less than the peak: how many times slower arithmetic is, and the spread with it.
+BATCHED_K: Final = 96.0
+"""Contraction below which batched products in float32 take no less time, filling included.
 
-L4 (72 W), float32 on CUDA cores: 9 of 30 TFLOP/s are sustained. One factor of 3 leaves a mean error of 9.4 % of 1,040
-products (NeuSight's timings of PyTorch), and 80 % lie within 1.6 times a mean error.
+On an A100 a wave of `ampere_sgemm_128x128` takes 24-25 us whether K is 5 or 64, as long as arithmetic does with a K of
+120. Of half of NeuSight's batched products 64 (T4) to 120 (A100, P100) fit best; an H100 shows none at a K of 64, the
+least that was timed there.
 """
+
+
+class _Float32(NamedTuple):
+    """Products in float32 on CUDA cores through PyTorch: measured time over what DeepBench's constants predict."""
+
+    slower: float  # the median of plain products, to which the rate of arithmetic is set
+    plain: tuple[float, float]  # their 10th and 90th percentile over that
+    batched: TimeFactors  # of batched products over that: 10th percentile, median, 90th
+
+
+# Printed by `bench/fit.py float32`: half of NeuSight's timings of PyTorch 2.1, cuBLAS 12.1, above 0.1 ms. Power limits
+# L4 (72 W: 9 of 30 TFLOP/s), P4 and T4; on Pascal cuBLAS 12 takes 64x64 and 32x128 tiles alone.
+_FLOAT32: Final[Mapping[str, _Float32]] = {
+    "a100-pcie-40": _Float32(1.08, (0.81, 1.30), (0.74, 1.04, 2.15)),
+    "a100-pcie-80": _Float32(1.00, (0.93, 1.20), (0.79, 0.96, 1.42)),
+    "h100-sxm": _Float32(1.22, (0.94, 1.36), (0.88, 1.00, 1.29)),
+    "l4": _Float32(2.98, (0.87, 1.16), (0.81, 1.20, 1.64)),
+    "p100": _Float32(1.47, (0.82, 2.32), (0.58, 0.78, 1.15)),
+    "p4": _Float32(2.59, (0.53, 2.39), (0.43, 0.60, 0.87)),
+    "t4": _Float32(1.26, (0.73, 1.34), (0.50, 0.78, 1.19)),
+    "v100-pcie": _Float32(0.99, (0.86, 1.35), (0.68, 0.95, 1.32)),
+}
+_TIMED_IN_FLOAT32: Final = (
+    ((9, 0), "h100-sxm"), ((8, 0), "a100-pcie-80"), ((7, 5), "t4"), ((7, 0), "v100-pcie"), ((0, 0), "p100"),
+)  # fmt: skip
 
 
 class Fitted(Struct, frozen=True):
@@ -58,6 +82,7 @@ class Fitted(Struct, frozen=True):
     rate: Rate  # rate of the family; its spread is widened for what is borrowed
     conv: Mapping[str, TimeFactors]  # measured over predicted time of a convolution by pass, widened in the same way
     provenance: Provenance  # whose constants `rate` is
+    batched: TimeFactors | None = None  # measured over predicted time of batched products; None: as of others
 
 
 @cache
@@ -78,15 +103,28 @@ def fitted(gpu: Gpu, family: RateFamily, through: RunsThrough = "framework") -> 
     """
     own = _through_framework(gpu, family) if through == "framework" else None
     rate, provenance = own or inferred(gpu, family, through)
-    slower, spread = POWER_LIMITED.get((gpu.id, family), (1.0, rate.spread))
-    rate = replace(rate, emax=rate.emax / slower, spread=spread)
-    return Fitted(rate, _conv(gpu, family, provenance), provenance)
+    conv, batched = _conv(gpu, family, provenance), None
+    if family == "fp32" and through == "framework":
+        owner = gpu.id if gpu.id in _FLOAT32 else since(gpu, _TIMED_IN_FLOAT32)
+        slower, (low, high), batched = _FLOAT32[owner]
+        factor = wider(gpu, owner) * OTHER_VERSION
+        rate = replace(rate, emax=rate.emax / slower, spread=widened((low, 1.0, high), factor))
+        batched = widened(batched, factor)
+        if gpu.compute_capability < (8, 0):  # these GPUs' own convolutions were timed beside the plain product
+            conv = {name: (a / slower, b / slower, c / slower) for name, (a, b, c) in conv.items()}
+    return Fitted(rate, conv, provenance, batched)
 
 
 def inferred(gpu: Gpu, family: RateFamily, through: RunsThrough = "framework") -> tuple[Rate, Provenance]:
     """Return the constants of a GPU as if no framework had been timed on it, and whose they are."""
-    found = _through_serving(gpu, family)
-    return found if through == "serving" else _as_through_framework(*found, family)
+    rate, provenance = _through_serving(gpu, family)
+    if through == "framework":
+        return _as_through_framework(rate, provenance, family)
+    if provenance.stack.kind == "serving":  # one whose products are PyTorch's loses what that does
+        low, likely, high = rate.spread
+        rates = (shipped(kind)[FRAMEWORK_FROM].rates["tc16"].emax for kind in ("serving", "framework"))
+        rate = replace(rate, spread=(low, likely, high * next(rates) / next(rates)))
+    return rate, provenance
 
 
 def _through_framework(gpu: Gpu, family: RateFamily) -> tuple[Rate, Provenance] | None:
@@ -104,6 +142,11 @@ def _through_framework(gpu: Gpu, family: RateFamily) -> tuple[Rate, Provenance] 
 def _through_serving(gpu: Gpu, family: RateFamily) -> tuple[Rate, Provenance]:
     owner, measured = _nearest(gpu, family)
     rate, provenance = _lent(gpu, shipped()[owner], measured, family)
+    known = shipped()[_relative(gpu)].rates.get("tc16")
+    if known is not None and owner != _relative(gpu):  # the memory and an empty kernel are the chip's, not the dtype's
+        rate = replace(rate, bwf=known.bwf, t0_ns=known.t0_ns)
+    if family == "fp32":
+        rate = replace(rate, batched_k=64.0 if gpu.compute_capability >= (9, 0) else BATCHED_K)
     if provenance.stack.kind == "serving":
         rate = replace(rate, spread=widened(rate.spread, OTHER_VERSION))
     return rate, provenance
@@ -121,13 +164,14 @@ def _lent(gpu: Gpu, known: Constants, measured: RateFamily, family: RateFamily) 
 def _as_through_framework(rate: Rate, provenance: Provenance, family: RateFamily) -> tuple[Rate, Provenance]:
     """Return constants with the launch of a framework and, if a serving stack was timed, with what it loses.
 
-    A benchmark calls the library as a framework does; it only hides the launch.
+    A benchmark calls the library as a framework does; what its empty kernel takes holds a launch too.
     """
     there = shipped("framework")[FRAMEWORK_FROM].rates
     slower, serving = there.get(family, there["tc16"]), shipped()[FRAMEWORK_FROM].rates["tc16"]
     if provenance.stack.kind == "serving":
         lost = ("emax", "bwf", "fill_k")
         rate = replace(rate, **{n: getattr(rate, n) * getattr(slower, n) / getattr(serving, n) for n in lost})
+    rate = replace(rate, t0_ns=launch_apart(rate.t0_ns)[0]) if provenance.stack.kind == "benchmark" else rate
     rate = replace(rate, launch_ns=there["tc16"].launch_ns, spread=widened(rate.spread, INFERRED))
     return rate, replace(provenance, framework_of=FRAMEWORK_FROM, widened=provenance.widened * INFERRED)
 
@@ -135,7 +179,8 @@ def _as_through_framework(rate: Rate, provenance: Provenance, family: RateFamily
 def _conv(gpu: Gpu, family: RateFamily, provenance: Provenance) -> Mapping[str, TimeFactors]:
     kind = "fp32" if family == "fp32" else "tc16"
     owner = conv_owner(provenance.measured_on, family)
-    factor = provenance.widened if owner == gpu.id else RELATIVE
+    # about 50 of each pass were fitted: their percentiles lie too close together
+    factor = max(INFERRED, provenance.widened) if owner == gpu.id else RELATIVE
     measured = {key: spread for key, spread in shipped()[owner].conv.items() if key.startswith(kind)}
     return {key.partition(":")[2]: widened(spread, factor) for key, spread in measured.items()}
 
@@ -166,7 +211,7 @@ def _nearest(gpu: Gpu, family: RateFamily) -> tuple[str, RateFamily]:
 
 
 _RELATIVES: Final = (
-    ((12, 0), "rtxpro6000bw-server"), ((10, 0), "b200"), ((9, 0), "h200-sxm"), ((8, 6), "l40s"),
+    ((12, 0), "rtxpro6000bw-server"), ((10, 0), "b200"), ((9, 0), "h200-sxm"), ((8, 9), "l40s"),
     ((8, 0), "a100-sxm-80"), ((7, 5), "t4"), ((7, 0), "v100-sxm2"), ((0, 0), "p100"),
 )  # fmt: skip
 

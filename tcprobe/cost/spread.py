@@ -8,15 +8,20 @@ from typing import Final, NamedTuple
 
 from tcprobe.cost.alignment import Library
 from tcprobe.cost.constants import Constants, TimeFactors
-from tcprobe.cost.shipped import RELATIVE, conv_owner, fitted, since, widened, wider
-from tcprobe.cost.tiles import Chip
+from tcprobe.cost.shipped import RELATIVE, RunsThrough, conv_owner, fitted, since, widened, wider
+from tcprobe.cost.tiles import Chip, Work, estimate
 from tcprobe.cost.works import Task
 from tcprobe.gemm.conv import Convolution
 from tcprobe.hardware import Gpu
 
 
 def spread_of(
-    task: Task, gpu: Gpu, chip: Chip, constants: Constants | None, library: Library = "cublas12"
+    task: Task,
+    gpu: Gpu,
+    chip: Chip,
+    constants: Constants | None,
+    library: Library = "cublas12",
+    through: RunsThrough = "framework",
 ) -> tuple[TimeFactors, str | None]:
     """Return measured over predicted time of similar tasks: 10th percentile, median, 90th.
 
@@ -28,20 +33,34 @@ def spread_of(
         chip: holds the spread of products.
         constants: calibrated constants, which take precedence; None for the shipped ones.
         library: cublas10 stands for the cuDNN of DeepBench, whose kernels were chosen by timing them.
+        through: what runs the products.
     """
-    if task.arithmetic != "conv":
-        return chip.rate.spread, None
     family, classes = task.units.family, task.classes
+    if task.arithmetic != "conv":
+        calibrated = constants is not None and family in constants.rates
+        batched = None if calibrated else fitted(gpu, family, through).batched
+        return (chip.rate.spread if batched is None else _in_float32(task.works[0][0], chip, batched)), None
     if constants is not None:
         for name in classes:
             if (own := constants.conv.get(f"{family}:{name}")) is not None:
                 return own, None
-    found = fitted(gpu, family)
+    found = fitted(gpu, family, through)
     sized = None if library == "cublas10" else _by_size(task, classes[0], found.conv, gpu)
     if sized is not None:
         return sized, since(gpu, _TIMED)
     owner = conv_owner(found.provenance.measured_on, family)
     return next(found.conv[name] for name in classes if name in found.conv), owner
+
+
+_FEW: Final = 32  # rows or columns
+_SHORT_NS: Final = 1e5
+
+
+def _in_float32(work: Work, chip: Chip, batched: TimeFactors) -> TimeFactors:
+    """Return the spread of a product on CUDA cores; wider, a judgement, for those that were hardly timed."""
+    spread = batched if work.batch > 1 else chip.rate.spread
+    hardly_timed = min(work.m, work.n) <= _FEW or estimate(work, chip).ns < _SHORT_NS
+    return widened(spread, RELATIVE) if hardly_timed else spread
 
 
 def _by_size(task: Task, name: str, known: Mapping[str, TimeFactors], gpu: Gpu) -> TimeFactors | None:
@@ -90,10 +109,10 @@ class _Fit(NamedTuple):
 # of them, and loses on small ones. Printed by `bench/fit.py winograd`: NeuSight's timings of PyTorch 2.1, cuDNN 8.9
 # without autotuning, forward.
 _FITS: Final[dict[str, _Fit]] = {
-    "a100-pcie-80": _Fit(0.978, (-0.791, -0.295, -0.245, -0.454), (0.67, 1.55)),
-    "v100-pcie": _Fit(0.803, (-0.788, -0.284, -0.169, -0.397), (0.70, 1.49)),
-    "t4": _Fit(0.672, (-0.582, -0.247, -0.108, -0.323), (0.70, 1.49)),
-    "p100": _Fit(0.959, (-0.829, -0.361, -0.189, -0.419), (0.65, 1.52)),
+    "a100-pcie-80": _Fit(1.042, (-0.820, -0.376, -0.305, -0.474), (0.67, 1.63)),
+    "v100-pcie": _Fit(0.892, (-0.782, -0.361, -0.243, -0.412), (0.70, 1.54)),
+    "t4": _Fit(0.592, (-0.603, -0.323, -0.188, -0.338), (0.71, 1.51)),
+    "p100": _Fit(0.733, (-0.861, -0.452, -0.280, -0.451), (0.64, 1.54)),
 }
 # whose timings stand in for a GPU
 _TIMED: Final = (((8, 0), "a100-pcie-80"), ((7, 5), "t4"), ((7, 0), "v100-pcie"), ((0, 0), "p100"))

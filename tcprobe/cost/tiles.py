@@ -18,7 +18,7 @@ from tcprobe.hardware import Gpu
 
 SPLITS: Final = (1, 2, 4, 8, 16, 32, 64)
 SPLIT_WAVES: Final = 4  # a contraction is not split further if its tiles already make this many waves
-STEP_K: Final = 64  # elements of the contraction per round of a kernel's main loop: 128 bytes of a 16-bit type
+SPLIT_K: Final = 64  # least part of a split contraction that is worth a kernel's start, twice over
 PARTIAL_BYTES: Final = 8  # a partial sum in float32, written and read again
 
 
@@ -41,6 +41,8 @@ class Chip(Struct, frozen=True):
     bytes_per_ns: float  # peak memory bandwidth
     sm: int  # streaming multiprocessors
     l2_bytes: int  # second-level cache
+    # rate of arithmetic on aligned operands that lie as a task's do, over that of the best layout
+    layout: float = 1.0
 
 
 def chip_of(gpu: Gpu, rate: Rate, flop_per_s: float) -> Chip:
@@ -81,14 +83,15 @@ def estimate(work: Work, chip: Chip, compute: float = 1.0, memory: float = 1.0) 
     rate = chip.rate
     per_sm = chip.flop_per_ns * rate.emax * compute / chip.sm
     moved = _memory_ns(work, chip) / memory
+    least = rate.batched_k if work.batch > 1 else 0.0
     best = (math.inf, 0.0, 0, 0, 1, 0.0)
     for rows, columns, efficiency in rate.tiles:
         cells = -(-work.m // rows) * -(-work.n // columns) * work.batch
         area = 2 * rows * columns / (per_sm * efficiency)
         for split in SPLITS:
-            if split > 1 and (work.k < split * 2 * STEP_K or cells * split > SPLIT_WAVES * chip.sm):
+            if split > 1 and (work.k < split * 2 * SPLIT_K or cells * split > SPLIT_WAVES * chip.sm):
                 break
-            depth = -(-work.k // (split * STEP_K)) * STEP_K + rate.fill_k
+            depth = max(least, -(-work.k // (split * rate.step_k)) * rate.step_k + rate.fill_k)
             busy = _rounds(cells * split / chip.sm, rate.quantised) * area * depth
             extra = 0.0 if split == 1 else rate.split_ns + _partial_ns(work, chip, split)
             ns = _joined(busy, moved, rate.sharp) + extra

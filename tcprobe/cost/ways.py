@@ -53,8 +53,8 @@ Ways: TypeAlias = "tuple[Way, Way, Way]"  # the best, the likely and the worst
 def way_of(task: Task, chip: Chip, penalty: tuple[float, float] = (1.0, 1.0)) -> Way:
     """Return how a chip runs a task as it is, with penalties on the compute and memory rates."""
     parts: list[Estimate] = []
+    compute, memory = penalty if penalty != (1.0, 1.0) else (chip.layout, 1.0)
     for work, times in task.works:
-        compute, memory = penalty
         part = estimate(work, chip, compute ** compute_bound(work, chip), memory)
         parts += [part] if times == 1 else [replace(part, ns=part.ns * times)]
     steps = max(times for _, times in task.works)
@@ -92,6 +92,15 @@ def copies_ns(task: Task, padded: Task, chip: Chip) -> float:
         return 0.0
     moved = sum(a + b for a, b in zip(*filter(None, sizes), strict=True) if a != b)
     return copy_ns(float(moved) * task.units.width, chip)
+
+
+def turning_ns(task: Task, chip: Chip) -> float:
+    """Return the time to turn a convolution's tensors between channels-first and channels-last, each once.
+
+    TensorFlow trains float32 convolutions channels-first, TF32 or not (grappler, generic_layout_optimizer.cc), XLA and
+    PyTorch by default too. cuDNN's Tensor Core kernels read them channels-last: it copies what they read and write.
+    """
+    return copy_ns(2 * math.fsum(work.moved_bytes for work, _ in task.works), chip)
 
 
 def copy_ns(moved: float, chip: Chip) -> float:

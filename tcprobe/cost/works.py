@@ -39,6 +39,16 @@ class Task(Struct, frozen=True):
         return product_level(self.contiguous, self.units.family)
 
     @property
+    def strides_both(self) -> bool:
+        """Whether neither operand is contiguous along the contraction: A[K,M]^T B[K,N], a Dense layer's wgrad.
+
+        A convolution's weight gradient contracts over pixels, which channels-last tensors do not hold side by side.
+        """
+        if self.arithmetic == "conv":
+            return self.kind == "wgrad"
+        return len(self.contiguous) >= 2 and all(c.role != "k" for c in self.contiguous[:2])
+
+    @property
     def classes(self) -> tuple[str, ...]:
         """The classes of convolutions that it belongs to, narrowest first: part of a pass, then the pass.
 

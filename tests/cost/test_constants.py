@@ -144,7 +144,7 @@ def test_what_ships_is_sound(gpu: str) -> None:
         ("b200", "b200"),
         ("gb300", "gb300"),
         ("rtx4090", "l40s"),
-        ("rtx3090", "l40s"),
+        ("rtx3090", "a100-sxm-80"),
         ("rtx5090", "rtxpro6000bw-server"),
         ("rtx2080ti", "t4"),
         ("v100-pcie", "v100-sxm2"),

@@ -129,7 +129,7 @@ def test_a_fit_finds_the_constants_behind_the_times() -> None:
 def test_a_fit_from_nothing_moves_the_tiles_too() -> None:
     pytest.importorskip("numpy")
     rows = times(shapes(300))
-    found = fit(rows, A100, "here", start=START)
+    found = fit(rows, A100, "here", start={"tc16": START})
     assert found is not None
     assert found.rates["tc16"].tiles != START.tiles
     off = [abs(op_cost(r.record, Target(A100, constants=found)).timed_ns / r.time_ns - 1) for r in rows]  # type: ignore[union-attr]

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from bench import public
 from tcprobe.cost.measured import conv_record, gemm_record
 from tcprobe.cost.predict import Target, op_cost, planner_of
 from tcprobe.cost.shipped import shipped
@@ -99,3 +100,24 @@ def test_a_fit_of_convolutions_finds_the_powers_behind_the_times(tmp_path: Path)
     done = fitted("winograd", tmp_path)
     assert done.stdout.strip() == '"t4": _Fit(0.800, (-0.600, -0.300, -0.200, -0.400), (1.00, 1.00)),', done.stderr
     assert "error 0.0 %, in range" in done.stderr
+
+
+def test_a_fit_of_products_in_float32_finds_the_factors_behind_the_times(tmp_path: Path) -> None:
+    draw, head = random.Random(6), "B,M,N,K,Device,Latency\n"
+    on = Target(find_gpu("t4"), tf32=False)
+    for kind, factor, folder in (("linear", 1.0, "test"), ("bmm", 0.7, "train/collect/bmm/p2.1.0")):
+        text = head
+        for _ in range(300):
+            m, n, k = (int(2 ** draw.uniform(9, 11)) for _ in "mnk")
+            batch = 1 if kind == "linear" else 8
+            record = gemm_record(m, n, k, "float32", batch, transpose_b=batch == 1)
+            plan = planner_of(record, on, "float32")
+            assert plan is not None
+            text += f"{batch},{m},{n},{k},Tesla T4,{plan.ideal.ns * factor * 1e-6}\n"
+        text += "1,64,64,64,Tesla T4,0.09\n1,64,64,64,Tesla M60,9\n"  # too short, and a GPU that is left out
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / f"{kind}.csv").write_text(text, encoding="utf-8")
+    done = fitted("float32", tmp_path)
+    # the shipped factor of a T4, which the times hold, and batched products 0.7 times as long
+    assert done.stdout.strip() == '"t4": _Float32(1.26, (1.00, 1.00), (0.70, 0.70, 0.70)),', done.stderr
+    assert len(public.products(tmp_path)["t4 PyTorch bmm float32"]) in range(100, 200)

@@ -255,7 +255,7 @@ def test_xla_pads_float16_convolutions_that_grow_little(channels: int, filters: 
 def test_a_weight_gradient_of_one_filter_may_fall_to_cuda_cores() -> None:
     found = known(conv("wgrad", 8, 1))
     assert found.uses_tc == "unknown"
-    assert found.ns == pytest.approx(39e6, rel=0.02)  # 23-67 ms, as DLProf's share of the step says
+    assert found.ns == pytest.approx(4 * 10.09e6, rel=0.01)  # of 1,024 images 10.0-10.3 ms
     assert found.high_ns == pytest.approx(found.ns * DIRECT_SPREAD)
     assert found.low_ns < 2e6  # cuDNN's usual kernel
     gain = saving(conv("wgrad", 8, 1), conv("wgrad", 8, 8), A100)
@@ -263,6 +263,52 @@ def test_a_weight_gradient_of_one_filter_may_fall_to_cuda_cores() -> None:
     assert 30e6 < gain.mid < found.ns and gain.low <= 0
     for other in (conv("forward", 8, 1), conv("dgrad", 8, 1), conv("wgrad", 8, 7), conv("wgrad", 8, 1, "float32")):
         assert known(other).ns < 5e6
+
+
+def test_xla_was_seen_to_take_another_kernel_for_one_filter() -> None:
+    found = known(conv("wgrad", 8, 1), target(xla=True))
+    assert found.high_ns < 10e6  # no cluster of the GAN's step under XLA took as long as the direct kernel, 40 ms
+    assert found == known(conv("wgrad", 8, 1), compiled=True)
+
+
+def test_convolutions_in_tf32_turn_their_tensors() -> None:
+    record = conv("forward", 32, 8, "float32")
+    turned, last, plain = (known(record, target(**o)) for o in ({}, {"channels_last": True}, {"tf32": False}))
+    # 411 MB of image and 103 of result are read and written once more, at 0.855 of 1,555 GB/s
+    assert turned.ns - last.ns == pytest.approx(2 * 513.8e6 / (1555 * 0.855), rel=0.01)
+    assert (turned.low_ns - last.low_ns) / (turned.high_ns - last.high_ns) == pytest.approx(0.4)
+    assert plain == known(record, target(tf32=False, channels_last=True))
+    half = conv("forward", 32, 8)
+    assert known(half) == known(half, target(channels_last=True))
+
+
+def test_a_thin_product_in_float32_is_bound_by_what_it_writes() -> None:
+    """6400 x 32768 x 4 took 494 us through PyTorch on an A100, in all layouts (autoheuristic-datasets)."""
+    found = known(gemm(6400, 32768, 4, "float32"), target("a100-sxm-80", tf32=False))
+    assert found.limit == "memory"
+    assert found.timed_ns == pytest.approx(494e3, rel=0.2)
+    vector = known(gemm(9984, 1, 4480, "float32"), target("a100-sxm-80", tf32=False))
+    assert vector.low_ns < 135e3 < vector.high_ns
+
+
+# TFLOP/s of an H100 SXM that no constant was fitted to (bench/gpu/results): m, n, k
+@pytest.mark.parametrize(
+    ("sizes", "flips", "measured"),
+    [
+        ((8480, 8064, 1536), {"transpose_a": True}, 227),
+        ((4096, 4096, 4092), {"transpose_b": True}, 353),
+        ((4096, 4089, 4096), {"transpose_a": True}, 120),
+        ((4096, 4089, 4096), {"transpose_b": True}, 130),
+    ],
+)
+def test_tf32_on_an_h100(sizes: tuple[int, int, int], flips: dict[str, bool], measured: float) -> None:
+    found = known(gemm(*sizes, "tf32", **flips), target("h100-sxm"))
+    assert 2e-3 * sizes[0] * sizes[1] * sizes[2] / found.ns == pytest.approx(measured, rel=0.15)
+
+
+def test_an_a100_runs_all_layouts_of_tf32_alike() -> None:
+    layouts = ({}, {"transpose_a": True}, {"transpose_b": True})
+    assert len({known(gemm(4096, 4096, 4096, "tf32", **flips)).ns for flips in layouts}) == 1
 
 
 def test_two_to_four_filters_were_not_seen_to_fall() -> None:
@@ -324,7 +370,7 @@ def test_grouped_convolutions_are_doubted() -> None:
         (conv("forward", 64, 64), "timed"),
         (conv("forward", 64, 63), "between"),
         (conv("wgrad", 64, 63), "between"),
-        (conv("wgrad", 8, 1), "timed"),  # 42 % of a GAN's step on an A100
+        (conv("wgrad", 8, 1), "timed"),  # 26 % of a GAN's step on an A100
         (conv("wgrad", 8, 1, "bfloat16"), "timed"),
         (conv("forward", 8, 1), "between"),
         (conv("wgrad", 8, 3), "judged"),
@@ -377,12 +423,14 @@ def test_whose_constants_each_figure_rests_on() -> None:
 def test_a_launch_is_no_part_of_a_kernel() -> None:
     """A framework's launch costs a step 5-7 us a product; the kernel is as long through either stack, but for rates."""
     tiny = gemm(8, 8, 8)
-    for gpu in ("a100-sxm-80", "h100-sxm", "h200-sxm", "l40s", "t4"):
+    for gpu in ("a100-sxm-80", "h100-sxm", "h200-sxm", "l40s"):
         framework, serving = known(tiny, target(gpu)), known(tiny, target(gpu, through="serving"))
         assert (serving.launch_ns, serving.timed_ns) == (0, serving.ns)
         assert 5000 < framework.launch_ns < 7000
         assert framework.timed_ns == framework.ns + framework.launch_ns
         assert framework.ns == pytest.approx(serving.ns, rel=0.15)
+    framework, benchmark = (known(tiny, target("t4", through=through)) for through in ("framework", "serving"))
+    assert framework.ns < 0.8 * benchmark.ns  # a call of DeepBench holds part of its launch
     saved = saving(gemm(8192, 4090, 4096), gemm(8192, 4096, 4096), A100)
     before, after = known(gemm(8192, 4090, 4096)), known(gemm(8192, 4096, 4096))
     assert saved is not None and saved.mid == pytest.approx(before.ns - after.ns)
@@ -390,7 +438,7 @@ def test_a_launch_is_no_part_of_a_kernel() -> None:
 
 def test_a_framework_reaches_less_than_a_serving_stack() -> None:
     """8192 cubed is 1.1 TFLOP: 86 % of the peak at most through vLLM, 74 % (A100) and 62 % (H100) through PyTorch."""
-    for gpu, least, most in (("a100-sxm-80", 1.1, 1.3), ("h100-sxm", 1.1, 1.3), ("t4", 1.0, 1.001)):
+    for gpu, least, most in (("a100-sxm-80", 1.1, 1.3), ("h100-sxm", 1.1, 1.3), ("t4", 0.999, 1.001)):
         framework, serving = (known(gemm(8192, 8192, 8192), target(gpu, through=t)) for t in ("framework", "serving"))
         assert least <= framework.ns / serving.ns <= most
 

@@ -84,6 +84,31 @@ def test_unaligned_products_are_read_by_class_and_never_fitted(tmp_path: Path) -
     assert cost_model.decisions(tmp_path).startswith("padding: of 2 products 1 lost; ")
 
 
+LAYERS = """n_head,n_kv_head,n_embd,n_expanded_embd,use_gated_mlp,num_tokens,num_tensor_parallel_workers,{}
+64,8,8192,28672,True,1024,4,0.1,0.2,0.3,0.4
+"""
+
+
+def test_layers_of_language_models_are_read_as_products(tmp_path: Path) -> None:
+    names = ("attn_pre_proj", "attn_post_proj", "mlp_up_proj", "mlp_down_proj")
+    folder = tmp_path / "a40" / "meta-llama" / "Llama-2-70b-hf"
+    folder.mkdir(parents=True)
+    (folder / "mlp.csv").write_text(LAYERS.format(",".join(f"time_stats.{name}.median" for name in names)))
+    (found,) = public.layers(tmp_path).values()
+    # 16 of 64 heads and 2 of 8 shared ones for keys and for values, of 128; two inner layers of a fourth of 28,672
+    sizes = [(1024, 2560, 8192), (1024, 8192, 2048), (1024, 14336, 8192), (1024, 8192, 7168)]
+    assert [public.sizes_of(one.row.record) for one in found] == sizes
+    assert [one.row.time_ns for one in found] == [1e5, 2e5, 3e5, 4e5]
+
+
+def test_recorded_products_are_read_by_class() -> None:
+    found = public.recorded(ROOT / "bench/gpu/results/h100-sxm-2026-11-27/calibrate/raw.csv")
+    assert sum(len(rows) for rows in found.values()) == 457
+    # what docs/cost-model.md says of sets that nothing was fitted to, with room for a change of constants
+    for name, most in (("gemm unaligned tf32", 8), ("gemm aligned 16 bits", 12), ("gemm aligned float32", 20)):
+        assert cost_model.line(found[f"h100-sxm recorded {name}"])[2] <= most, name
+
+
 def test_what_is_not_given_is_said_to_be_skipped(tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     only(tmp_path, "deepbench_gemm.csv")
     monkeypatch.setattr(sys, "argv", ["cost_model.py", str(tmp_path)])

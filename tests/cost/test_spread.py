@@ -24,7 +24,7 @@ def per_position(side: int, **options: str) -> float:
 def test_a_float32_convolution_of_3x3_gains_on_large_images(gpu: str) -> None:
     assert per_position(6, gpu=gpu) > 3 * per_position(64, gpu=gpu)
     found = convolution(28, gpu)
-    assert found.high_ns / found.low_ns < 2.4
+    assert found.high_ns / found.low_ns < 2.5
 
 
 def test_sizes_beyond_those_timed_change_nothing_more() -> None:
@@ -46,4 +46,33 @@ def test_an_l4_sustains_a_third_of_its_float32_peak() -> None:
     found = op_cost(gemm_record(8192, 8192, 8192, "float32"), Target(find_gpu("l4"), tf32=False))
     assert found is not None
     assert 2e-3 * 8192**3 / found.ns == pytest.approx(9, rel=0.1)  # TFLOP/s of 30
-    assert found.high_ns / found.low_ns < 1.4
+    assert found.high_ns / found.low_ns < 1.5
+
+
+# NeuSight's timings of PyTorch 2.1, of the half that no constant was fitted to: sizes, us
+@pytest.mark.parametrize(
+    ("gpu", "sizes", "measured_us"),
+    [
+        ("l4", (160, 128, 4096, 4096), 96_193),
+        ("l4", (4096, 196, 196, 96), 5_395),
+        ("a100-pcie-40", (425, 371, 712, 72), 1_759),  # a wave takes 24 us whatever the contraction
+        ("a100-pcie-40", (266, 99, 216, 65), 148),
+        ("t4", (1023, 56, 229, 415), 4_601),
+        ("p100", (172, 357, 536, 137), 2_199),
+    ],
+)
+def test_batched_products_in_float32(gpu: str, sizes: tuple[int, int, int, int], measured_us: float) -> None:
+    batch, m, n, k = sizes
+    found = op_cost(gemm_record(m, n, k, "float32", batch), Target(find_gpu(gpu), tf32=False))
+    assert found is not None
+    assert found.low_ns <= 1e3 * measured_us <= found.high_ns
+
+
+def test_what_was_hardly_timed_has_a_wider_range() -> None:
+    def width(m: int, n: int, k: int) -> float:
+        found = op_cost(gemm_record(m, n, k, "float32"), Target(find_gpu("h100-sxm"), tf32=False))
+        assert found is not None
+        return found.high_ns / found.low_ns
+
+    wide = pytest.approx(1.69 * width(4096, 4096, 4096))
+    assert (width(8192, 16, 8192), width(64, 64, 64)) == (wide, wide)

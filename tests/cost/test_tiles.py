@@ -100,6 +100,17 @@ def test_multiplications_of_a_batch_share_the_waves() -> None:
     assert estimate(work(128, 128, 640, batch=101), CHIP).ns == pytest.approx(2 * TILE_NS)
 
 
+def test_a_round_of_the_main_loop_may_be_shorter() -> None:
+    assert estimate(work(1280, 1280, 641), chip(step_k=8)).ns == pytest.approx(TILE_NS * 648 / 640)
+
+
+def test_a_tile_of_a_batched_product_takes_no_less_than_a_short_contraction() -> None:
+    short = chip(step_k=8, fill_k=32.0, batched_k=64.0)
+    assert estimate(work(128, 128, 8, batch=100), short).ns == pytest.approx(TILE_NS / 10)
+    assert estimate(work(128, 128, 8, batch=1), short).ns == pytest.approx(TILE_NS * 40 / 640)
+    assert estimate(work(128, 128, 640, batch=100), short).ns == pytest.approx(TILE_NS * 672 / 640)
+
+
 def test_penalties_slow_arithmetic_and_memory_apart() -> None:
     assert estimate(work(1280, 1280, 640), CHIP, compute=0.4).ns == pytest.approx(TILE_NS / 0.4)
     slow = replace(CHIP, bytes_per_ns=1.0)
@@ -114,7 +125,8 @@ def test_the_fit_times_what_ships(gpu: str) -> None:
     works = [work(*(int(2 ** sizes.uniform(0, 15)) for _ in "mnk"), batch=sizes.choice((1, 1, 7))) for _ in range(300)]
     for family, rate in shipped()[gpu].rates.items():
         peak = (found.peaks.get("float16") or found.peaks["float32"]) / 1e9
-        known = Chip(rate, peak, found.bandwidth_bytes_per_s / 1e9, found.sm, found.l2_bytes)
+        batched = replace(rate, batched_k=96.0)
+        known = Chip(batched, peak, found.bandwidth_bytes_per_s / 1e9, found.sm, found.l2_bytes)
         one_by_one = [estimate(w, known).ns for w in works]
         assert estimates(sample_of(works, one_by_one), known) == pytest.approx(one_by_one, rel=1e-9), family
 

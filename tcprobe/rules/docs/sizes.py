@@ -24,7 +24,7 @@ TC101: Final = RuleDoc(
         "with it is named. Where the next multiple of 8 lies just past a tile, the tile's size is "
         "suggested at once (2048 for 2049, not 2056 first). A size that costs nothing is a note, with the "
         "reason. A convolution of 1 to 4 "
-        "filters is a case of its own: in 16 bits cuDNN may run its weight gradient on CUDA cores, which took 42 % "
+        "filters is a case of its own: in 16 bits cuDNN may run its weight gradient on CUDA cores, which took 26 % "
         "of a GAN's step on an A100; compute 8 filters there and keep the first. Channels of images and small "
         "heads are TC104, channels of a group TC103, vocabularies TC105, heads of attention TC106."
     ),
@@ -41,7 +41,7 @@ TC101: Final = RuleDoc(
         "TensorFlow, Mixed precision guide: Ensuring GPU Tensor Cores are used",
         "autoheuristic padmm measurements of cuBLAS through PyTorch, 2024 (A100, H100): the percentages",
         "openxla/xla, cublas_padding_requirements.h and cudnn_pad_for_convolutions.cc: what XLA pads",
-        "NVIDIA Deep Learning Examples, a GAN profiled on an A100: the weight gradient on CUDA cores",
+        "argonne-lcf/CompPerfWorkshop-2021, a GAN profiled on an A100: the weight gradient on CUDA cores",
     ),
 )
 TC102: Final = RuleDoc(

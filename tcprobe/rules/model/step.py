@@ -176,8 +176,7 @@ class Step:
             product, cost = self.model.products[index], self.cost(index)
             if cost is None or cost.rate_pct is None:
                 continue  # it is aligned, or runs as fast
-            compiled = self.target.xla if product.compiled is None else product.compiled
-            gain = None if compiled else padding(product.record, self.target, self.dtype)
+            gain = None if self.compiled(index) else padding(product.record, self.target, self.dtype)
             if gain is None:
                 return None
             saved.append(gain.scaled(product.calls))
@@ -186,6 +185,11 @@ class Step:
         if spent.low <= 0:
             return None
         return Range(*(100 * (gain / ns) for gain, ns in zip(_ends(gained), _ends(spent), strict=True)))
+
+    def compiled(self, index: int) -> bool:
+        """Return whether XLA compiles a product, as its own record or else the target says."""
+        own = self.model.products[index].compiled
+        return (self.gpu.target is not None and self.target.xla) if own is None else own
 
     @cached_property
     def is_mostly_known(self) -> bool:

@@ -13,7 +13,7 @@ from tcprobe.rules.model.bad import Bad, convolves
 from tcprobe.rules.model.settled import settled_sizes
 from tcprobe.rules.model.sizes import HEADS, INPUTS, OUTPUTS, Dimension
 from tcprobe.rules.model.step import Step, total_range
-from tcprobe.rules.sizes.findings import Effect, effect, finding_of, is_timed, passes_of, subject_of, why_unknown
+from tcprobe.rules.sizes.findings import Effect, effect, finding_of, is_timed, subject_of, why_unknown
 from tcprobe.rules.words import MAY_LOSE
 from tcprobe.schema.finding import Finding, Range, Severity
 from tcprobe.schema.finding_kinds import COST_UNKNOWN, AddedKind, EffectKind, FindingKind, WhyKind
@@ -23,7 +23,7 @@ from tcprobe.schema.statement import Both, Statement, say
 _CHOICES: Final = ("softmax", "sigmoid")
 TILE: Final = 128
 """A smaller size is less than one tile of the fastest kernels, and its products may be bound by memory."""
-DIRECT: Final = "its weight gradient may fall to a kernel on CUDA cores (42 % of a GAN's step in float16 on an A100)"
+DIRECT: Final = "its weight gradient may fall to a kernel on CUDA cores (26 % of a GAN's step in float16 on an A100)"
 NO_GAIN: Final[Statement[WhyKind]] = say("no_gain")
 WHY_DEPTHWISE: Final[Statement[WhyKind]] = say("depthwise")
 Added = Statement[AddedKind]
@@ -150,10 +150,11 @@ def _counts_labels(step: Step, bad: Bad) -> bool:
 def _direct(step: Step, bad: Bad) -> Statement[EffectKind] | None:
     """Return the risk for a convolution with few filters in 16 bits, which says more than its rate; None for others.
 
-    A transposed one is another kernel's: what it puts out are channels there. Source: NVIDIA Deep Learning Examples, a
-    GAN profiled on an A100 (`wgrad2d_grouped_direct_kernel`).
+    A transposed one is another kernel's: what it puts out are channels there. XLA was seen to take another kernel.
+    Source: a GAN profiled on an A100, argonne-lcf/CompPerfWorkshop-2021 (`wgrad2d_grouped_direct_kernel`).
     """
-    threatened = bad.is_image and bad.dtype in SIXTEEN_BIT and "wgrad" in passes_of(step, bad.dimension.products)
+    grads = [i for i in bad.dimension.products if step.model.products[i].record.pass_ == "wgrad"]
+    threatened = bad.is_image and bad.dtype in SIXTEEN_BIT and not all(step.compiled(index) for index in grads)
     if not threatened or not step.gpu.tensor_cores or bad.dimension.layer in step.sizes.transposed:
         return None
     return say("wgrad_on_cuda_cores", filters=bad.dimension.size)
