@@ -95,7 +95,8 @@ def tc201(subject: Subject) -> Iterator[Finding]:
     """Yield the layers that give an output of the model in 16 bits."""
     layers = subject.model.layers
     # An attention's weights that a model gives too lie inside it; what an `Embedding` takes are numbers of rows.
-    inside = {name for one in layers if one.kind != "Embedding" for name in (*one.inputs_from, *one.also_from)}
+    takers = [(one.name, (*one.inputs_from, *one.also_from)) for one in layers if one.kind != "Embedding"]
+    inside = {name for taker, names in takers for name in names if _in_one_model(name, taker)}
     last = [one for one in layers if one.is_last and one.name not in inside and _computes(one.kind)]
     suspects = [layer for layer in last if layer.dtype in SIXTEEN_BITS]
     cast = bool(suspects) and _casts_outputs(subject)
@@ -115,6 +116,12 @@ def tc201(subject: Subject) -> Iterator[Finding]:
             dtype=layer.dtype,
             fix=_in_float32(subject, layer),
         )
+
+
+def _in_one_model(one: str, other: str) -> bool:
+    """Say whether two layers may be of one model: what a generator makes is its output, though another model judges."""
+    models = [name.partition("/")[0] for name in (one, other) if "/" in name]
+    return len(models) < 2 or models[0] == models[1]
 
 
 def _computes(kind: str) -> bool:

@@ -155,8 +155,9 @@ class File:
         for node in self.nodes:
             if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
                 for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
-                    if isinstance(target, ast.Name | ast.Attribute):
-                        values.setdefault(ast.unparse(target), []).append(node.value)
+                    for name, value in _each(target, node.value):
+                        if isinstance(name, ast.Name | ast.Attribute):
+                            values.setdefault(ast.unparse(name), []).append(value)
         return values
 
     def given_to(self, node: ast.Name | ast.Attribute) -> list[ast.expr]:
@@ -220,6 +221,13 @@ def keyword(call: ast.Call, name: str) -> ast.expr | None:
 def is_model_class(node: ast.ClassDef) -> bool:
     """Say whether a class inherits from a Keras model, judging by the names of its bases."""
     return any(_MODEL_BASE.search(ast.unparse(base)) for base in node.bases)
+
+
+def _each(target: ast.expr, value: ast.expr) -> list[tuple[ast.expr, ast.expr]]:
+    """Return what an assignment gives to each of its names: ``a, b = 1, 2`` is two."""
+    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
+        return list(zip(target.elts, value.elts, strict=True))
+    return [(target, value)]
 
 
 def _bound(node: _Binding) -> list[tuple[ast.expr, ast.expr]]:

@@ -107,6 +107,14 @@ def test_weights_of_an_attention_lie_inside_though_a_model_gives_them_too(text: 
     assert said("TC201", read(FLOAT16 + text)) == lines
 
 
+def test_what_a_generator_makes_is_an_output_though_another_model_takes_it() -> None:
+    made = Layer("g/out", "Dense", "Dense", Place(FILE, 5), "float16", config={"activation": "sigmoid"}, is_last=True)
+    taker = Layer("d/in", "Dense", "Dense", Place(FILE, 6), "float16", inputs_from=("g/out",))
+    own = Layer("g/next", "Dense", "Dense", Place(FILE, 7), "float16", inputs_from=("g/out",))
+    assert said("TC201", subject(FLOAT16, layers=(made, taker))) == ["5 warning"]
+    assert said("TC201", subject(FLOAT16, layers=(made, own))) == []
+
+
 def test_the_message_says_how_to_split() -> None:
     (finding,) = found("TC201", subject(FLOAT16, layers=(last(activation="softmax"),)))
     assert message(finding) == (

@@ -222,6 +222,15 @@ def test_each_tape_is_judged_by_what_its_own_loss_is_made_of(change: tuple[str, 
     assert said("TC202", subject(FLOAT16 + TWO_TAPES.replace(*change), keras="2.15.0")) == lines
 
 
+def test_optimizers_that_one_statement_makes_are_known_apart() -> None:
+    made = TWO_TAPES.splitlines(keepends=True)[1:3]
+    both = (
+        "g_optimizer, d_optimizer = " + ", ".join(line.partition(" = ")[2].strip() for line in reversed(made)) + "\n\n"
+    )
+    text = TWO_TAPES.replace("".join(made), both)
+    assert said("TC202", subject(FLOAT16 + text, keras="2.15.0")) == ["22 warning"]
+
+
 def test_every_unscaled_tape_of_a_function_is_told() -> None:
     text = TWO_TAPES.replace("mixed_precision.LossScaleOptimizer", "").replace(
         "d_optimizer.get_unscaled_gradients(grads)", "grads"
