@@ -38,6 +38,7 @@ REASONS: Final[tuple[ReasonKind, ...]] = get_args(ReasonKind)
 FlopsGap = Literal[
     "not_recorded",  # the graph has no part of it: it began when the probe recorded no more
     "no_product",  # what was recorded of it holds no product
+    "several_sizes",  # its functions were traced for several sizes, and which ran how often was not seen
     "unknown_product",  # of no product are size, number and execution all known
 ]
 FLOPS_GAPS: Final[tuple[FlopsGap, ...]] = get_args(FlopsGap)

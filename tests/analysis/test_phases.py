@@ -71,16 +71,27 @@ def test_each_phase_has_its_own_products_and_length() -> None:
     [
         (dense(3, 1.0), True, None),
         (dense(3, 1.0, input_shapes=None), True, "unknown_product"),
+        (
+            [dense(3, 1.0), dense(3, 1.0, function="__inference_part_3_9", input_shapes=[[8, 64], [64, 64]])],
+            True,
+            "several_sizes",
+        ),
+        ([dense(3, 1.0), dense(3, 1.0, function="__inference_part_3_9")], True, None),
+        (
+            [dense(3, 1.0), dense(3, 1.0, function="__inference_part_3_9", input_shapes=[[None, 64], [64, 64]])],
+            True,
+            None,
+        ),
         (None, True, "no_product"),
         (None, False, "not_recorded"),
     ],
     ids=str,
 )
-def test_why_the_flops_of_a_phase_are_unknown(part: dict[str, Any] | None, recorded: bool, gap: str | None) -> None:
+def test_why_the_flops_of_a_phase_are_unknown(part: Any, recorded: bool, gap: str | None) -> None:
     parts = Part.text_of([Part(3, "part_3", 1.0, recorded=recorded)])
     phases = b.phases((0, 19, {3: 1.0}), (20, 39, {1: 1.0, 2: 5.0}))
     phases = phases.with_columns(parts=[parts, phases.values("parts")[1]])
-    graph = b.graph(dense(1, 1.0), dense(2, 5.0), *([] if part is None else [part]))
+    graph = b.graph(dense(1, 1.0), dense(2, 5.0), *(part if isinstance(part, list) else [] if part is None else [part]))
     first = row(analyse(run(phases, graph)), 0)
     assert (first["flops"] is None, first["flops_gap"]) == (gap is not None, gap)
 

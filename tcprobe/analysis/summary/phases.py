@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from tcprobe.analysis.context import Context
@@ -23,6 +24,7 @@ class _Work(NamedTuple):
     flops: int | None = None
     at_least: bool = False
     products: int | None = None
+    varies: bool = False  # the functions were traced for several sizes
 
 
 def phase_table(inputs: SummaryInputs, graph: Table | None) -> Table:
@@ -44,14 +46,29 @@ def phase_table(inputs: SummaryInputs, graph: Table | None) -> Table:
         lacking = work.flops is not None and not is_recorded(phases, index)
         work = work._replace(at_least=work.at_least or lacking)
         told = {"flops_gap": _gap(work, is_recorded(phases, index)), "iter_start": _iter_start(row)}
-        rows.append({**row, **_timed(step), **work._asdict(), **told})
+        made = {"flops": work.flops, "at_least": work.at_least, "products": work.products}
+        rows.append({**row, **_timed(step), **made, **told})
     return Table.from_rows(PHASES, rows)
 
 
 def _elsewhere(profile: Profile, graph: Table, index: int, context: Context) -> _Work:
     """Return what a step of a phase multiplies that was not profiled: what its functions hold."""
-    there = profile.with_tables(graph_of(of_no_shapes(graph), profile.require("phases"), index))
-    return _work(build_gemms(there, None, context), there) if len(there.require("graph_ops")) else _Work()
+    mine = graph_of(of_no_shapes(graph), profile.require("phases"), index)
+    if not len(mine):
+        return _Work()
+    there = profile.with_tables(mine)
+    gemms = build_gemms(there, None, context)
+    work = _work(gemms, there)
+    return work._replace(flops=None, varies=True) if _varies(mine, gemms.graph_rows) else work
+
+
+def _varies(graph: Table, kept: Sequence[int]) -> bool:
+    """Return whether traces that were left out, as repeating those that are `kept`, have products of other sizes."""
+    columns = [graph.values(name) for name in ("op", "part", "input_shapes")]
+    shapes = {(columns[0][row], columns[1][row]): columns[2][row] for row in kept}
+    left = set(range(len(graph))).difference(kept)
+    each = ((columns[2][row], shapes.get((columns[0][row], columns[1][row]))) for row in left)
+    return any(one != other and other is not None and "null" not in f"{one}{other}" for one, other in each)
 
 
 def _work(gemms: Gemms, profile: Profile) -> _Work:
@@ -70,6 +87,8 @@ def _gap(work: _Work, recorded: bool) -> FlopsGap | None:
     """Return why the FLOPs of a step of a phase are not known; None where they are."""
     if work.flops is not None:
         return None
+    if work.varies:
+        return "several_sizes"
     if work.products:
         return "unknown_product"
     return "no_product" if recorded else "not_recorded"

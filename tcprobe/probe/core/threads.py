@@ -52,6 +52,7 @@ class Threads:
     Attributes:
         here: what this thread runs.
         callers: threads that are inside a call.
+        apart: a thread has trained that does not have the steps.
         helps: says whether a thread is the framework's own: replicas of a distributed model run in such.
     """
 
@@ -59,6 +60,7 @@ class Threads:
         self.here = Here()
         self.callers: Set[int] = set()
         self.helps: Callable[[threading.Thread], bool] = lambda _: False
+        self.apart = False
         self._log = log
         self._made = 0  # calls of the thread that has the steps
         self._since = self._last = 0  # starts of the first and the latest of them
@@ -99,6 +101,7 @@ class Threads:
         It takes over where the other is gone; or is in no call, has made none for long, and waits for threads or never
         made many.
         """
+        self.apart = True
         calls = self._aside.setdefault(thread, collections.deque())
         calls.append(call)
         if not self._gives_way(owner, call.start, len(calls)):

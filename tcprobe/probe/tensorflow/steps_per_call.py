@@ -134,7 +134,8 @@ class StepsPerCall:
     def window_closes(self) -> None:
         """Say so where not every call of the window has updated the variables."""
         opened, self._opened = self._opened, {}
-        for number, count in self._counts().items() if opened else ():
+        apart = self._training.threads.apart  # whose calls are not all counted yet
+        for number, count in self._counts().items() if opened and not apart else ():
             calls, updates = _between(opened.get(number, count), count)
             if calls > 1 and updates * SELDOM <= calls:
                 text = "its variables were updated %d times in the %d calls that were profiled" % (updates, calls)

@@ -22,6 +22,7 @@ from tcprobe.schema.tables import RANGE_BUCKETS
 _FLOPS_GAPS: Final = {
     "not_recorded": "it began when nothing was recorded any more",
     "no_product": "no product was recorded in it",
+    "several_sizes": "it runs in several sizes, and how often in each was not seen",
     "unknown_product": "no product is of known size and number",
 }
 
