@@ -23,6 +23,7 @@ from tcprobe.audit.source.kinds import (
     Named,
     Routine,
     SourceValue,
+    Stack,
     Tensor,
     Unknown,
 )
@@ -135,7 +136,7 @@ def apply_instance(p: State, of: Instance, given: Arguments, node: ast.Call) -> 
     note_called(p, of, tensors_of(*given.all))
     args, keywords = given.args, {k: v for k, v in given.keywords.items() if k != "mask"}
     eager = bool(of.keras) and not any(t.symbolic for t in tensors_of(*given.all))
-    if eager and not _counts(p, of, node) and of.output is not None:
+    if eager and not counts(p, of, node) and of.output is not None:
         return _as_data(of.output) if not p.in_model else of.output
     eager = eager and not p.in_model
     if of.keras:
@@ -150,7 +151,7 @@ def apply_instance(p: State, of: Instance, given: Arguments, node: ast.Call) -> 
     return _as_data(made) if eager else made
 
 
-def _counts(p: State, of: Instance, node: ast.Call) -> bool:
+def counts(p: State, of: Instance | Stack | Graph, node: ast.Call) -> bool:
     """Return whether a call with data is one more of a step: no step has had as many calls of the model before."""
     around = p.frames[-1].node if p.frames else None
     most = max(map(len, of.sites.values()), default=0)

@@ -131,6 +131,10 @@ class Draft(Struct, eq=False):
     is_last: bool | None = None
 
 
+Sites: TypeAlias = dict[ast.AST | None, set[ast.Call]]
+"""Where a model is called with data, by the function around: those of one function are in one step."""
+
+
 class Stack(Struct, eq=False):
     """A Sequential model."""
 
@@ -142,6 +146,7 @@ class Stack(Struct, eq=False):
     built: int = 0
     names: Sequence[str] = ()  # what it is known by, where the user gives shapes
     place: Place | None = None  # where it is constructed
+    sites: Sites = field(default_factory=dict)
 
 
 class Graph(Struct, eq=False):
@@ -151,6 +156,7 @@ class Graph(Struct, eq=False):
     outputs: SourceValue
     uses: int = 0
     place: Place | None = None  # where it is constructed
+    sites: Sites = field(default_factory=dict)
 
 
 class Env(Struct, eq=False):
@@ -238,8 +244,7 @@ class Instance(Struct, eq=False):
     is_inner: bool = False  # whether the `call` of another model or layer calls it
     output: SourceValue | None = None
     doubts: Doubts = frozenset()
-    # where it is called with data, by the function around: those of one function are in one step
-    sites: dict[ast.AST | None, set[ast.Call]] = field(default_factory=dict)
+    sites: Sites = field(default_factory=dict)
     names: Sequence[str] = ()  # what it is known by, where the user gives shapes
     place: Place | None = None  # where it is constructed
 
@@ -260,7 +265,7 @@ class Training(Struct, eq=False):
     models: dict[int, SourceValue] = field(default_factory=dict)  # the models and layers that it calls, by their ids
     fits: bool = False  # whether it is a `fit`
     tapes: bool = False  # whether it takes gradients itself
-    frozen: frozenset[str] = frozenset()  # of a `fit`, the layers that it leaves as they are, by name
+    frozen: frozenset[str] = frozenset()  # the layers that it leaves as they are, by name
     made: int = 0  # how many layers there were when it began
     batch: int | None = None  # samples of a step that a `fit` is told; None where it is not, or not known
     rows: set[int] = field(default_factory=set)  # how many samples of data a loop hands to what it calls

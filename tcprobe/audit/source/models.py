@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from tcprobe.audit.source.functions import apply_instance, enter
+from tcprobe.audit.source.functions import apply_instance, counts, enter
 from tcprobe.audit.source.kinds import (
     NOTHING,
     Arguments,
@@ -52,7 +52,7 @@ def apply(p: State, target: SourceValue, given: list[SourceValue], node: ast.Cal
     if isinstance(target, Stack):
         return _apply_stack(p, target, tensors[0] if tensors else Tensor(), node)
     if isinstance(target, Graph):
-        return _apply_graph(p, target, tensors)
+        return _apply_graph(p, target, tensors, node)
     if isinstance(target, Instance):
         return apply_instance(p, target, Arguments(given, {}), node)
     return Tensor(None, None, (), any(t.symbolic for t in tensors), None)
@@ -101,6 +101,8 @@ def _apply_stack(p: State, stack: Stack, tensor: Tensor, node: ast.Call) -> Tens
         stack.uses += 1
         if stack.uses > 1:
             count_again(stack.parts, p.layers.drafts)
+    elif _is_more(p, stack, node):
+        count_again(stack.parts, p.layers.drafts)
     fresh = False if tensor.symbolic else None
     return Tensor(output.shape, output.features, output.sources, tensor.symbolic, fresh, output.samples)
 
@@ -178,12 +180,21 @@ def _given(p: State, stack: Stack) -> Shape | None:
     return None if shape is None or None in shape[1:] else shape
 
 
-def _apply_graph(p: State, graph: Graph, tensors: list[Tensor]) -> SourceValue:
+def _is_more(p: State, model: Stack | Graph, node: ast.Call) -> bool:
+    """Return whether a call of a model with data is one more of a step that trains, beside the one that it counts."""
+    before = any(model.sites.values())
+    trains = bool(p.frames) or p.taped > 0
+    return trains and counts(p, model, node) and (before or model.uses > 0)
+
+
+def _apply_graph(p: State, graph: Graph, tensors: list[Tensor], node: ast.Call) -> SourceValue:
     symbolic = any(t.symbolic for t in tensors)
     if symbolic:
         graph.uses += 1
         if graph.uses > 1:
             count_again([graph], p.layers.drafts)
+    elif tensors and _is_more(p, graph, node):
+        count_again([graph], p.layers.drafts)
     for entrance, tensor in zip(tensors_of(graph.inputs), tensors, strict=False):
         _feed(p, entrance, tensor)
     made: list[SourceValue] = [replace(t, symbolic=symbolic, fresh=False) for t in tensors_of(graph.outputs)]

@@ -332,10 +332,11 @@ def steps(report: AuditReport) -> list[str]:
         count = sum(a.steps for a in several.values())
         return [f"{len(several):,} files hold {count:,} steps, which train apart: {own}."]
     (file,) = several
-    names = [a.label.removeprefix(f"{PurePath(file).name}:") for a in report.audited if a.file == file and a.products]
-    where = listed(names) if len(names) <= MOST_FILES else ""
-    at = ("lines " if all(name.isdigit() for name in names) else "") + where
-    return [f"{PurePath(file).name} holds {len(names):,} steps, which train apart{f' ({at})' if where else ''}: {own}."]
+    labels = [a.label for a in report.audited if a.file == file and a.products]
+    lines = [label.rpartition(":")[2] for label in labels]
+    told = len(lines) <= MOST_FILES and all(line.isdigit() for line in lines)
+    at = f" (lines {listed(lines)})" if told else ""
+    return [f"{PurePath(file).name} holds {len(labels):,} steps, which train apart{at}: {own}."]
 
 
 def uncosted(report: AuditReport) -> list[str]:

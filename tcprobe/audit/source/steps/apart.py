@@ -122,7 +122,7 @@ class _Reading:
         values = list(training.models.values())
         layers, instances = self.members(values)
         own = (m for m in products if m.within is training or id(holders[id(m)]) in instances)
-        frozen = training.frozen & layers if training.fits else None
+        frozen = training.frozen & layers
         return SourceStep(layers, frozenset(map(id, own)), tuple(values), training.place, training, frozen)
 
     def _built(
@@ -217,21 +217,28 @@ class _Reading:
 
 
 def _distinct(steps: list[SourceStep]) -> list[SourceStep]:
-    """Return steps once each: those of equal layers, and loops whose layers another step has all.
+    """Return steps once each.
 
-    What takes gradients outside any loop may run in one that was not followed, together with any other.
+    What takes gradients outside any loop may run in one that was not followed: it is left out where another step has
+    all of it (the `train_step` of a class), else one step with all loops.
     """
-    fits: list[SourceStep] = []
-    loops: list[SourceStep] = []
+    once: list[SourceStep] = []
     for step in steps:
-        of = fits if step.training is not None and step.training.fits else loops
-        if not any((s.layers, s.products, s.frozen) == (step.layers, step.products, step.frozen) for s in of):
-            of.append(step)
-    loops = [s for s in loops if not any(_within(s, other) for other in [*fits, *loops] if other is not s)]
-    if any(step.training is not None and step.training.node is None for step in loops):
-        loops = [reduce(_joined, loops)]
+        if not any(_same(s, step) for s in once):
+            once.append(step)
+    unlooped = [s for s in once if s.training is not None and not s.training.fits and s.training.node is None]
+    inside = [s for s in unlooped if any(_within(s, other) for other in once if other is not s)]
+    once = [step for step in once if not any(step is s for s in inside)]
+    loops = [s for s in once if s.training is not None and not s.training.fits]
+    if len(unlooped) > len(inside):
+        once = [*(s for s in once if not any(s is loop for loop in loops)), reduce(_joined, loops)]
     order = {id(step.training): index for index, step in reversed([*enumerate(steps)])}
-    return sorted([*fits, *loops], key=lambda step: order[id(step.training)])
+    return sorted(once, key=lambda step: order[id(step.training)])
+
+
+def _same(a: SourceStep, b: SourceStep) -> bool:
+    alike = (a.layers, a.products, a.frozen) == (b.layers, b.products, b.frozen)
+    return alike and a.training is not None and b.training is not None and a.training.fits is b.training.fits
 
 
 def _within(step: SourceStep, other: SourceStep) -> bool:

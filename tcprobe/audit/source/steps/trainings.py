@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from tcprobe.audit.source.kinds import NOTHING, Arguments, SourceValue, Tensor, Training, Unknown
 from tcprobe.audit.source.state import Left, State
-from tcprobe.audit.source.values import size_from
+from tcprobe.audit.source.values import size_from, unparsed
 
 MOST_TRAININGS: Final = 64
 """Calls of `fit`, and loops, that are told apart; of more, nobody reads the steps one by one."""
 _FITS: Final = ("fit", "fit_generator")
 _BATCH: Final = "train_on_batch"
+_LOSS: Final = re.compile(r"(?i)loss|criterion|entropy|penalty|metric|mse|bce|optimi[sz]er|opt\b|accuracy")
+"""What is called where gradients are taken and is no model."""
 _TAPE: Final = "GradientTape"
 
 
@@ -25,14 +28,13 @@ def note_training(p: State, of: SourceValue, name: str, given: Arguments, node: 
         fit = _trains(p, Training(node, fits=True), node)
         fit.models[id(of)] = of
         fit.batch = size_from(given.get(2, "batch_size") or NOTHING)
-        fit.frozen = frozenset(draft.name for draft in p.layers.drafts if draft.trainable is False)
 
 
 def note_unknown(p: State, func: SourceValue, node: ast.Call) -> None:
     """Note that what trains may be any model: one that is not known is fitted, or called where gradients are taken."""
     if isinstance(func, Unknown):
         fits = isinstance(node.func, ast.Attribute) and node.func.attr in (*_FITS, _BATCH)
-        p.trains_unknown = p.trains_unknown or fits or p.taped > 0
+        p.trains_unknown = p.trains_unknown or fits or (p.taped > 0 and not _LOSS.search(unparsed(node.func)))
 
 
 def note_tape(p: State, opened: ast.expr) -> bool:
@@ -49,6 +51,7 @@ def _trains(p: State, training: Training, node: ast.AST) -> Training:
     """Return what trains, which is listed from its first call on."""
     if training.place is None and len(p.trainings) < MOST_TRAININGS:
         training.place = p.here.place(node)
+        training.frozen = frozenset(draft.name for draft in p.layers.drafts if draft.trainable is False)
         p.trainings.append(training)
     return training
 

@@ -89,6 +89,13 @@ class Steps:
         self._found.append(Step(set(counts), self._unit(training, counts, layers), empty))
         self._write()
 
+    def _xla(self) -> Xla:
+        decided, on = (
+            self._watch.xla.decided(),
+            self._watch.gaps.run("auto-clustering", lambda: clusters(self._watch.tf)),
+        )
+        return Xla(True) if on else Xla(None, decided)
+
     def _write(self) -> None:
         """Put the units into the document; where there are several, each is called by its line too."""
         name = os.path.basename(self._document.path)
@@ -110,7 +117,7 @@ class Steps:
             "batch": batch or invented,
             "batch_known": bool(batch and batch != invented),
             "layers": layers,
-            **Xla(watch.gaps.run("auto-clustering", lambda: clusters(watch.tf)) or None, watch.xla.decided())._asdict(),
+            **self._xla()._asdict(),
         }
 
 

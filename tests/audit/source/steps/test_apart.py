@@ -131,3 +131,30 @@ def test_products_of_the_codes_own_are_in_the_step_that_runs_them() -> None:
 def test_all_of_a_file_is_one_model_where_it_is_asked_for_as_a_whole() -> None:
     (model,) = read_model(parse_source(HEAD + "a.fit(x, y)\nb.fit(x, y)", "/model.py"))
     assert len(model.layers) == 3
+
+
+def test_a_loop_trains_what_was_not_frozen_when_it_ran() -> None:
+    first, second = steps(TAPE + "for x in x:\n    step(a, x)\na.trainable = False\nkeras.Sequential([a, b]).fit(x, y)")
+    assert [[layer.trainable for layer in model.layers] for model in (first, second)] == [
+        [True] * 2,
+        [False] * 2 + [True],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("calls", "found"),
+    [
+        ("a(x)", 1),
+        ("a(x), a(y)", 2),  # real and made images
+        ("b(a(x)), a(x)", 2),
+    ],
+)
+def test_a_model_counts_as_often_as_its_step_calls_it_with_data(calls: str, found: int) -> None:
+    loop = f"a(x)\ndef step(x, y):\n    with tf.GradientTape() as tape:\n        {calls}\nfor x in x:\n    step(x, y)\n"
+    (model, *_) = steps(loop + "def sample(z):\n    return a(z)\nsample(x)\n")
+    assert {layer.calls for layer in model.layers if layer.config["units"] != 24} == {found}
+
+
+def test_a_loss_that_is_not_known_is_no_model_that_may_be_trained() -> None:
+    text = TAPE.replace("tf.reduce_mean(model(x))", "%s(model(x))") + "for x in x:\n    step(a, x)\nb(x)"
+    assert [len(steps(text % name)) for name in ("unknown().loss", "unknown().net")] == [1, 2]
