@@ -23,7 +23,7 @@ from .shapes import (
 )
 from .store import Store
 
-MOST_SECONDS = 20.0  # in which sizes are inferred that traces leave open; what is left by then stays unknown
+MOST_SECONDS = 20.0  # of a core, in which sizes are inferred that traces leave open; what is left by then is unknown
 INFINITE = -1  # cardinality of a dataset without an end
 LAST_BATCH = (
     "the data may end in a smaller batch among the profiled steps, which `fit` does not show: FLOPs are those of full"
@@ -115,7 +115,7 @@ class Signatures:
             datasets: knows what generators yield.
             store: knows what traces count as, and which are kept.
         """
-        end = time.monotonic() + MOST_SECONDS
+        end = time.thread_time() + MOST_SECONDS
         return [
             {
                 "key": store.part_of(signature.trace, key),
@@ -139,7 +139,7 @@ class Signatures:
         if ends:
             self._gaps.note("last-batch", LAST_BATCH, level="note")
         sizes = trace.of(signature, element)
-        if sizes != trace.sizes and time.monotonic() > end:
+        if sizes != trace.sizes and time.thread_time() > end:
             return []
         ops = trace.ops if sizes == trace.sizes else trace.records(sizes)
         if any(op["executes"] != "no" and has_unknown(op["output_shapes"]) for op in ops):
