@@ -13,7 +13,7 @@ from tcprobe.schema.changes.comparison import Change, Side
 from tcprobe.schema.columns import Table
 from tcprobe.schema.profile import Profile
 from tcprobe.schema.tables import CAUSES_OF_TIME, MEMORY_OPS
-from tests.analysis.builders import FP32, OTHER, TC, UNKNOWN, metrics, profile, steps
+from tests.analysis.builders import FP32, OTHER, TC, UNKNOWN, dense, graph, marks, metrics, profile, steps
 from tests.analysis.compare.builders import AFTER, BEFORE, figure, pair, row, run, timed
 
 
@@ -81,6 +81,17 @@ def test_a_run_without_steps_makes_all_sums_those_of_captures() -> None:
 def test_bounds_that_are_open_on_the_same_side_overlap() -> None:
     assert change_of(Side(None, 54.9), Side(None, 28.2)) == Change("cannot tell", why="ranges overlap")
     assert change_of(Side(None, None, 30.0), Side(None, 54.9)) == Change("more")
+
+
+def test_mean_flops_of_steps_whose_shapes_change_differ_though_their_ranges_overlap() -> None:
+    def changing(batch: int) -> Profile:
+        shapes = ((batch, [0, 2]), (8, [1]))
+        rows = (dense("head", 64, 128, batch=size, called_in=steps, part=0) for size, steps in shapes)
+        return analyse(profile(graph(*rows), marks([0, 1000, 2000], 900), gpu_used=False))
+
+    found = figure(pair(changing(32), changing(17)), "flops_per_step")
+    assert [side.value for side in found.sides] == [24 * 2 * 64 * 128, 14 * 2 * 64 * 128]
+    assert (found.changes[0].difference, found.changes[0].pct) == ("less", pytest.approx(-100 * 10 / 24))
 
 
 def test_ranges_that_overlap_tell_nothing() -> None:

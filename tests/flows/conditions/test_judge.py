@@ -69,6 +69,9 @@ def test_the_spread_of_steps_is_no_range() -> None:
     steps = row("step_time_ns", 50 * MS, low=40 * MS, high=70 * MS)
     assert held("step_time>60ms", steps).outcome == "not met"
     assert held("step_time<60ms", steps).outcome == "met"
+    changing = row("flops_per_step", 5e9, low=1e9, high=9e9)  # the mean of steps whose shapes change
+    assert held("flops_per_step>4e9", changing).outcome == "met"
+    assert held("flops_per_step>6e9", changing).outcome == "not met"
 
 
 def test_a_lower_bound_can_meet_one_direction_alone() -> None:
