@@ -110,11 +110,26 @@ class _Reading:
         steps += self._built(frozenset().union(*(step.layers for step in steps)), products, holders)
         rest = frozenset(self._names) - frozenset().union(*(step.layers for step in steps))
         beside = frozenset(map(id, products)) - frozenset().union(*(step.products for step in steps))
+        steps = self._unlike(steps)
         if not rest and not beside:
             return steps
         if len(steps) < 2:
             return [SourceStep(rest, beside)] if not steps else [_joined(steps[0], SourceStep(rest, beside))]
         return self._with_rest(steps, rest, beside)
+
+    def _unlike(self, steps: list[SourceStep]) -> list[SourceStep]:
+        """Return steps without those that are like an earlier one: a function makes a model anew for each fold."""
+        kept: dict[object, SourceStep] = {}
+        for step in steps:
+            drafts = (self._names[name] for name in step.layers)
+            made = sorted(
+                repr((d.place, d.kind, d.config, d.name in (step.frozen or ()), [t.shape for t in d.inputs]))
+                for d in drafts
+            )
+            training = step.training or Training()
+            own = () if made else tuple(sorted(step.products))
+            kept.setdefault((tuple(made), own, training.fits, training.tapes, training.batch), step)
+        return list(kept.values())
 
     def _of_training(
         self, training: Training, products: list[Multiplied], holders: Mapping[int, Instance | None]

@@ -40,6 +40,7 @@ def units(text: str) -> list[list[int]]:
         ("for epoch in range(3):\n    a.fit(x, y)", [[8, 16]]),
         ("def train(m):\n    m.fit(x, y)\ntrain(a)\ntrain(b)", [[8, 16], [24]]),
         ("for n in (8, 32):\n    m = net(n)\n    m.fit(x, y)", [[8], [32]]),
+        ("for fold in range(5):\n    m = net(8)\n    m.fit(x, y)", [[8]]),  # the same again is no other step
         # a layer of two models is in the step of each
         ("a.fit(x, y)\nkeras.Sequential([a, b]).fit(x, y)", [[8, 16], [8, 16, 24]]),
         ("a.fit(x, y)\n" + TAPE + "for x in x:\n    step(b, x)", [[8, 16], [24]]),
