@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
@@ -16,10 +16,10 @@ from tcprobe.analysis.whatif.kernels import kernel_what_ifs
 from tcprobe.analysis.whatif.predict import DTYPES, Precision, Predicted, Predictor, StepParts, by_product, parts_of
 from tcprobe.rules.model.bad import Bad, shared_out
 from tcprobe.rules.model.settled import settled_sizes
-from tcprobe.rules.model.sizes import INPUTS, OUTPUTS, LinkedChange
+from tcprobe.rules.model.sizes import INPUTS, LinkedChange
 from tcprobe.rules.model.step import Changes, ProductTime, added
 from tcprobe.rules.run.base import CHOSEN
-from tcprobe.rules.run.savings import SMALLEST_PCT
+from tcprobe.rules.run.savings import SMALLEST_PCT, followers
 from tcprobe.schema.changes.whatif import Throughput, WhatIf
 from tcprobe.schema.columns import Row, Table
 from tcprobe.schema.finding import Range
@@ -41,8 +41,6 @@ NOT: Final[Mapping[NoWhatIf, str]] = {
     "its kernels",
     "no_gain": "no change that can be predicted gains 1 % of a step",
 }
-FOLLOW: Final = ("change_before", "float32")
-"""Advice for sizes that follow from what feeds the layer."""
 
 
 def with_what_ifs(profile: Profile, judged: JudgedStep | None, ops: Ops | None, context: Context) -> Profile:
@@ -113,22 +111,29 @@ def size_changes(judged: JudgedStep, rows: Table, parts: StepParts) -> list[Size
         rows: `bad_sizes`.
         parts: the time of each product.
     """
-    known = {(str(row["layer"]), str(row["dimension"]), int(row["size"] or 0)): row for row in rows.rows()}
+    known = {_row_key(row): row for row in rows.rows()}
     times = {i: ProductTime(part.ns, part.ns) for i, part in enumerate(parts.products[: len(judged.run.timed)])}
-    bads = [bad for bad in settled_sizes(judged.step) if bad.linked is not None and _key(bad) in known]
-    saved = shared_out(judged.step.timed_as(times), [bad.linked for bad in bads if bad.linked])
+    bads = {_key(bad): bad for bad in settled_sizes(judged.step) if bad.linked is not None and _key(bad) in known}
+    listed = [known[key] for key in bads]
+    saved = shared_out(judged.step.timed_as(times), [bad.linked for bad in bads.values() if bad.linked])
     made: list[SizeChange] = []
-    for bad in sorted(bads, key=_key):
-        if (kind := _kind(known[_key(bad)], bad, parts)) is not None:
-            links = [one.linked for one in (bad, *_followers(bad, bads, known)) if one.linked]
+    for key in sorted(bads):
+        bad = bads[key]
+        if (kind := _kind(known[key], bad, parts)) is not None:
+            follow = [] if bad.is_image else [bads[_row_key(row)] for row in followers(known[key], listed)]
+            links = [one.linked for one in (bad, *follow) if one.linked]
             changes = tuple(dict.fromkeys(change for linked in links for change in linked.changes))
             gained = added(saved[linked].ns for linked in links if linked in saved)
-            made.append(SizeChange(kind[0], known[_key(bad)], changes, gained, kind[1]))
+            made.append(SizeChange(kind[0], known[key], changes, gained, kind[1]))
     return made
 
 
 def _key(bad: Bad) -> _Key:
     return bad.dimension.layer, bad.dimension.name, bad.dimension.size
+
+
+def _row_key(row: Row) -> _Key:
+    return str(row["layer"]), str(row["dimension"]), int(row["size"] or 0)
 
 
 def _kind(row: Row, bad: Bad, parts: StepParts) -> tuple[ChangeKind, bool] | None:
@@ -145,17 +150,6 @@ def _kind(row: Row, bad: Bad, parts: StepParts) -> tuple[ChangeKind, bool] | Non
     if advice == "float32":
         return None if bad.dimension.name in INPUTS else ("change_size", False)
     return ("change_size", True) if advice in ("change", None) else None
-
-
-def _followers(bad: Bad, bads: Iterable[Bad], known: Mapping[_Key, Row]) -> list[Bad]:
-    """Return the sizes that surely follow from what a layer puts out, as no other puts out the same."""
-    dimension = bad.dimension
-    if dimension.name not in OUTPUTS or bad.is_image:
-        return []
-    like = [other for other in bads if other.dimension.size == dimension.size and other.suggested == bad.suggested]
-    sources = {other.dimension.layer for other in like if other.dimension.name in OUTPUTS}
-    takers = [other for other in like if other.dimension.name in INPUTS and known[_key(other)]["advice_kind"] in FOLLOW]
-    return [taker for taker in takers if sources - {taker.dimension.layer} == {dimension.layer}]
 
 
 class _Change(NamedTuple):

@@ -166,9 +166,11 @@ def _tf32(title: str) -> Callable[[Advice, dict[str, Any]], Words]:
     return lambda item, fields: (f"{title}: {way(_TF32, fields['framework'])}", _place(item, fields))
 
 
-def _sizes(item: Advice, _: dict[str, Any]) -> Words:
+def _sizes(item: Advice, fields: dict[str, Any]) -> Words:
     line = f", {f.source_line(item.where.source)}" if item.where.source else ""
     changes = ", ".join(f"{one.dimension} {one.size} -> {one.next_size}" for one in item.sizes)
+    if others := fields["others"]:
+        return f"{changes} in {others + 1} ops", f"above all {item.where.layer}{line}"
     return f"{changes}: {str(item.where.layer).rpartition('/')[2]}", f"of {item.where.layer}{line}"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+from tcprobe.rules.model.sizes import INPUTS, OUTPUTS
 from tcprobe.rules.model.step import added
 from tcprobe.rules.run.base import OffOp, Run, text
 from tcprobe.schema.advice import Saving, ShareOf, SizeChange
@@ -18,8 +19,23 @@ if TYPE_CHECKING:
 SMALLEST_PCT: Final = 1.0
 MEASURED: Final = ("measured x predicted", "measured x calibrated")
 CALIBRATED: Final = ("calibrated", "measured x calibrated")
+FOLLOW: Final = ("change_before", "float32")
+"""Advice for sizes that follow from what feeds the layer."""
 STEP: Final[ShareOf] = "step"
 KERNELS: Final[ShareOf] = "kernel_time"
+
+
+def followers(row: Row, rows: Sequence[Row]) -> list[Row]:
+    """Return the rows of sizes that surely follow from what a layer puts out, as no other puts out the same.
+
+    A run does not tell what feeds what.
+    """
+    if row["dimension"] not in OUTPUTS:
+        return []
+    like = [other for other in rows if (other["size"], other["next_size"]) == (row["size"], row["next_size"])]
+    sources = {other["layer"] for other in like if other["dimension"] in OUTPUTS}
+    takers = [other for other in like if other["dimension"] in INPUTS and other["advice_kind"] in FOLLOW]
+    return [taker for taker in takers if sources - {taker["layer"]} == {row["layer"]}]
 
 
 def may_pay(rows: Sequence[Row]) -> bool:
@@ -31,14 +47,17 @@ def may_pay(rows: Sequence[Row]) -> bool:
 
 
 def predicted(run: Run, changes: Sequence[WhatIf]) -> Saving | None:
-    """Return what these changes of one layer, or one change of the run, save together; None without any.
+    """Return what these changes of sizes, or one change of the run, save together; None without any.
 
     Several changes of a layer concern the same products: together they save no less than the one that saves most, and
     no more than all of them, nor than those products take.
     """
     if not changes:
         return None
-    most = max(change.spent_ns for change in changes)
+    layers = {change.layer: 0.0 for change in changes}
+    for change in changes:
+        layers[change.layer] = max(layers[change.layer], change.spent_ns)
+    most = sum(layers.values())
     mid = min(most, sum(change.gain_ns.mid for change in changes))
     high = min(most, sum(change.gain_ns.high for change in changes))
     saved = run.within_step(Range(min(mid, max(change.gain_ns.low for change in changes)), mid, high))
@@ -59,16 +78,21 @@ def of_run(run: Run, kind: ChangeKind, ops: Sequence[OffOp]) -> Saving | None:
     return None
 
 
-def of_sizes(run: Run, kind: ChangeKind, rows: Sequence[Row]) -> Saving | None:
-    """Return what changing sizes of a layer saves, never more than a step has: by their what-ifs, else by their rows.
+def of_sizes(run: Run, kind: ChangeKind, rows: Sequence[Row], follow: Sequence[Row] = ()) -> Saving | None:
+    """Return what changing sizes saves, never more than a step has; None where it is unknown.
 
-    None where it is unknown.
+    Args:
+        run: by its what-ifs, which hold what follows from a size, else by the rows.
+        kind: how they change.
+        rows: of `bad_sizes`.
+        follow: those that change with them.
     """
     wanted = {(text(row["layer"]), text(row["dimension"]), row["size"]) for row in rows}
     made = [change for change in run.what_ifs if change.change == kind]
     made = [change for change in made if (change.layer, change.dimension, change.size) in wanted]
     if len(made) == len(wanted):
         return predicted(run, made)
+    rows = [*rows, *follow]
     if (saved := _together(rows)) is None:
         return None
     calibrated = all(row["saving_basis"] in CALIBRATED for row in rows)

@@ -11,7 +11,7 @@ from tcprobe.gemm.ops import conv_like
 from tcprobe.rules.base import Says
 from tcprobe.rules.model.sizes import grouped
 from tcprobe.rules.run.base import SHAPES, Run, names_of, text, to_change
-from tcprobe.rules.run.savings import may_pay, of_sizes, share_of, sized
+from tcprobe.rules.run.savings import followers, may_pay, of_sizes, share_of, sized
 from tcprobe.rules.words import MAY_LEAVE, kept, output_channels
 from tcprobe.schema.advice import Advice, Concern, ShareOf, SizeChange, Where
 from tcprobe.schema.kinds import Blocker, SizeAdvice
@@ -23,8 +23,11 @@ if TYPE_CHECKING:
 PASSES: Final = {"wgrad": "weight gradient", "dgrad": "input gradient", "forward": "forward pass"}
 
 
-def _change_size(sizes: Sequence[SizeChange], layer: str, line: str, **_: Any) -> str:
+def _change_size(sizes: Sequence[SizeChange], others: int, layer: str, line: str, **_: Any) -> str:
     first, *rest = sizes
+    if others:
+        also = f"{others} other op{'s' * (others > 1)}"
+        return f"Change {first.dimension} of {layer} and {also} from {first.size} to {first.next_size}{line}"
     also = "".join(f" and {row.dimension} from {row.size} to {row.next_size}" for row in rest)
     return f"Change {first.dimension} of {layer} from {first.size} to {first.next_size}{also}{line}"
 
@@ -57,32 +60,45 @@ SAYS: Final[Says] = {
 
 
 def tc306(run: Run) -> Iterator[Advice]:
-    """Yield one item per layer to change, and one for the ops whose sizes no row tells."""
-    costly = (row for row in run.sizes if row["share_pct"] is not None or row["flops_pct"] is not None)
-    for rows in grouped((text(row["layer"]), row) for row in costly if to_change(row)).values():
-        if may_pay(rows):
-            yield _of_layer(run, rows)
+    """Yield one item per layer to change, one per size that ops outside layers share, one for ops of no row."""
+    costly = [row for row in run.sizes if row["share_pct"] is not None or row["flops_pct"] is not None]
+    for rows in grouped((_number(row), row) for row in costly if to_change(row)).values():
+        follow = [other for row in rows for other in followers(row, run.sizes) if other["saving_ns"] is not None]
+        if may_pay([*rows, *follow]):
+            yield _of_layer(run, rows, follow)
     if ops := run.blocked(*SHAPES):
         yield run.item("TC306", "align_sizes", ops, listed=bool(run.sizes))
 
 
-def _of_layer(run: Run, rows: Sequence[Row]) -> Advice:
-    """Return the item on the sizes of one layer, the costliest first."""
+def _number(row: Row) -> tuple[object, ...]:
+    """Return what a row's size is changed with: its layer's others; outside layers, where they are of one number."""
+    return (row["layer"],) if row["layer_class"] is not None else (row["size"], row["next_size"])
+
+
+def _of_layer(run: Run, rows: Sequence[Row], follow: Sequence[Row]) -> Advice:
+    """Return the item on the sizes of one layer, or on one size of several ops, the costliest first."""
     first = rows[0]
     where = Where(layer=text(first["layer"]), source=text(first["source"]))
-    saving = of_sizes(run, "change_size", rows)
-    sizes, effect = sized(rows)
-    drawn = frozenset([str(first["layer"])])
-    return Advice("TC306", say("change_size"), _concern(run, first), where, saving, None, sizes, effect, drawn)
+    saving = of_sizes(run, "change_size", rows, follow)
+    drawn = frozenset(str(row["layer"]) for row in (*rows, *follow))
+    others = len({row["layer"] for row in rows}) - 1
+    sizes, effect = sized(rows[:1] if others else rows)
+    concern = _concern(run, rows)
+    return Advice("TC306", say("change_size", others=others), concern, where, saving, None, sizes, effect, drawn)
 
 
-def _concern(run: Run, row: Row) -> Concern:
-    """Return how much of a step the costliest size of a layer concerns."""
-    if row["share_pct"] is None:
-        of: ShareOf = "known_flops" if row["flops_at_most"] else "flops"
-        return run.concern(float(row["flops_pct"] or 0), of, None)
-    spent = None if row["kernel_ns"] is None else float(row["kernel_ns"])
-    return run.concern(float(row["share_pct"]), "kernel_time", spent)
+def _concern(run: Run, rows: Sequence[Row]) -> Concern:
+    """Return how much of a step the costliest size of each layer concerns."""
+    each = [group[0] for group in grouped((row["layer"], row) for row in rows).values()]
+    if each[0]["share_pct"] is None:
+        of: ShareOf = "known_flops" if each[0]["flops_at_most"] else "flops"
+        return run.concern(_sum(each, "flops_pct"), of, None)
+    timed = all(row["kernel_ns"] is not None for row in each)
+    return run.concern(_sum(each, "share_pct"), "kernel_time", _sum(each, "kernel_ns") if timed else None)
+
+
+def _sum(rows: Sequence[Row], column: str) -> float:
+    return sum(float(row[column] or 0) for row in rows)
 
 
 def tc307(run: Run) -> Iterator[Advice]:

@@ -137,9 +137,9 @@ def off(
 
 
 def size(layer: str, dimension: str, now: int, ms: int, kind: SizeAdviceKind, **more: object) -> dict[str, object]:
-    return {"layer": layer, "dimension": dimension, "size": now, "next_size": now // 8 * 8 + 8, "multiple": 8,
-            "basis": "graph", "kernel_ns": ms * MS, "share_pct": float(ms), "dtype": "float16", "advice_kind": kind,
-            **more}  # fmt: skip
+    return {"layer": layer, "layer_class": "Dense", "dimension": dimension, "size": now,
+            "next_size": now // 8 * 8 + 8, "multiple": 8, "basis": "graph", "kernel_ns": ms * MS,
+            "share_pct": float(ms), "dtype": "float16", "advice_kind": kind, **more}  # fmt: skip
 
 
 def rated(low: int, high: int, basis: str = "predicted") -> dict[str, object]:

@@ -164,6 +164,7 @@ def test_a_report_does_not_hang_on_its_sentences(path: Path, report: Callable[..
             "fuse_kernels",
             "slice_filters",
             "larger_batch",
+            "change_size",
         ]
         assert {"slice", "change", "image"} <= {row["advice_kind"] for row in made["tables"]["bad_sizes"]}
         assert {row["advice"] for row in made["tables"]["bad_sizes"]} <= {"«»", "predicted: «»"}
@@ -187,8 +188,9 @@ def every_kind() -> Profile:
         for n, kind in enumerate(kinds.BLOCKERS)
     ]  # fmt: skip
     sizes = [
-        {"layer": f"layer {kind}", "dimension": "units", "size": 9 + n % 2, "next_size": 16, "multiple": 8,
-         "basis": "graph", "kernel_ns": (90 - 5 * n) * MS, "share_pct": 9.0 - n / 2, "dtype": "float16",
+        {"layer": f"layer {kind}", "layer_class": "Dense", "dimension": "units", "size": 9 + n % 2,
+         "next_size": 16, "multiple": 8, "basis": "graph", "kernel_ns": (90 - 5 * n) * MS, "share_pct": 9.0 - n / 2,
+         "dtype": "float16",
          **SizeAdvice(kind, "Tesla T4", 40 + n, 50, "predicted").columns()}
         for n, kind in enumerate((*kinds.SIZE_ADVICE, *kinds.SIZE_ADVICE))
     ]  # fmt: skip

@@ -35,8 +35,8 @@ def size(layer: str, kind: SizeAdviceKind, now: int = 63, ms: float | None = Non
     """Return a row of `bad_sizes`; measured if `ms` is given, as a share of 100 ms."""
     row: Row = {c.name: None for c in BAD_SIZES.columns}
     measured = {} if ms is None else {"kernel_ns": round(ms * MS), "share_pct": ms}
-    told: Row = {"layer": layer, "dimension": "filters", "size": now, "next_size": now // 8 * 8 + 8,
-                 "dtype": "float16", "advice_kind": kind}  # fmt: skip
+    told: Row = {"layer": layer, "layer_class": "Conv2D", "dimension": "filters", "size": now,
+                 "next_size": now // 8 * 8 + 8, "dtype": "float16", "advice_kind": kind}  # fmt: skip
     return {**row, **told, **measured, **more}
 
 

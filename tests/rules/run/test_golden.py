@@ -123,6 +123,14 @@ BAD: Final[dict[str, list[Run]]] = {
         ),
         subject(off("shape", 40, kernel="sgemm"), sizes=(size("image", "image", 3),)),
         subject(off("shape_required", 40, dtype="int8")),
+        subject(
+            sizes=(
+                size("a", "change", ms=30, **saved(10, 12, 15, 12.0)),
+                size("b", "change_before", dimension="channels", **saved(1, 2, 3, 2.0)),
+                size("c", "change_before", 31, dimension="channels", **saved(1, 2, 3, 2.0)),
+            )
+        ),
+        subject(sizes=tuple(size(op, "change", ms=10, layer_class=None) for op in ("dot", "dot_1", "dot_2"))),
     ],
     "TC307": [
         subject(off("library", 40, kernel="wgrad2d"), sizes=(size("conv", "slice", 1, 40),)),
