@@ -362,7 +362,9 @@ def _show(outcome: AuditOutcome, out: o.Output, typed: tuple[str, ...], verbose:
     from tcprobe.report.audit.document import AuditDocument
     from tcprobe.report.document import ReportSpec
 
-    document = AuditDocument(outcome.report, ReportSpec(cwd=str(Path.cwd()), verbose=verbose, typed=typed))
+    brief = out.brief(verbose) and not of_fixed_text
+    asked = ReportSpec(cwd=str(Path.cwd()), verbose=verbose, typed=typed, brief=brief, width=out.width)
+    document = AuditDocument(outcome.report, asked)
     if of_fixed_text:
         out = o.Output(out.to, RenderSpec(out.spec.width, safe_csv=out.spec.safe_csv))
     for path in out.write(document, sys.stderr if of_fixed_text else None):

@@ -30,6 +30,7 @@ def compare(
     output: o.OutputOption = None,
     top: o.TopOption = None,
     by: ByOption = None,
+    all: o.AllOption = False,  # noqa: A002 - likewise
     iter_start: o.IterStartOption = None,
     iter_stop: o.IterStopOption = None,
     step_range: o.StepRangeOption = None,
@@ -58,4 +59,5 @@ def compare(
         found = make_comparison(given, Options(iter_start, iter_stop, target_gpu, step_range))
         verdicts = judge_comparison(conditions, found)
         with o.judged(verdicts, found.names):
-            o.tell_written(out.write(CompareDocument(found, ReportSpec(top, tuple(by or ())), verdicts)))
+            asked = ReportSpec(top, tuple(by or ()), out.brief(all), out.width)
+            o.tell_written(out.write(CompareDocument(found, asked, verdicts)))

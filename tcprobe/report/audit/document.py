@@ -17,6 +17,7 @@ from tcprobe.masking import mask_words
 from tcprobe.report import formatting as f
 from tcprobe.report.audit import fold, unjudged, words
 from tcprobe.report.audit.fold import FoldedFindings
+from tcprobe.report.audit.screen import screen_of
 from tcprobe.report.blocks import (
     Block,
     Cell,
@@ -52,7 +53,13 @@ class AuditDocument(Struct, frozen=True):
     spec: ReportSpec
 
     def screen(self) -> list[Block]:
-        """Return one line per finding, the costliest sizes, the gain, what figures rest on, and the next command."""
+        """Return one line per finding, the costliest sizes, the gain, what figures rest on, and the next command.
+
+        On a terminal the first screen, which has the costliest alone.
+        """
+        if self.spec.brief:
+            following = next_step(self.report, self.spec.typed)
+            return [screen_of(self.report, self.spec.cwd, following, self.spec.width)]
         found = fold.folded(words.rows(self.report))
         severe, notes = ([one for one in found if fold.is_note(one) == note] for note in (False, True))
         broken = [_at(place, text) for place, text in self._broken()]

@@ -15,7 +15,6 @@ from msgspec.structs import astuple, replace
 
 from tcprobe.report.blocks import (
     Block,
-    Facts,
     Heading,
     LeftOut,
     Lines,
@@ -27,6 +26,7 @@ from tcprobe.report.blocks import (
     wrapped_line,
 )
 from tcprobe.report.compare import sections
+from tcprobe.report.compare.screen import screen_of, verdicts
 from tcprobe.report.compare.words import answer, letters
 from tcprobe.report.document import Added, DataTable, ReportSpec, data_of, spelt
 from tcprobe.schema.changes.comparison import Change, ComparedPlace, ComparedRange, ComparedRow, Comparison
@@ -46,10 +46,13 @@ class CompareDocument(Struct, frozen=True):
     verdicts: tuple[Verdict, ...] = ()  # what became of the conditions
 
     def screen(self) -> list[Block]:
-        """Return which runs, the answer, figures, what changed, what else differs, then notes."""
+        """Return the first screen; unless that is all, figures, what changed, what else differs, notes."""
+        screen: list[Block] = [screen_of(self.comparison, self._labels, self.spec.width)]
+        if self.spec.brief and not self.spec.by:
+            return screen
         first, others = self._tables()
         rest = LeftOut("--width 0 or --format csv shows all")
-        return [self._facts(), self._answer(), *first, *_notes(self.comparison), *others, self._same(), rest]
+        return [*screen, *first, *_notes(self.comparison), *others, self._same(), rest]
 
     def page(self) -> list[Block]:
         """Return the same under a title, short enough for a pull request: details are folded."""
@@ -57,7 +60,8 @@ class CompareDocument(Struct, frozen=True):
         shown: Iterable[Block] = others if self.spec.by else map(folded, others)
         verdicts = filter(None, [sections.conditions(self.verdicts, self._labels)])
         title, notes = Heading("Comparison of runs", 1), _notes(self.comparison)
-        return [title, self._answer(), self._facts(), *verdicts, *first, *notes, *shown, self._same()]
+        screen = screen_of(self.comparison, self._labels)
+        return [title, screen, *verdicts, *first, *notes, *shown, self._same()]
 
     def data(self) -> dict[str, Any]:
         """Return runs, tables and conditions as raw values."""
@@ -74,12 +78,6 @@ class CompareDocument(Struct, frozen=True):
     @property
     def _labels(self) -> tuple[str, ...]:
         return letters(len(self.comparison.names))
-
-    def _facts(self) -> Facts:
-        return Facts(tuple(zip(self._labels, self.comparison.names, strict=True)))
-
-    def _answer(self) -> Lines:
-        return answer_of(answer(self.comparison, self._labels))
 
     def _tables(self) -> tuple[list[Section], list[Section]]:
         """Return the tables of the first screen and those after it; with ``spec.by`` only those named there."""
@@ -279,6 +277,7 @@ def _data(comparison: Comparison, spec: ReportSpec) -> dict[str, Any]:
     }
     return {
         "runs": [{"name": name, "metadata": as_dict(profile.metadata)} for name, profile in runs],
+        "verdicts": verdicts(comparison),
         "per_step": comparison.per_step,
         **tables,
         **({"losses": spelt(tables["losses"])} if "losses" in tables else {}),

@@ -36,6 +36,13 @@ def test_verbose_lists_what_was_not_judged_and_what_was_silenced(golden: Compare
     golden("audit_findings_verbose.txt", rendered("text", "findings", replace(SPEC, verbose=True)))
 
 
+@pytest.mark.parametrize("name", REPORTS)
+def test_a_terminal_gets_the_first_screen_alone(name: str, golden: Compare) -> None:
+    text = rendered("text", name, replace(SPEC, brief=True, width=80), width=80)
+    golden(f"audit_{name}_screen.txt", text)
+    assert text.count("\n") <= 22
+
+
 def test_the_same_report_gives_the_same_bytes_whatever_the_order_of_sets() -> None:
     assert differing("audit ") == []
 

@@ -7,11 +7,14 @@ import re
 from collections.abc import Callable
 
 import pytest
+from msgspec.structs import replace
 
 from tcprobe.flows.compare import make_comparison
 from tcprobe.flows.conditions import judge_comparison, parse_conditions
 from tcprobe.report.compare.document import CompareDocument
 from tcprobe.report.document import ReportSpec
+from tcprobe.schema.screen import Answer, FirstScreen
+from tcprobe.schema.statement import say
 from tests.report.builders import rendered
 from tests.report.compare.builders import document, faster
 from tests.support import ROOT, shared
@@ -49,6 +52,23 @@ def test_text_on_a_terminal_of_100_columns(golden: Compare) -> None:
     assert max(map(len, text.splitlines())) <= 100
 
 
+def test_a_terminal_gets_the_first_screen_alone(golden: Compare) -> None:
+    text = rendered("text", CompareDocument(faster(), ReportSpec(brief=True, width=80)), 80)
+    golden("compare_screen.txt", text)
+    lines = text.splitlines()
+    assert len(lines) <= 22 and max(map(len, lines)) <= 80
+    assert rendered("text", made()).startswith("\n".join(lines[:8]))
+
+
+def test_the_verdicts_of_both_runs_are_said() -> None:
+    screens = [FirstScreen(Answer(word, say("no_gpu"))) for word in ("WAITING", "GOOD")]  # type: ignore[arg-type]
+    comparison = faster()
+    profiles = [replace(p, screen=screen) for p, screen in zip(comparison.profiles, screens, strict=True)]
+    judged = replace(comparison, profiles=tuple(profiles))
+    assert "Tensor Cores: WAITING -> GOOD." in rendered("text", document(judged))
+    assert json.loads(rendered("json", document(judged)))["verdicts"] == ["WAITING", "GOOD"]
+
+
 def recorded() -> CompareDocument:
     """Two recordings of one GPU run: as TensorFlow's profiler left it, and with a plane of the host alone."""
     folder = ROOT / "tests/fixtures/gpu_run/run"
@@ -68,7 +88,7 @@ def test_one_table_alone(golden: Compare) -> None:
 def test_json_holds_everything() -> None:
     found = json.loads(rendered("json", made()))
     assert list(found) == [
-        "schema", "tcprobe", "runs", "per_step", "figures", "layers", "ops", "kernels", "renamed", "places", "ranges",
+        "schema", "tcprobe", "runs", "verdicts", "per_step", "figures", "layers", "ops", "kernels", "renamed", "places", "ranges",
         "losses", "settings",
         "notes", "conditions",
     ]  # fmt: skip
