@@ -83,6 +83,7 @@ WITHIN = {
         {"formatting"},
         {"blocks", "sentences"},
         {"document", "fields"},
+        {"names"},
         {"grid"},
         {"audit", "key_node", "run", "csv", "html", "json", "markdown", "text"},
         {"compare", "github", "sarif"},

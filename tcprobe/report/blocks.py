@@ -99,6 +99,7 @@ class ColumnHead(Struct, frozen=True):
     least: int = 0
     wraps: bool = False  # whether cells are sentences, which a narrow terminal may wrap
     path: bool = False  # whether cells are file:line, which is shortened at its start
+    column: str = ""  # name of the column of the contract that it shows; empty where it shows something else
 
 
 class Cell(Struct, frozen=True):

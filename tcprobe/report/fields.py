@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from operator import itemgetter
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tcprobe.report import formatting as f
 from tcprobe.report.blocks import Cell, ColumnHead, Section
+
+if TYPE_CHECKING:
+    from tcprobe.schema.columns import Value
 
 Get: TypeAlias = str | int | Callable[[Any], Any]
 """A column of a row that is a mapping or a tuple, or what gives the value of a row of any kind."""
@@ -48,7 +52,8 @@ def field_of(
         found = get(row)
         return Cell(show(found), found, unit)
 
-    return cell_of(text, cell, rank, **head)
+    made = cell_of(text, cell, rank, **head)
+    return Field(replace(made.head, column=value), made.show) if isinstance(value, str) else made
 
 
 def number_of(text: str, value: Get, rank: int = 0, unit: str = "") -> Field:
@@ -71,7 +76,11 @@ sentence_of = partial(field_of, wraps=True)
 
 def source_of(rank: int = 0, value: Get = "source") -> Field:
     """Return the field of a line of the user's code."""
-    return field_of("source", value, rank, least=20, path=True)
+    return field_of("source", value, rank, _relative, least=20, path=True)
+
+
+def _relative(value: Value) -> str:
+    return f.NA if value in (None, "") else f.source_line(str(value))
 
 
 def section(

@@ -65,6 +65,11 @@ def duration(ns: Value) -> str:
     return NA if ns is None else _scaled(float(ns), TIMES, "ns")
 
 
+def moment(ns: Value) -> str:
+    """Return a moment of a capture in seconds with all digits to a microsecond, so that two of them differ."""
+    return NA if ns is None else f"{float(ns) / 1e9:.6f} s"
+
+
 def percent(value: Value, sign: bool = True) -> str:
     """Return 0-100 with one decimal; only exactly 0 and 100 print as 0 and 100."""
     if value is None:

@@ -9,13 +9,17 @@ from itertools import zip_longest
 from typing import Any, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tcprobe.report.blocks import ColumnHead, Section, visible_block
 from tcprobe.report.fields import Field, section
-from tcprobe.report.formatting import ending, shorten, wrapped
+from tcprobe.report.formatting import NA, ending, wrapped
+from tcprobe.report.names import distinct, shortened
 from tcprobe.visible import columns
 
 GAP = "  "
+LONG: Final = 60
+"""Columns of text from which on, where nothing limits the width, a column stands last and is not padded."""
 LINKED: Final = re.compile(r":(?=//)|[wW]{3}(?=\.)|@(?=\w)|#(?=\d)|\b[gG][hH]-(?=\d)")
 """Where GitHub makes links of plain text: addresses, people and issues; no backslash hinders it.
 
@@ -27,6 +31,7 @@ FIGURE: Final = re.compile(r"[0-9 .,%+/-]*")
 OPENING: Final = re.compile(r" *(?:([#+=-])|(\d+)([.)]))?")
 """What makes a heading, a list, a rule or code of a line that begins with it."""
 NARROWEST_SENTENCE = 28
+FEWEST_ROWS: Final = 3  # of a table from which on what all rows share stands in its title
 
 
 class _Column(Struct):
@@ -46,15 +51,43 @@ class _Column(Struct):
 
 
 def text_lines(section: Section, width: int | None) -> list[str]:
-    """Return the lines of a table; with `width`, columns are dropped and names shortened until it fits."""
+    """Return the lines of a table; with `width`, columns are dropped and names shortened until it fits.
+
+    Without, sentences and long names stand last, and no row is wider than its own text.
+    """
     if not section.cells:
         return []
     fitted = _fit(section, width)
     widths = [column.width for column in fitted]
+    if width is None:
+        order = sorted(range(len(fitted)), key=lambda at: widths[at] > LONG or (at > 0 and fitted[at].head.wraps))
+        fitted, widths = [fitted[at] for at in order], [widths[at] if widths[at] <= LONG else 0 for at in order]
     rows = zip(*([column.head.text, *column.cells] for column in fitted), strict=True)
     # a wrapped cell takes several lines, other cells are on the first
     layers = (layer for row in rows for layer in zip_longest(*(cell.split("\n") for cell in row), fillvalue=""))
     return [GAP.join(map(_padded, layer, fitted, widths)).rstrip() for layer in layers]
+
+
+def same_in_all(section: Section) -> tuple[Section, str]:
+    """Return a table without the columns that hold one value in all of its rows, and these as text for its title.
+
+    Columns that are always shown stay, and a table of fewer than three rows stays as it is.
+    """
+    columns_ = list(zip(section.headings, zip(*section.cells, strict=True), strict=True)) if section.cells else []
+    same = {
+        at: f"{head.text}: {cells[0]}"
+        for at, (head, cells) in enumerate(columns_)
+        if len(cells) >= FEWEST_ROWS
+        and head.rank
+        and not head.wraps
+        and len({str(cell) for cell in cells}) == 1
+        and str(cells[0]) not in ("", NA)
+    }
+    if not same:
+        return section, ""
+    kept = [at for at in range(len(columns_)) if at not in same]
+    cells = tuple(tuple(row[at] for at in kept) for row in section.cells)
+    return replace(section, headings=tuple(section.headings[at] for at in kept), cells=cells), "; ".join(same.values())
 
 
 def table_lines(
@@ -66,7 +99,7 @@ def table_lines(
 
 
 def _padded(cell: str, column: _Column, width: int) -> str:
-    space = " " * (width - columns(cell))
+    space = " " * (width - columns(cell)) if width else ""
     return space + cell if column.head.right else cell + space
 
 
@@ -83,14 +116,27 @@ def _fit(section: Section, width: int | None) -> list[_Column]:
         return found
     widths = [column.width for column in found]
     while sum(map(_least, found, widths)) + len(GAP) * (len(found) - 1) > width and any(c.head.rank for c in found):
-        out = max(range(len(found)), key=lambda i: (found[i].head.rank, i))
+        ranked = sorted(range(len(found)), key=lambda i: (-found[i].head.rank, -i))
+        free = [i for i in ranked if found[i].head.rank]
+        out = next((i for i in free if _told_apart(found, i)), free[0])
         del found[out], widths[out]
     elastic = [i for i, column in enumerate(found) if column.elastic]
     room = width - sum(widths) + sum(widths[i] for i in elastic) - len(GAP) * (len(found) - 1)
     limits = _shared([(widths[i], found[i].elastic) for i in elastic], room)
     for i, limit in zip(elastic, limits, strict=True):
-        found[i].cells = [_cut(cell, found[i].head, limit) for cell in found[i].cells]
+        head = found[i].head
+        if head.wraps or head.path:
+            found[i].cells = [_cut(cell, head, limit) for cell in found[i].cells]
+        else:
+            found[i].cells = distinct(found[i].cells, limit)
     return found
+
+
+def _told_apart(found: list[_Column], without: int) -> bool:
+    """Return whether rows differ in as many ways without a column as with it."""
+    with_all = set(zip(*(column.cells for column in found), strict=True))
+    others = [column.cells for i, column in enumerate(found) if i != without]
+    return len(set(zip(*others, strict=True))) == len(with_all)
 
 
 def _least(column: _Column, width: int) -> int:
@@ -102,7 +148,7 @@ def _cut(cell: str, head: ColumnHead, limit: int) -> str:
         return cell
     if head.wraps:
         return "\n".join(wrapped(cell, limit, long_words=True))
-    return f"..{ending(cell, limit - 2)}" if head.path else shorten(cell, limit)
+    return f"..{ending(cell, limit - 2)}" if head.path else shortened(cell, limit)
 
 
 def _shared(wanted: list[tuple[int, int]], room: int) -> list[int]:

@@ -23,8 +23,8 @@ from tcprobe.report.blocks import (
 )
 from tcprobe.report.document import Document
 from tcprobe.report.formatting import wrapped
-from tcprobe.report.grid import left_out, text_lines
-from tcprobe.visible import inert
+from tcprobe.report.grid import left_out, same_in_all, text_lines
+from tcprobe.visible import columns, inert
 
 STYLES: Final = {
     "strong": "bold",
@@ -103,10 +103,20 @@ def _remark(remark: Remark, spec: RenderSpec) -> list[str]:
 
 
 def _section(section: Section, spec: RenderSpec) -> list[str]:
-    title = [_paint(section.title, "strong", spec)] if section.title else []
+    section, said = _titled(section, spec.width)
+    title = [_paint(said, "strong", spec)] if said else []
     lines = text_lines(section, spec.width)
     notes = [x for note in section.notes for x in _wrapped(note, spec, "   ")]
     return [*title, *(_paint(head, "dim", spec) for head in lines[:1]), *lines[1:], *notes]
+
+
+def _titled(section: Section, width: int | None) -> tuple[Section, str]:
+    """Return a table and its title, which says what all of its rows share, where there is room for that."""
+    less, same = same_in_all(section)
+    said = f"{section.title.removesuffix(')')}; {same})" if section.title.endswith(")") else f"{section.title} ({same})"
+    if not section.title or not same or (width is not None and columns(said) > width):
+        return section, section.title
+    return less, said
 
 
 def _left_out(block: LeftOut, blocks: Iterable[Block], spec: RenderSpec) -> list[str]:

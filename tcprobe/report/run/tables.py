@@ -86,7 +86,16 @@ def view_section(profile: Profile, view: View, top: int | None) -> Section | Non
     of = "" if not left else f"{'top ' if view.order else ''}{len(rows):,} of "
     over = f"; {summed(profile)}" if _has_times(table) and summed(profile) else ""
     title = f"{words.get(view.title, view.title)} ({of}{total:,}{over})"
-    return section(title, (_renamed(field, words) for field in view.fields), rows, more(left), drop_idle=True)
+    fields = (_kept(_renamed(field, words), table, view.order) for field in view.fields)
+    return section(title, fields, rows, more(left), drop_idle=True)
+
+
+def _kept(field: Field, table: Table, order: tuple[str, ...]) -> Field:
+    """Return a field that is never dropped where the rows are sorted by it: the first of `order` that is known."""
+    first = next((name for name in order if not np.isnan(np.asarray(table.numbers(name), np.float64)).all()), None)
+    if first is None or field.head.column != first:
+        return field
+    return replace(field, head=replace(field.head, rank=0))
 
 
 def _renamed(field: Field, words: dict[str, str]) -> Field:

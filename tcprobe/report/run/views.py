@@ -131,7 +131,7 @@ KERNEL_VIEW = View(
         name_of("op", "op", 2),
         field_of("op capable", "op_capable", 5),
         field_of("basis", "basis", 7),
-        name_of("evidence", "evidence", 8),
+        sentence_of("evidence", "evidence", 8),
         number_of("registers", "registers", 9),
         number_of("static shared", "static_shared_bytes", 10),
         number_of("dynamic shared", "dynamic_shared_bytes", 10),

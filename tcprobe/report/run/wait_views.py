@@ -11,7 +11,7 @@ GAP_VIEW = View(
     "gaps",
     "Longest gaps",
     (
-        number_of("start", "start_ns"),
+        field_of("start", "start_ns", show=f.moment, unit="ns", right=True),
         number_of("length", "duration_ns"),
         number_of("of the window", "share_pct"),
         field_of("the host did", "host_work", show=lambda work: HOST_WORK.get(work, f.NA)),

@@ -88,8 +88,8 @@ def test_one_table_alone(golden: Compare) -> None:
 def test_json_holds_everything() -> None:
     found = json.loads(rendered("json", made()))
     assert list(found) == [
-        "schema", "tcprobe", "runs", "verdicts", "per_step", "figures", "layers", "ops", "kernels", "renamed", "places", "ranges",
-        "losses", "settings",
+        "schema", "tcprobe", "runs", "verdicts", "per_step", "figures", "layers", "ops", "kernels", "renamed", "places",
+        "ranges", "losses", "settings",
         "notes", "conditions",
     ]  # fmt: skip
     assert [one["outcome"] for one in found["conditions"]] == ["not met", "met", "met", "cannot tell"]
