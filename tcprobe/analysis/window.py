@@ -115,8 +115,10 @@ def _mixed(profile: Profile, found: Iterations, bounds: _Bounds) -> tuple[Note, 
 def _without_window(profile: Profile, found: Iterations) -> tuple[Note, ...]:
     if profile.table("launches") is None:
         return ()
-    held = "one step" if len(found.numbers) else "no step"
-    message = f"the profile marks {held}, so there is no window: warm-up may be inside"
+    one = len(found.numbers) > 0
+    message = (
+        "only one step was recorded: it may include warm-up" if one else "no step is marked: warm-up may be inside"
+    )
     return (Note("one-step-only", message, "record several steps (tcprobe profile does) and compare"),)
 
 

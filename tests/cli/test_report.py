@@ -224,7 +224,7 @@ def test_an_mi300_is_no_nvidia_gpu(name: str) -> None:
 @pytest.mark.parametrize("name", ["tf24_v100_alexnet_fp32", "tf25_turing_chess_fp32"])
 def test_one_step_is_reported_with_a_warning(name: str) -> None:
     text = shown(shared(f"samples/xplane/{name}.xplane.pb"))
-    assert "warning: the profile marks one step" in text
+    assert "warning: only one step was recorded" in text
     assert "every matrix op runs in float32." in text
 
 

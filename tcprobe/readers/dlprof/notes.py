@@ -150,7 +150,7 @@ def _contents(summary: Summary, reports: Reports) -> Iterator[Note]:
     if DETAILED in reports and (idle := _eligible_without_time(reports[DETAILED])):
         yield Note(
             "eligible-without-gpu-time",
-            f"{idle} op(s) that DLProf calls eligible for Tensor Cores ran nothing on the GPU and weigh nothing here",
+            f"{idle} ops that DLProf calls eligible ran nothing on the GPU: not counted",
             None,
             "note",
         )

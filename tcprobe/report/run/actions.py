@@ -260,7 +260,8 @@ _WORDS: Final[Mapping[AdviceKind, Callable[[Advice, dict[str, Any]], Words]]] = 
     "name_ops": _name_ops,
     "fuse_kernels": _fuse_kernels,
     "fill_ops": lambda _, fields: (
-        "A larger batch, fewer launches", f"the GPU is idle {f.whole_percent(fields['idle_pct'])} of the calls of ops"
+        "A larger batch, fewer launches",
+        f"the GPU is idle {f.whole_percent(fields['idle_pct'])} of the calls of ops; what that saves is unknown",
     ),
     "keep_layout": _keep_layout,
     "fix_scale": lambda _, fields: ("A fixed loss scale, such as 1024", f"{fields['ops']:,} ops look at the gradients"),

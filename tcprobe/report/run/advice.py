@@ -63,7 +63,11 @@ def advice_sentence(item: Advice) -> str:
 
 def _beside(item: Advice) -> str:
     """Say which items above draw on the same time: each saving is of the run as it is."""
-    return f" It is partly the time of {listed(item.beside)}: savings do not add up." if item.beside else ""
+    return (
+        f" Part of {listed(item.beside)}: do not add {'the two' if len(item.beside) == 1 else 'them'}."
+        if item.beside
+        else ""
+    )
 
 
 def as_json(item: Advice) -> dict[str, Any]:

@@ -41,7 +41,7 @@ MARKS: Final[Mapping[CauseGroup, str]] = {
 }  # fmt: skip
 """One character of the bar for each part."""
 CAUSE_WORDS: Final[Mapping[CauseKind, str]] = {
-    "none": "shapes, dtype or GPU are not all known",
+    "none": "efficiency unknown: no shapes, dtype or GPU name",
     "not_nvidia": "not an NVIDIA GPU",
     "gpu": "the GPU has none",
     "gpu_unknown": "the GPU is not known",
@@ -186,7 +186,7 @@ def cause_table(profile: Profile) -> Section | None:
     told = _by_kind(rows, list(profile.require("kinds").rows()))
     made = parts([_slowed(profile, row) for row in told], gpus)
     split = any(row["split_ns"] is not None for row in rows)
-    several = ("while several kernels run, each has an equal part of the time",) if split else ()
+    several = ("Where kernels overlap, the time is shared equally.",) if split else ()
     title = _title(profile, rows, split, f"mean of {gpus} GPUs" if gpus > 1 else "")
     groups = GROUP_WORDS if len(profile.require("ops")) else GROUPS_WITHOUT_OPS
     return section(

@@ -14,9 +14,9 @@ from tcprobe.schema.profile import Note, Profile
 
 FIRST = {
     "tc_kernel_time_pct": "TC share of kernel time",
-    "tc_capable_time_pct": "TC share within capable ops",
-    "capable_time_pct": "capable ops, share of kernel time",
-    "coverage_pct": "kernel time of known class",
+    "tc_capable_time_pct": "of capable ops, on Tensor Cores",
+    "capable_time_pct": "kernel time in ops that can use them",
+    "coverage_pct": "kernels that we can classify",
     "gpu_busy_pct": "GPU busy",
     "idle_pct": "GPU waits",
     "step_time_ns": "step time",

@@ -214,10 +214,10 @@ def _parts(row: BarRow) -> str:
 
 def _items(found: FirstScreen, detail: _Detail, room: int | None) -> Iterator[TextLine]:
     """Yield what to do first: what, what it saves likely or at most, its share, the rule; below it why, and where."""
-    items, bar, title = found.items[: detail.items], found.bar, TextPart("What to do first", "strong")
+    items, title = found.items[: detail.items], TextPart("What to do first", "strong")
     if not items:
-        if found.answer.word == "GOOD" and bar is not None and bar.of in ("step", "capture"):
-            yield line_of(title, "     nothing: no change is seen that saves 1 % or more")
+        if (nothing := _nothing(found)) is not None:
+            yield line_of(title, f"    {nothing}")
         return
     heads = [name for name in ("likely", "at most") if any(name in _saved(item) for item in items)]
     if not heads:
@@ -228,6 +228,14 @@ def _items(found: FirstScreen, detail: _Detail, room: int | None) -> Iterator[Te
         yield _figures(title, "".join(f"{head:>{FIGURE}}" for head in heads))
     for number, item in enumerate(items, 1):
         yield from _item(number, item, _total_ns(found), heads, number <= detail.reasons, room)
+
+
+def _nothing(found: FirstScreen) -> str | None:
+    """Return what stands where nothing is to be done first; None where that is not known."""
+    if found.answer.word == "NOTHING TO GAIN":
+        return "nothing for Tensor Cores; fuse it with its neighbours"
+    timed = found.bar is not None and found.bar.of in ("step", "capture")
+    return "nothing: no change is seen that saves 1 % or more" if found.answer.word == "GOOD" and timed else None
 
 
 def _total_ns(found: FirstScreen) -> float | None:

@@ -202,7 +202,7 @@ def test_an_item_beside_another_says_so_in_words_and_in_its_row() -> None:
     items = {item.code: item for item in related(sorted(built.found(subject), key=lambda item: item.code))}
     assert items["TC310"].beside == ("TC301",)
     assert items["TC310"].figures()["beside"] == "TC301"
-    assert advice_sentence(items["TC310"]).endswith(" It is partly the time of TC301: savings do not add up.")
+    assert advice_sentence(items["TC310"]).endswith(" Part of TC301: do not add the two.")
     assert items["TC301"].figures()["beside"] is None
 
 

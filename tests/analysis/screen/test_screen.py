@@ -1,0 +1,85 @@
+"""Bar, verdict and items of profiles made by hand, and what holds of any bar."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tcprobe.analysis.flow import analyse
+from tcprobe.schema.profile import Profile
+from tcprobe.schema.screen import FirstScreen
+from tests.analysis import builders as b
+
+US = 1000
+NCCL = "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
+ADD = "void at::native::vectorized_elementwise_kernel<4, at::native::AddFunctor<float>>(int)"
+
+
+def screen(*launches: tuple[Any, ...], gpu: dict[str, Any] = b.V100) -> FirstScreen:
+    found = analyse(b.profile(b.devices(gpu), b.launches(*launches))).screen
+    assert found is not None
+    return found
+
+
+def rows(found: FirstScreen) -> dict[str, float]:
+    assert found.bar is not None
+    return {row.kind: row.ns for row in found.bar.rows}
+
+
+def test_a_capture_divided_by_hand() -> None:
+    """From 0 to 100 us: 40 on Tensor Cores, 10 off them, 20 of additions, 5 between GPUs, 25 nothing."""
+    found = screen(
+        (b.TC, -1, None, 0, 40 * US),
+        (b.FP32, -1, None, 40 * US, 10 * US),
+        (ADD, -1, None, 50 * US, 20 * US),
+        (NCCL, -1, None, 95 * US, 5 * US),
+    )
+    assert rows(found) == pytest.approx(
+        {"used": 40 * US, "off": 10 * US, "others": 20 * US, "communication": 5 * US, "idle": 25 * US}
+    )
+    assert found.bar is not None and found.bar.total_ns == 100 * US and found.bar.of == "capture"
+    assert found.answer.word == "PARTLY" and found.answer.says.get("on_pct") == pytest.approx(80.0)
+
+
+@pytest.mark.parametrize(
+    ("launches", "word"),
+    [
+        ([(b.TC, 0, 90), (ADD, 90, 10)], "GOOD"),
+        ([(b.TC, 0, 94), (b.FP32, 94, 6)], "PARTLY"),
+        ([(b.FP32, 0, 90), (ADD, 90, 10)], "NOT USED"),
+        ([(b.FP32, 0, 10), (ADD, 99, 1)], "WAITING"),
+        ([(ADD, 0, 10), (ADD, 99, 1)], "CANNOT TELL"),  # nothing multiplies: this is no step
+        ([(b.UNKNOWN, 0, 90), (b.TC, 90, 10)], "CANNOT TELL"),  # the class of most is unknown
+    ],
+)
+def test_the_word_of_a_capture(launches: list[tuple[str, int, int]], word: str) -> None:
+    assert screen(*((name, -1, None, at * US, ns * US) for name, at, ns in launches)).answer.word == word
+
+
+def test_a_gpu_without_tensor_cores_has_no_verdict_on_them() -> None:
+    p100 = {**b.V100, "name": "Tesla P100-PCIE-16GB", "compute_capability": "6.0"}
+    found = screen((b.FP32, -1, None, 0, 90 * US), gpu=p100)
+    assert found.answer.word == "NOT APPLICABLE" and "matmul" in rows(found)
+
+
+def test_a_run_without_a_gpu_was_not_measured() -> None:
+    found = analyse(Profile(b.profile(gpu_used=False).metadata)).screen
+    assert found is not None and (found.answer.word, found.bar, found.items) == ("NOT MEASURED", None, ())
+
+
+spans = st.lists(
+    st.tuples(st.sampled_from([b.TC, b.FP32, ADD, NCCL, b.UNKNOWN]), st.integers(0, 500), st.integers(1, 90))
+)
+
+
+@given(spans.filter(bool))
+def test_rows_add_up_and_nothing_saves_more_than_its_rows(made: list[tuple[str, int, int]]) -> None:
+    found = screen(*((name, -1, None, at * US, ns * US) for name, at, ns in made))
+    assert found.bar is not None
+    assert sum(row.ns for row in found.bar.rows) == pytest.approx(found.bar.total_ns)
+    assert all(row.ns > 0 for row in found.bar.rows)
+    for item in found.items:
+        assert item.saves_ns is None or 0 < item.saves_ns <= found.bar.total_ns * (1 + 1e-9)
