@@ -2,33 +2,35 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
-from typing import TypeAlias
+from pathlib import Path
+from typing import Final, TypeAlias
 
 from msgspec.structs import replace
 
 from tcprobe.rules.model.step import Step, added
 from tcprobe.schema.finding import ERROR_PCT, WARNING_PCT, Finding, Range, Severity
-from tcprobe.schema.kinds import Evidence
 from tcprobe.schema.place import Place
 
 _Edit: TypeAlias = tuple[str, Place | None, str | None, int | None, int | None]
 """Rule, place, dimension, size and suggestion: one change of the source mends all findings that agree in these."""
+_TEST_FILE: Final = re.compile(r"test_.*|.*_test\.(py|ipynb)|conftest\.py")
+_TEST_FOLDERS: Final = frozenset({"test", "tests"})
 
 
 def grade(finding: Finding, step: Step) -> Finding:
     """Return the finding with its severity, and with its share of the step where that follows from its saving.
 
-    A severity that the rule gave stays. Else it is an error where the likely saving is `ERROR_PCT` of the step or
-    more, a warning where some saving is likely and may be `WARNING_PCT` or more, a note below that and where no
-    saving is known. The upper end counts because what convolutions lose is known as a wide range only; not where
-    an end of that range is a judgement. Where most products of the step have no time, it is no error: what they take
-    is not in the share.
+    A severity that the rule gave stays. Else the likely saving decides: it is an error from `ERROR_PCT` of the step,
+    a warning from `WARNING_PCT`, a note below that and where no saving is known. Where most products of the step have
+    no time, there is no share of the step; that of the part that has one makes no error. Where all of the step is
+    timed and takes less than `HOST_NS`, the host takes longer, and nothing that is saved shows.
     """
     pct = finding.saving_pct
     if pct is None and finding.saving_ns is not None:
         pct = step.share_pct(finding.saving_ns)
-    return replace(finding, saving_pct=pct, severity=finding.severity or _of(step, pct, finding.evidence))
+    return replace(finding, saving_pct=pct, severity=finding.severity or _of(step, pct))
 
 
 def grade_all(findings: Iterable[Finding], step: Step) -> list[Finding]:
@@ -42,33 +44,35 @@ def grade_all(findings: Iterable[Finding], step: Step) -> list[Finding]:
     for finding in decided:
         if finding.place is not None and finding.saving_pct is not None:
             together.setdefault(_edit(finding), []).append(finding.saving_pct)
-    return [
+    graded = [
         after
         if before.severity or _edit(after) not in together
-        else replace(after, severity=_of(step, added(together[_edit(after)]), after.evidence))
+        else replace(after, severity=_of(step, added(together[_edit(after)])))
         for before, after in zip(found, decided, strict=True)
     ]
+    return graded if step.is_mostly_known else [replace(finding, saving_pct=None) for finding in graded]
+
+
+def is_of_tests(file: str, folder: str) -> bool:
+    """Return whether a file holds tests, by its name and those of its folders below the one that is audited."""
+    path = Path(file)
+    inside = path.relative_to(folder) if path.is_relative_to(folder) else path
+    return _TEST_FILE.fullmatch(path.name) is not None or not _TEST_FOLDERS.isdisjoint(inside.parts[:-1])
 
 
 def _edit(finding: Finding) -> _Edit:
     return finding.code, finding.place, finding.dimension, finding.size, finding.suggested
 
 
-def _of(step: Step, pct: Range | None, evidence: Evidence | None) -> Severity:
-    severity = severity_of(pct, evidence)
+def _of(step: Step, pct: Range | None) -> Severity:
+    severity = severity_of(pct)
+    if step.is_short:
+        return "note"
     return severity if step.is_mostly_known or severity != "error" else "warning"
 
 
-def severity_of(saving_pct: Range | None, evidence: Evidence | None = None) -> Severity:
-    """Return the severity of a saving in percent of the step; a note where it is unknown.
-
-    Args:
-        saving_pct: the saving.
-        evidence: what it rests on; where that is a judgement, the likely saving alone decides.
-    """
-    if saving_pct is None or saving_pct.mid <= 0:
-        return "note"
-    most = saving_pct.mid if evidence == "judged" else max(saving_pct.mid, saving_pct.high)
-    if most < WARNING_PCT:
+def severity_of(saving_pct: Range | None) -> Severity:
+    """Return the severity of a likely saving in percent of the step; a note where it is unknown."""
+    if saving_pct is None or saving_pct.mid < WARNING_PCT:
         return "note"
     return "error" if saving_pct.mid >= ERROR_PCT else "warning"

@@ -203,6 +203,7 @@ SizeAdviceKind = Literal[
     "image",  # leave it: an image's channels
     "small_head",  # leave it: so small a head is bound by memory and launches
     "small_dimension",  # leave it: a product with so small a dimension is bound by memory and launches
+    "fixed",  # leave it: what it multiplies or what follows sets it
     "tf32_aligned",  # leave it: aligned for TF32
     "slice_in_vain",  # leave it: 8 filters would cost as much as they gain
     "free",  # leave it: it costs next to nothing
@@ -214,7 +215,7 @@ SizeAdviceKind = Literal[
 SIZE_ADVICE: Final[tuple[SizeAdviceKind, ...]] = get_args(SizeAdviceKind)
 """What to do about a size that is not aligned."""
 HARMLESS: Final[frozenset[SizeAdviceKind]] = frozenset(
-    {"image", "small_head", "small_dimension", "tf32_aligned", "slice_in_vain", "free"}
+    {"image", "small_head", "small_dimension", "fixed", "tf32_aligned", "slice_in_vain", "free"}
 )
 LEAVE: Final[frozenset[SizeAdviceKind]] = HARMLESS | {"no_tensor_cores", "off_tensor_cores"}
 """Advice for sizes to leave as they are, even if the layer's precision changes."""

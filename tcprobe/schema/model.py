@@ -15,6 +15,9 @@ from tcprobe.schema.op import OpRecord, Shape
 from tcprobe.schema.place import Place
 
 Mode = Literal["traced", "source"]
+FixedBy = Literal["input", "data", "file", "package"]
+"""What else than its layer sets a size: the input that the next model declares, data that are added to it, a file of
+weights, the package that makes the layer."""
 SAMPLES: Final = constants.SAMPLES
 """Samples per step assumed where the model does not give its batch size."""
 
@@ -56,6 +59,7 @@ class Layer(Struct, frozen=True):
     # how many of a first input dimension that is None make one sample of the batch: 1 where it is the batch, 64 where a
     # reshape made 64 rows of each sample; None where unknown
     samples: int | None = 1
+    fixed_by: FixedBy | None = None  # what sets how many features it puts out, if it is not the layer's to choose
 
 
 class Product(Struct, frozen=True):

@@ -160,6 +160,8 @@ def advice_on(step: Step, bad: Bad, measured: bool) -> SizeAdvice:
         bad: the size.
         measured: kernels of its products were timed, so that no prediction makes their cost nothing.
     """
+    if bad.fixed is not None:
+        return SizeAdvice("fixed")
     if bad.code == "TC104":
         return SizeAdvice(_BEST_LEFT.get(bad.dimension.name, "small_dimension"))
     does = effect(step, bad)

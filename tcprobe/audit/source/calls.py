@@ -10,9 +10,11 @@ from msgspec.structs import replace
 
 from tcprobe.audit.source.arrays.datasets import inputs_of, of_data_set
 from tcprobe.audit.source.arrays.methods import array_method
+from tcprobe.audit.source.fixed import note_loaded
 from tcprobe.audit.source.functions import apply_instance, construct, enter, inherited
 from tcprobe.audit.source.kinds import (
     NOTHING,
+    SAVED,
     Arguments,
     Bound,
     Class,
@@ -130,6 +132,8 @@ def _invoke(p: State, func: SourceValue, given: Arguments, node: ast.Call) -> So
     for arg in given.all:  # what is not followed may call functions from now on
         if isinstance(arg, Routine):
             p.hand(arg.node)
+    if func == SAVED:
+        p.saved.update(source for tensor in tensors_of(*given.all) for source in tensor.sources)
     made = call_module(p, func.name, given, node) if isinstance(func, Named) else result_of(node, *given.all)
     followed = isinstance(made, Graph) or (isinstance(made, Tensor) and made.sources)
     if not followed and not (isinstance(func, Named) and func.name.startswith("builtins.")):
@@ -188,6 +192,8 @@ def _of_model(p: State, of: _Model, name: str, given: Arguments, node: ast.Call)
         return apply(p, of, args[:1] if name.startswith("predict") else args, node)
     elif name == "compile":
         p.compiled[id(of)] = given
+    elif name == "load_weights":
+        note_loaded(p, of, given, node)
     elif name in _FITS and (fed := inputs_of(given.get(0, "x"))) is not None and tensors_of(fed):
         apply(p, of, [fed], node)  # its shape builds a model that has none yet
     elif name == "get_layer" and isinstance(of, Stack | Graph):

@@ -10,6 +10,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from tcprobe.audit.source.arrays.indexing import index_kind, indexed
+from tcprobe.audit.source.arrays.own_products import note_operator
 from tcprobe.audit.source.attributes import attribute_of, bind
 from tcprobe.audit.source.calls import call
 from tcprobe.audit.source.functions import defaults_of
@@ -25,7 +26,6 @@ from tcprobe.audit.source.kinds import (
     Unknown,
 )
 from tcprobe.audit.source.operators import arithmetic, compared, signed_value, taken
-from tcprobe.audit.source.own_products import note_operator
 from tcprobe.audit.source.state import State
 from tcprobe.audit.source.values import (
     doubted,
@@ -139,6 +139,8 @@ def _binary(p: State, node: ast.BinOp) -> SourceValue:
     left, right = p.value(node.left), p.value(node.right)
     if isinstance(node.op, ast.MatMult):
         note_operator(p, left, right, node)
+    elif isinstance(left, Tensor) and isinstance(right, Tensor) and not p.aside:
+        p.met.append([left, right])
     return arithmetic(node.op, left, right, node)
 
 

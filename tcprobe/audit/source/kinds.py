@@ -331,3 +331,4 @@ Keywords: TypeAlias = dict[str, SourceValue]
 NOTHING: Final = Known(None)
 BATCH: Final = Unknown("is the batch, which is not known")
 """The dimension of a tensor that is the batch: itself, not what is computed with it."""
+SAVED: Final = Unknown("is a model that was saved")

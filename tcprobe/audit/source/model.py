@@ -10,6 +10,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from tcprobe.audit.source.fixed import fixed_layers
 from tcprobe.audit.source.kinds import Draft, Instance, Multiplied, SourceValue, Stack, Tensor, Training
 from tcprobe.audit.source.layers import multiplies
 from tcprobe.audit.source.models import ENTRANCE, UNUSED, unused_layers
@@ -52,6 +53,7 @@ class Constructed:
         self._unused = unused_layers(state)
         self._drafts = [draft for draft in _ended(state) if is_layer(draft) and draft.name not in self._unused]
         self._own = list(state.multiplied.values())
+        self._fixed = fixed_layers(state)
 
     def model(self) -> list[Model]:
         """Return everything as one model."""
@@ -82,7 +84,8 @@ class Constructed:
     def _model(self, step: SourceStep) -> Model:
         state, source = self._state, self._state.source
         drafts = [draft for draft in self._drafts if draft.name in step.layers]
-        layers = tuple(_layer(draft, state.fed, step.frozen) for draft in drafts)
+        fed = (_layer(draft, state.fed, step.frozen) for draft in drafts)
+        layers = tuple(replace(layer, fixed_by=self._fixed.get(layer.name)) for layer in fed)
         made = [one for one in self._own if id(one) in step.products]
         known, by_default = self._batch(step) if layers or made else (None, False)
         batch = known or SAMPLES

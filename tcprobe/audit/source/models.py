@@ -140,6 +140,13 @@ def _entrance(p: State, shape: Shape | None) -> Tensor:
     return Tensor(shape, None, (name,), True, True)
 
 
+def _declared(p: State, entrance: Tensor, node: ast.Call) -> Tensor:
+    """Note the call that says how many features a model's input has."""
+    if entrance.last is not None:
+        p.declared.update(dict.fromkeys(entrance.sources, node))
+    return entrance
+
+
 def _feed(p: State, entrance: Tensor, tensor: Tensor) -> None:
     """Note what an input of a model is given."""
     for name in entrance.sources:
@@ -153,7 +160,9 @@ def _told(p: State, stack: Stack) -> Tensor | None:
     if isinstance(first, Stack):
         return first.given or _told(p, first)
     shape = _told_shape(first) if isinstance(first, Draft) else None
-    return _entrance(p, p.given.filled(shape, stack.names)) if shape is not None else None
+    if not isinstance(first, Draft) or shape is None:
+        return None
+    return _declared(p, _entrance(p, p.given.filled(shape, stack.names)), first.node)
 
 
 def _told_shape(draft: Draft) -> Shape | None:
@@ -231,7 +240,7 @@ def make_input(p: State, values: Keywords, node: ast.Call) -> Tensor:
         for size in items_of(given) or [given]:
             if isinstance(size, Known) and size.value is not None and size_from(size) is None:
                 p.miss(node, f"Input: {name}", no_size(size.value))
-    return _entrance(p, p.given.filled(_input_shape(values), p.names(node)))
+    return _declared(p, _entrance(p, p.given.filled(_input_shape(values), p.names(node))), node)
 
 
 def _input_shape(values: Keywords) -> Shape | None:

@@ -9,9 +9,11 @@ from typing import Final, Literal, TypeAlias
 
 from tcprobe.audit.source.arrays.datasets import data_set, enumerated, made_data_set
 from tcprobe.audit.source.arrays.functions import array_function
+from tcprobe.audit.source.arrays.own_products import note_call
 from tcprobe.audit.source.attributes import attribute_of
 from tcprobe.audit.source.kinds import (
     NOTHING,
+    SAVED,
     Arguments,
     Bound,
     Class,
@@ -30,7 +32,6 @@ from tcprobe.audit.source.kinds import (
 )
 from tcprobe.audit.source.models import make_graph, make_input, make_stack
 from tcprobe.audit.source.operators import FUNCTIONS, computed, define, is_definition, is_parser
-from tcprobe.audit.source.own_products import note_call
 from tcprobe.audit.source.state import State
 from tcprobe.audit.source.steps.flags import SETTERS, note_set
 from tcprobe.audit.source.values import (
@@ -108,6 +109,8 @@ def _of_keras(p: State, name: str, values: Keywords, given: Arguments, node: ast
         if any(call.name.endswith("set_image_data_format") for call in p.source.calls()):
             return Unknown("the layout of images is set in the file")
         return Known("channels_last", doubts=DOUBTED)
+    if last == "load_model":
+        return SAVED
     if name.startswith("keras.applications.") and last[:1].isupper():
         p.miss(node, last, "a ready-made model, known only by running it")
         return Unknown(f"is the result of {last}, whose layers are not in this file")

@@ -15,7 +15,7 @@ from tcprobe.audit.source.program import Program
 from tcprobe.audit.source.state import MOST_VALUES
 from tcprobe.audit.source.values import SpentError, known_of
 from tcprobe.errors import UnreadableInput
-from tcprobe.schema.model import InputShape, Layer, Model
+from tcprobe.schema.model import FixedBy, InputShape, Layer, Model
 from tcprobe.schema.place import Place
 from tcprobe.source.calls import Argument, Call
 from tcprobe.source.scopes import owner
@@ -122,10 +122,18 @@ def _with_arguments(layer: Layer, sources: Mapping[str, Source]) -> Layer:
         return layer
     call = _call(source, layer.place, layer)
     if call is None:
-        return layer
+        return replace(layer, fixed_by=_made_elsewhere(source, layer.place) or layer.fixed_by)
     arguments = {argument.name: argument.place for argument in call.arguments.values()}
     inner = _wrapped(source, call)
     return replace(layer, place=call.place, arguments={**inner, **arguments})
+
+
+def _made_elsewhere(source: Source, place: Place) -> FixedBy | None:
+    """Return whether a line makes its layers by a ready-made model or one that was saved; None where by neither."""
+    names = [call.name for call in source.calls() if call.place.line == place.line]
+    if any(name.endswith(("load_model", "model_from_json")) for name in names):
+        return "file"
+    return "package" if any(".applications." in name for name in names) else None
 
 
 def _call(source: Source, place: Place, layer: Layer) -> Call | None:

@@ -141,6 +141,12 @@ class State(Struct, eq=False):
     trains_unknown: bool = False  # whether something may be trained of which it is not known which model that is
     # what each input of a model is given by other models, by the name of its source
     fed: dict[str, list[Tensor]] = field(default_factory=dict)
+    # the calls that declare how large an input of a model is, likewise
+    declared: dict[str, ast.Call] = field(default_factory=dict)
+    met: list[list[Tensor]] = field(default_factory=list)  # tensors that operators add up, or merge otherwise
+    # saved, loaded: layers whose outputs a model takes that was saved, and those whose weights come from a file.
+    saved: set[str] = field(default_factory=set)
+    loaded: set[str] = field(default_factory=set)
     # what could not be followed: why, where; by node and what, once
     missed: dict[tuple[ast.AST, str], tuple[str, Place]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)  # what limits the reading, one sentence each

@@ -193,7 +193,9 @@ def _check_names(choice: Choice, found: PartialAudit) -> None:
 
 
 def _share(audited: Audited) -> float:
-    """Return what all suggestions save of the step, in percent; 0 if unknown."""
+    """Return what all suggestions save of the step, in percent; 0 if unknown, as where most of it has no time."""
+    if 2 * audited.costed < audited.products:
+        return 0.0
     saved, step = audited.total_saving_ns, audited.step_ns
     return 100 * saved.mid / step.mid if saved is not None and step is not None and step.mid > 0 else 0.0
 

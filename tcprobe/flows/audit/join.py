@@ -7,13 +7,31 @@ from typing import Final, TypeAlias
 
 from msgspec.structs import replace
 
-from tcprobe.schema.model import Layer, Model, Product, Unseen
+from tcprobe.schema.model import FixedBy, Layer, Model, Product, Unseen
+from tcprobe.schema.place import Place
 
 UNREACHED: Final = "importing the file does not construct it: --run runs the file as a script, --mode source reads it"
 REST: Final = "the traced script was left before it came to these layers: they are read from the source"
 UNSURE: Final = "behind the point where the script was left, lines that were traced may make layers of other sizes"
 _Line: TypeAlias = tuple[str, int]
+_NOWHERE: Final = ("", 0)
 _Sizes: TypeAlias = tuple[int | None, int | None]
+
+
+def with_fixed(model: Model, read: Iterable[Model]) -> Model:
+    """Return a traced model whose layers say what sets their sizes, as the source shows it at their calls.
+
+    Where only their line is known, and the source shows that of some of its layers alone, nothing is said.
+    """
+    told: dict[Place | _Line, set[FixedBy | None]] = {}
+    for layer in (layer for one in read for layer in one.layers):
+        for where in (layer.place, _line(layer)):
+            told.setdefault(where or _NOWHERE, set()).add(layer.fixed_by)
+    layers = []
+    for layer in model.layers:
+        found = told.get(layer.place or _NOWHERE) or told.get(_line(layer), set())
+        layers.append(replace(layer, fixed_by=next(iter(found))) if len(found) == 1 else layer)
+    return replace(model, layers=tuple(layers))
 
 
 def join(traced: Sequence[Model], read: Iterable[Model]) -> list[Model]:
@@ -66,7 +84,7 @@ def _sizes_by_line(models: Iterable[Model]) -> dict[_Line, set[_Sizes]]:
 
 
 def _line(made: Layer | Product) -> _Line:
-    return (made.place.file, made.place.line) if made.place is not None else ("", 0)
+    return (made.place.file, made.place.line) if made.place is not None else _NOWHERE
 
 
 def _sizes(layer: Layer) -> _Sizes:

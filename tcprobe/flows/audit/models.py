@@ -22,12 +22,12 @@ from tcprobe.cost.constants import load_constants
 from tcprobe.errors import InputError, TcprobeError, UnreadableInput, UnsupportedVersion
 from tcprobe.flows.audit.baseline import KnownFindings
 from tcprobe.flows.audit.files import AuditFile, FailedFile
-from tcprobe.flows.audit.join import join, with_unreached
+from tcprobe.flows.audit.join import join, with_fixed, with_unreached
 from tcprobe.flows.audit.judge import Judge, Unused, findings_in, silenced, told_once
 from tcprobe.flows.audit.options import Choice
 from tcprobe.flows.write import Say
 from tcprobe.hardware import Gpu
-from tcprobe.schema.finding import Audited, AuditReport
+from tcprobe.schema.finding import Audited, AuditReport, Finding
 from tcprobe.schema.model import InputShape, Model, Unseen
 from tcprobe.schema.place import Place
 
@@ -123,6 +123,8 @@ class Auditor:
             ]
         steps = [self._judge.step(model) for model in models]
         found = [findings_in(step, sources, [other for other in steps if other is not step]) for step in steps]
+        if target.tree is not None:
+            found = [_as_notes_in_tests(findings, target.tree) for findings in found]
         read = sources if self._traced else sources | _others(models, sources, target.tree)
         silent, unused = silenced(found, read, [u for model in models for u in model.unseen])
         if target.tree is None and not self._traced:  # of other files too little is judged
@@ -165,7 +167,7 @@ class Auditor:
         if not self._traced or target.notebook:
             return read
         if self._fall_back is None:
-            return self._trace(target, read)
+            return [with_fixed(model, read) for model in self._trace(target, read)]
         return self._trace_or_read(target, read, self._fall_back)
 
     def _trace_or_read(self, target: AuditFile, read: list[Model], say: Say) -> list[Model]:
@@ -177,7 +179,7 @@ class Auditor:
         """
         wanted = self._choice.run or self._choice.mode == "traced"
         try:
-            models = self._trace(target, read)
+            models = [with_fixed(model, read) for model in self._trace(target, read)]
         except InputError as error:
             if not _says_more(error, read, wanted):
                 raise
@@ -243,6 +245,15 @@ def _left_out(target: AuditFile) -> tuple[type[InputError], ...]:
     from tcprobe.source.source import TooLong
 
     return (OtherLanguage,) if target.itself else (UnsupportedVersion, TooLong)
+
+
+def _as_notes_in_tests(findings: tuple[Finding, ...], folder: str) -> tuple[Finding, ...]:
+    """Return findings with those in tests as notes: what a test builds is small and never trained for long."""
+    from tcprobe.audit.severity import is_of_tests
+
+    places = {f.place.file for f in findings if f.place is not None}
+    tests = {file for file in places if is_of_tests(file, folder)}
+    return tuple(replace(f, severity="note") if f.place and f.place.file in tests else f for f in findings)
 
 
 def _with_unread_cells(model: Model, source: Source) -> Model:

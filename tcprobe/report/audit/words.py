@@ -226,7 +226,7 @@ def per(audited: Audited) -> str:
 
 def saving_per_step(audited: Audited, finding: Finding) -> str:
     """Return ``0.4-0.6 ms a step``; empty if no saving is predicted."""
-    if finding.saving_ns is None or finding.saving_ns.high <= 0:
+    if finding.saving_ns is None or finding.saving_ns.mid <= 0:
         return ""
     return f"{about(finding.saving_ns)} {per(audited)}"
 
@@ -255,8 +255,10 @@ def gains(report: AuditReport, most: int | None) -> list[str]:
 def _gain(audited: Audited) -> str | None:
     """Return what all suggestions for a model save together; None if no saving is predicted."""
     saved, step = audited.total_saving_ns, audited.step_ns
-    if saved is None or step is None or saved.high <= 0 or step.mid <= 0:
+    if saved is None or step is None or saved.mid <= 0 or step.mid <= 0:
         return None
+    if 2 * audited.costed < audited.products:  # what the rest of the step takes is not known
+        return f"all suggestions together save {about(saved)} {per(audited)}"
     share = floor_percent(100 * saved.mid / step.mid)
     return f"all suggestions together save {about(saved)} of {about(step)} {per(audited)}: {share}"
 

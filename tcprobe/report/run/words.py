@@ -194,6 +194,7 @@ SIZE_WORDS: Final[Mapping[SizeAdviceKind, Callable[[SizeAdvice], str]]] = {
     "slice": _slice,
     "measured_free": lambda a: f"predicted to cost {_free(a)}",
     "image": _image,
+    "fixed": lambda _: "nothing here: what it multiplies (rows, positions) or what follows sets it",
     "small_head": lambda _: "nothing: so small a head is bound by memory and launches, not by arithmetic",
     "small_dimension": lambda _: (
         "nothing: a product with so small a dimension is bound by memory and launches, not by arithmetic"

@@ -29,7 +29,8 @@ TC101: Final = RuleDoc(
         "heads are TC104, channels of a group TC103, vocabularies TC105, heads of attention TC106."
     ),
     severity=(
-        "From the predicted saving: error from 5 % of the step, warning where it may be 1 % or more, else note. Of "
+        "From the likely saving: error from 5 % of the step, warning from 1 %, else note; a note too where the whole "
+        "step takes the GPU less than a millisecond, since the host then takes longer. Of "
         "unknown cost: warning from a size of 128 up that a layer sets, but for convolutions and recurrent layers; "
         "else note. Of 1 to 4 filters: note, but for one filter of an ordinary convolution in 16 bits."
     ),
@@ -91,13 +92,18 @@ TC103: Final = RuleDoc(
 )
 TC104: Final = RuleDoc(
     code="TC104",
-    summary="A convolution over 1 to 4 channels, or a head of up to 16 units: not aligned, and best left so.",
+    summary="A size that is not aligned and best left so: image channels, a tiny head, or one that is set elsewhere.",
     explanation=(
         "The channels of an image and the classes of a small head break the rule of 8, and padding them gains "
         "nothing. Measured (DeepBench, V100 and T4, float16): a first convolution over 1 channel padded to 8 ran 5 "
         "to 8 times slower than float32 without padding, over 3 channels no faster. XLA pads 3 channels to 4 by "
         "itself where that pays. A head of 10 classes, or a table of 13 columns, is read once and is bound by "
-        "memory and by its launch. The rule is there so that no size goes unmentioned, and so that nobody pads "
+        "memory and by its launch.\n\nOther sizes cannot be changed at all, for something else sets them: the labels, "
+        "images or actions that the model is trained to put out (vocabularies are TC105); the input that the next "
+        "model declares (a decoder before a discriminator), unless one name stands for both sizes; a Reshape behind "
+        "the layer; data that are added to its output; weights loaded from a file before training, or a model that "
+        "was saved; a ready-made model of a package; in a product without weights, as raw attention has it, how many "
+        "rows its operands have. The rule is there so that no size goes unmentioned, and so that nobody pads "
         "these."
     ),
     severity="Always a note.",
@@ -122,8 +128,9 @@ TC105: Final = RuleDoc(
         "with it."
     ),
     severity=(
-        "From the predicted saving: error from 5 % of the step, warning where it may be 1 % or more, else note. Of "
-        "unknown cost: warning from a size of 128 up that a layer sets, else note."
+        "From the likely saving: error from 5 % of the step, warning from 1 %, else note. Of unknown cost: warning "
+        "from a size of 128 up that a layer sets, else note. Without an embedding in the model these are classes, "
+        "whose number the labels set: note."
     ),
     bad="layers.Dense(50257)",
     good="layers.Dense(50304)  # 50257 tokens, 47 unused",
@@ -144,8 +151,8 @@ TC106: Final = RuleDoc(
         "backend multiplies as said. The length of the sequence is the data's and no finding."
     ),
     severity=(
-        "From the predicted saving: error from 5 % of the step, warning where it may be 1 % or more, else note. Of "
-        "unknown cost: warning from a size of 128 up that a layer sets, else note."
+        "From the likely saving: error from 5 % of the step, warning from 1 %, else note. Of unknown cost: warning "
+        "from a size of 128 up that a layer sets, else note."
     ),
     bad="layers.MultiHeadAttention(num_heads=10, key_dim=25)",
     good="layers.MultiHeadAttention(num_heads=8, key_dim=32)",
@@ -165,7 +172,7 @@ TC107: Final = RuleDoc(
         "handful of kernels for each time step. That is often a larger loss than any size. dropout= works with cuDNN, "
         "recurrent_dropout= does not. How much is lost depends on the sequence and is not predicted."
     ),
-    severity="Always a warning.",
+    severity="A warning; a note where the activation is softmax, which is what the layer is to put out.",
     bad='layers.LSTM(256, activation="relu", recurrent_dropout=0.2)',
     good="layers.LSTM(256, dropout=0.2)",
     sources=("Keras 3, documentation of LSTM and GRU, and their backend for TensorFlow: conditions of the cuDNN path",),
@@ -177,8 +184,8 @@ TC108: Final = RuleDoc(
         "A product is cut into tiles, one for each of the GPU's multiprocessors at a time (108 on an A100, 132 on "
         "an H100). One with fewer tiles than multiprocessors leaves some of them idle, and takes hardly longer "
         "when it grows. Where such products take most of the step, a larger batch, or several steps at once, costs "
-        "little time; alignment matters little there. One note per model, only where the batch is known and at "
-        "least half of the predicted step is of this kind."
+        "little time; alignment matters little there. One note per model, only where the batch is known, half of its "
+        "products or more are predicted, and at least half of the predicted step is of this kind."
     ),
     severity="Always a note.",
     level="note",
@@ -200,7 +207,7 @@ TC109: Final = RuleDoc(
         "smaller saves 1 % of the step or more beyond what it saves by being smaller. It looks at the batch, and "
         "at sizes that keep the rule of 8; the others are TC101's."
     ),
-    severity="From the saving beyond the share of the size: error from 5 % of the step, warning where it may be 1 %.",
+    severity="From the likely saving beyond the share of the size: error from 5 % of the step, warning from 1 %.",
     bad="model.fit(x, y, batch_size=257)",
     good="model.fit(x, y, batch_size=256)",
     sources=(

@@ -6,7 +6,7 @@ The rules divide the rest, the first that fits:
 - TC106: a head's size of an attention layer;
 - TC103: channels or filters of one group of a grouped convolution;
 - TC104: up to 4 channels of a convolution's input, up to 16 units, inputs of the data or other columns: nothing to
-  be gained;
+  be gained; and what is not the layer's to choose;
 - TC105: 1,000 or more units of a last layer: a vocabulary;
 - TC101: all others.
 """
@@ -23,6 +23,7 @@ from msgspec.structs import replace
 
 from tcprobe.gemm.alignment import bytes_of, multiple_for, next_size
 from tcprobe.gemm.ops import is_convolution
+from tcprobe.rules.model.fixed import fixed
 from tcprobe.rules.model.links import IMAGE_CHANNELS, Linked, is_image
 from tcprobe.rules.model.sizes import (
     FEATURES,
@@ -38,6 +39,8 @@ from tcprobe.rules.model.sizes import (
 )
 from tcprobe.rules.model.step import Gain, Step, added
 from tcprobe.schema.finding import Range
+from tcprobe.schema.finding_kinds import WhyKind
+from tcprobe.schema.statement import Statement
 
 TINY: Final = 16
 """So few columns read their operands once and are bound by memory."""
@@ -55,6 +58,7 @@ class Bad(Struct, frozen=True):
     multiple: int  # what it should be a multiple of
     # the change to the suggested size with all that comes with it; None where nothing is suggested
     linked: Linked | None = None
+    fixed: Statement[WhyKind] | None = None  # what sets it, where it is not the layer's to choose
     # its part, in ns a step, of what all suggestions for the products that it touches save together; None where unknown
     # or nothing is suggested
     saved: Range | None = None
@@ -111,6 +115,8 @@ def with_parts(step: Step, found: list[Bad]) -> list[Bad]:
         # without one of its products the saving would be too small
         costed = all(step.cost(index) is not None for index in bad.dimension.products)
         part = parts.get(bad.linked) if bad.linked and costed else None
+        if part is not None and part.ns.mid <= 0 and not bad.is_image:  # what costs as much as it gains is no advice
+            part = Saved(Range(0.0, 0.0, 0.0), None if part.recorded_ns is None else 0.0)
         made.append(replace(bad, saved=part and part.ns, recorded_ns=part and part.recorded_ns))
     return made
 
@@ -191,7 +197,11 @@ def _judged(step: Step, dimension: Dimension) -> Bad:
     if code == "TC105":
         roomy = next_size(dimension.size, _VOCABULARY_MULTIPLE)
         suggested = roomy if roomy - dimension.size <= _LITTLE * dimension.size else suggested
-    return Bad(dimension, code, dtype, multiple, step.link(dimension.resized(suggested)))
+    linked = step.link(dimension.resized(suggested))
+    why = fixed(step.sizes, dimension, linked)
+    if why is None or is_image(dimension.name, dimension.size) or (code == "TC105" and why.kind == "labels_set"):
+        return Bad(dimension, code, dtype, multiple, linked)
+    return Bad(dimension, "TC104", dtype, multiple, fixed=why)
 
 
 def _code(step: Step, dimension: Dimension) -> str:
@@ -216,8 +226,14 @@ def _is_vocabulary(step: Step, dimension: Dimension) -> bool:
     if layer is None or words:
         return words
     tail = step.sizes.tail(layer.name)
-    return any(
-        known.is_last or known.config.get("activation") == "softmax" or known.kind == "Softmax" for known in tail
+    activations = {known.config.get("activation") for known in tail}
+    if "softmax" in activations or any(known.kind == "Softmax" for known in tail):
+        return True
+    # scores of words, unless they are what the model takes once more
+    return (
+        any(known.is_last for known in tail)
+        and activations <= {None, "linear"}
+        and dimension.size not in step.sizes.given
     )
 
 

@@ -120,7 +120,8 @@ class Links:
         self._refuse_groups(name)
         sources = self._outputs(name)
         if len(sources) == 1:
-            return [taken.resized(_scaled(taken.size, change))]
+            more = change.new - change.old if _is_joined(taken.size, change.old) else None
+            return [taken.resized(_scaled(taken.size, change) if more is None else taken.size + more)]
         sizes = {source.size for source in sources}
         whole = sum(source.size for source in sources)
         if sizes == {taken.size}:  # added up: all that is summed has one size
@@ -162,7 +163,14 @@ class Links:
             return []
         if len(sources) > 1 and {s.size for s in sources} != {change.old}:
             return []  # reached from the one among several that changed: the others stay
+        if len(sources) == 1 and _is_joined(change.old, sources[0].size):
+            return []  # likewise from the one layer that is joined with data
         return [s.resized(_scaled(s.size, change)) for s in sources]
+
+
+def _is_joined(whole: int, part: int) -> bool:
+    """Return whether what a layer takes holds more than the features of the one layer that feeds it, unscaled."""
+    return whole > part and whole % part != 0
 
 
 def _scaled(size: int, change: LinkedChange) -> int:

@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tcprobe.rules.model.bad import Bad, bad_sizes, with_parts
+from tcprobe.rules.model.fixed import fixed
 from tcprobe.rules.model.links import Linked
 from tcprobe.rules.model.sizes import INPUTS, Dimension, LinkedChange, units_of
 from tcprobe.rules.model.step import Step, added, idle
@@ -132,7 +133,10 @@ def fitting(step: Step, dimension: Dimension, below: int) -> dict[int, Linked]:
     return {
         size: linked
         for size, linked in links.items()
-        if linked.reason is None and linked.changes[0].new == size and all(c.new % 8 == 0 for c in linked.changes)
+        if linked.reason is None
+        and linked.changes[0].new == size
+        and all(c.new % 8 == 0 for c in linked.changes)
+        and fixed(step.sizes, dimension, linked) is None
     }
 
 

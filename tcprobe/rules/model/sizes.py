@@ -219,6 +219,12 @@ class LayerSizes:
         return frozenset(size for size in found if isinstance(size, int))
 
     @cached_property
+    def given(self) -> frozenset[int]:
+        """Numbers of features that the model is given from outside."""
+        first = (layer.input_shapes[0] for layer in self.model.layers if layer.is_first and layer.input_shapes)
+        return frozenset(shape[-1] for shape in first if shape and shape[-1])
+
+    @cached_property
     def feeds(self) -> dict[str, tuple[str, ...]]:
         """Names of the layers whose features each layer multiplies, by its name; only where there are any.
 

@@ -27,6 +27,8 @@ Ends: TypeAlias = tuple[float, float, float]
 Changes: TypeAlias = tuple[LinkedChange, ...]
 Gain: TypeAlias = Callable[[int, Changes, Changes], Range | None]
 """What changes save at one product, by its index, where others are made already; None where that is unknown."""
+HOST_NS: Final = 1e6
+"""Time for which the host is busy with a step of a small model in any case; a judgement."""
 _ALIASES: Final = "aliases"  # an op's other names, which change no cost
 
 
@@ -195,6 +197,14 @@ class Step:
     def is_mostly_known(self) -> bool:
         """Whether half of the products or more have a predicted time, so that a share of it says much of the step."""
         return 2 * sum(cost is not None for cost in self.costs) >= len(self.costs)
+
+    @cached_property
+    def is_short(self) -> bool:
+        """Whether the GPU is likely done with a step, all of it timed, before the host has launched the next.
+
+        Of unknown batch it is one of many samples; of fewer it takes less still.
+        """
+        return self.ns is not None and self.ns.mid < HOST_NS and None not in self.costs
 
     def share_pct(self, saved: Range) -> Range | None:
         """Return a saving over the step's predicted time, in percent up to 100; None where that is unknown.

@@ -20,7 +20,6 @@ from tcprobe.schema.finding_kinds import COST_UNKNOWN, AddedKind, EffectKind, Fi
 from tcprobe.schema.kinds import SIXTEEN_BIT
 from tcprobe.schema.statement import Both, Statement, say
 
-_CHOICES: Final = ("softmax", "sigmoid")
 TILE: Final = 128
 """A smaller size is less than one tile of the fastest kernels, and its products may be bound by memory."""
 DIRECT: Final = "its weight gradient may fall to a kernel on CUDA cores (26 % of a GAN's step in float16 on an A100)"
@@ -44,7 +43,6 @@ SAYS: Final[Says] = {
     "feed_sets_it": "; it follows from what feeds this layer",
     "must_fit": lambda reason: f"; what comes before and after must fit it: {reason}",
     "padding_may_lose": MAY_LOSE,
-    "keep_first": lambda size: f"; what takes the output must keep the first {size}",
     "labels_unused": "; no label uses the entries added",
     "group_not_a_multiple": lambda subject, groups, multiple, effect, added: Both(
         f"{subject} ({groups} groups) is not a multiple of {multiple}", f"{effect}{''.join(added)}"
@@ -54,6 +52,14 @@ SAYS: Final[Says] = {
     "against_aligned_groups": "its cost is what it loses against aligned groups, which is another model",
     "best_left": lambda subject, multiple, why: Both(f"{subject} is not a multiple of {multiple}, leave it", why),
     "tiny_product": "a product with so small a dimension is bound by memory and launches, not by arithmetic",
+    "next_input_sets": "the input of the model that takes it declares this size",
+    "joined_data_sets": "data of a size of their own meet it: added to it, joined with it, or compared with it",
+    "saved_file_sets": "weights of this size are loaded from a file",
+    "package_sets": "the package that makes the model sets it, not this code",
+    "reshape_sets": "a shape behind it, which does not change with it, asks for this size",
+    "length_sets": "it is how many rows the operands have (positions, samples), which the data set",
+    "feed_sets": "it follows from what feeds this layer, which was not followed",
+    "labels_set": "what the model is trained to put out has this size (labels, images, actions)",
     "few_channels_slower": (
         "padding so few input channels to 8 ran slower where it was measured (1 and 3 channels, V100 and T4)"
     ),
@@ -75,7 +81,7 @@ def tc104(given: Subject) -> Iterator[Finding]:
     """Yield a note for each size of image channels and of tiny output layers, which are best left as they are."""
     for bad in _bad(given.step, "TC104"):
         channels = convolves(given.step, bad.dimension)
-        why: Statement[WhyKind] = say("few_channels_slower" if channels else "tiny_product")
+        why: Statement[WhyKind] = bad.fixed or say("few_channels_slower" if channels else "tiny_product")
         about = subject_of(given.step, bad.dimension)
         says: Statement[FindingKind] = say("best_left", subject=about, multiple=bad.multiple, why=why)
         yield replace(finding_of(given.step, bad, says, why), severity="note")
@@ -83,7 +89,10 @@ def tc104(given: Subject) -> Iterator[Finding]:
 
 def tc105(given: Subject) -> Iterator[Finding]:
     """Yield each vocabulary size that breaks the rule."""
-    return (_finding(given.step, bad, say("labels_unused")) for bad in _bad(given.step, "TC105"))
+    words = bool(given.step.sizes.vocabularies)
+    for bad in _bad(given.step, "TC105"):
+        found = _finding(given.step, bad, say("labels_unused"))
+        yield found if words else replace(found, severity="note")  # classes, whose number the labels set
 
 
 def tc106(given: Subject) -> Iterator[Finding]:
@@ -111,8 +120,10 @@ def _finding(step: Step, bad: Bad, *more: Added) -> Finding:
     says: Statement[FindingKind] = say(
         "not_a_multiple", subject=about, multiple=bad.multiple, effect=told, added=(*added, *more)
     )
-    found = finding_of(step, bad, says, _why(step, bad, does))
-    return replace(found, severity=_severity(step, bad, does), padding_pct=padded)
+    why, severity = _why(step, bad, does), _severity(step, bad, does)
+    if why is not None and why.kind == "nothing_saved":  # which is no advice
+        bad, severity = replace(bad, linked=None), "note"
+    return replace(finding_of(step, bad, says, why), severity=severity, padding_pct=padded)
 
 
 def _severity(step: Step, bad: Bad, does: Effect) -> Severity | None:
@@ -127,24 +138,12 @@ def _severity(step: Step, bad: Bad, does: Effect) -> Severity | None:
 def _warns_unknown(step: Step, bad: Bad, does: Effect) -> bool:
     """Return whether a size of unknown cost is worth a warning: a layer sets it, and such products were timed.
 
-    Sizes of the data are left out, which no layer sets, and the labels, which only the last layer counts.
+    Sizes of the data are left out, which no layer sets.
     """
     if does.why is None or does.why.kind not in COST_UNKNOWN or bad.dimension.size < TILE:
         return False
     chosen = bad.dimension.name in (*OUTPUTS, *HEADS) or bad.code == "TC105"
-    return chosen and bool(bad.dimension.products) and is_timed(step, bad) and not _counts_labels(step, bad)
-
-
-def _counts_labels(step: Step, bad: Bad) -> bool:
-    """Return whether a size is a number of classes: of an output that is a choice, behind other layers.
-
-    One as large as a vocabulary is TC105's.
-    """
-    layer = step.sizes.layers.get(bad.dimension.layer)
-    if layer is None or layer.is_first or bad.code != "TC101" or bad.dimension.name not in OUTPUTS:
-        return False
-    tail = [known for known in step.sizes.tail(layer.name) if known.is_last]
-    return any(known.kind == "Softmax" or known.config.get("activation") in _CHOICES for known in tail)
+    return chosen and bool(bad.dimension.products) and is_timed(step, bad)
 
 
 def _direct(step: Step, bad: Bad) -> Statement[EffectKind] | None:
@@ -171,13 +170,6 @@ def _remarks(step: Step, bad: Bad, padded: Range | None) -> Iterator[Added]:
         yield say("feed_sets_it" if layer is None or layer.is_first is False else "data_sets_it")
     if bad.linked is not None and bad.linked.reason:
         yield say("must_fit", reason=bad.linked.reason)
-    elif (
-        bad.code != "TC105"
-        and name not in (*INPUTS, *HEADS)
-        and not bad.is_image
-        and any(layer.is_last for layer in step.sizes.tail(bad.dimension.layer))
-    ):
-        yield say("keep_first", size=bad.dimension.size)
     if padded is not None and padded.low <= 0:  # it copies the operands
         yield say("padding_may_lose")
 
@@ -201,7 +193,7 @@ def _of_group(step: Step, bad: Bad) -> Finding:
     groups = step.sizes.groups(layer)
     whole = Dimension(layer, f"{bad.dimension.name} per group", size, tuple(step.products_of(layer)))
     lost = _lost(step, whole)
-    told = Bad(whole, bad.code, bad.dtype, bad.multiple, None, lost)
+    told = Bad(whole, bad.code, bad.dtype, bad.multiple, saved=lost)
     does = effect(step, told)
 
     severity: Severity | None = "note" if does.free or lost is None else None

@@ -33,7 +33,7 @@ def tc107(subject: Subject) -> Iterator[Finding]:
             code="TC107",
             says=say("off_cudnn", subject=About(layer.class_name, layer.name), settings=settings),
             place=layer.arguments.get(first) or layer.place,
-            severity="warning",
+            severity="note" if layer.config.get("activation") == "softmax" else "warning",  # it puts out choices
             layer=layer.name,
             layer_class=layer.class_name,
             dimension=first,

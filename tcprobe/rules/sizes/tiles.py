@@ -80,12 +80,12 @@ def tc102(given: Subject) -> Iterator[Finding]:
 
 
 def batch_place(given: Subject) -> Place | None:
-    """Return where ``batch_size=`` is given this value literally; None if nowhere."""
+    """Return where ``batch_size=`` is given this value; None if nowhere."""
     for source in given.sources.values():
-        for call in source.calls():
-            value = call.arguments.get("batch_size")
-            if value and value.known and value.known.value == given.model.batch:
-                return value.place
+        for value in (k.value for call in source.walk.calls for k in call.keywords if k.arg == "batch_size"):
+            known = source.known(value)
+            if known is not None and known.value == given.model.batch:
+                return source.place(value)
     return None
 
 
@@ -93,7 +93,7 @@ def tc108(given: Subject) -> Iterator[Finding]:
     """Yield at most one note for the model."""
     step = given.step
     small = _small(step)
-    if not given.model.batch_known or step.ns is None or not small:
+    if not given.model.batch_known or step.ns is None or not small or not step.is_mostly_known:
         return
     share = 100.0 * sum(small.values()) / step.ns.mid
     if share < DOMINATED_PCT:

@@ -132,6 +132,11 @@ def test_what_cudnn_runs_is_no_finding() -> None:
     assert not lstm("SimpleRNN", activation="relu")  # never cuDNN's
 
 
+def test_a_layer_that_puts_out_choices_is_a_note() -> None:
+    layers = [Layer("rnn", "GRU", "GRU", config={"activation": name}) for name in ("softmax", "relu")]
+    assert [f.severity for f in check(tc107, Model("source", "", FILE, tuple(layers)))] == ["note", "warning"]
+
+
 def test_a_setting_stands_at_its_argument() -> None:
     where = Place(FILE, 7, 30)
     layer = Layer("rnn", "LSTM", "LSTM", Place(FILE, 7), config={"unroll": True}, arguments={"unroll": where})
@@ -140,7 +145,8 @@ def test_a_setting_stands_at_its_argument() -> None:
 
 def test_a_recurrent_layers_units_and_inputs_are_told_of() -> None:
     network = Network(1024)
-    network.add("GRU", {"units": 60}, network.input(20, 50), name="gru")
+    gru = network.add("GRU", {"units": 60}, network.input(20, 50), name="gru")
+    network.add("Dense", {"units": 8}, gru)
     assert found(check(tc101, network.model())) == [("gru", "inputs", 50, 56), ("gru", "units", 60, 64)]
 
 

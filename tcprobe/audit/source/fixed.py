@@ -1,0 +1,113 @@
+"""What sets the size of a layer's output if not the layer: inputs that models declare, data, files of weights."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+
+from tcprobe.audit.source.kinds import (
+    Arguments,
+    Draft,
+    Graph,
+    Instance,
+    Items,
+    SourceValue,
+    Stack,
+    Tensor,
+)
+from tcprobe.audit.source.layers import members
+from tcprobe.audit.source.state import State
+from tcprobe.keras.catalogue import class_of
+from tcprobe.schema.model import FixedBy
+from tcprobe.source.values import Known
+
+_WRITES = frozenset({"save_weights", "save", "ModelCheckpoint", "CheckpointManager"})
+
+
+def fixed_layers(state: State) -> dict[str, FixedBy]:
+    """Return what sets the size of the layers that do not choose it, by their names."""
+    drafts = {draft.name: draft for draft in state.layers.drafts}
+    found: dict[str, FixedBy] = {}
+    for entrance, node in state.declared.items():
+        for tensor in state.fed.get(entrance, ()):
+            makers = _makers(tensor.sources, drafts, state)
+            found |= {maker.name: "input" for maker in makers if not _names(maker.node) & _names(node)}
+    for tensors in (*_merged(drafts.values()), *state.met):
+        data = {t.last for t in tensors if _is_data(t, state)} - {None, 1}
+        for tensor in tensors if data else ():
+            if tensor.last in data and not _is_data(tensor, state):
+                found |= {maker.name: "data" for maker in _makers(tensor.sources, drafts, state)}
+    found |= {maker.name: "file" for maker in _makers(state.saved, drafts, state)}
+    return found | dict.fromkeys(state.loaded, "file")
+
+
+def _makers(names: Iterable[str], drafts: dict[str, Draft], state: State) -> Iterator[Draft]:
+    """Yield the layers that choose how many features arrive in tensors of these sources."""
+    pending, seen = list(names), set(names)
+    while pending:
+        name = pending.pop()
+        draft = drafts.get(name)
+        if draft is None:
+            before = [s for tensor in state.fed.get(name, ()) for s in tensor.sources]
+        elif class_of(draft.kind).hands_on:
+            before = [s for tensor in draft.inputs for s in tensor.sources]
+        else:
+            yield draft
+            continue
+        pending += [s for s in before if s not in seen]
+        seen.update(before)
+
+
+def _merged(drafts: Iterable[Draft]) -> Iterator[list[Tensor]]:
+    """Yield what layers add up, or merge otherwise feature by feature."""
+    return (draft.inputs for draft in drafts if class_of(draft.kind).features == "merged" and len(draft.inputs) > 1)
+
+
+def _is_data(tensor: Tensor, state: State) -> bool:
+    """Return whether a tensor is what a model is given from outside."""
+    return bool(tensor.symbolic and tensor.fresh) and not any(state.fed.get(name) for name in tensor.sources)
+
+
+def _names(call: ast.Call) -> set[str]:
+    """Return the variables and attributes in the arguments of a call: a size that two calls share changes in both."""
+    given = [*call.args, *(keyword.value for keyword in call.keywords)]
+    return {ast.dump(part) for value in given for part in ast.walk(value) if isinstance(part, ast.Name | ast.Attribute)}
+
+
+def note_loaded(p: State, of: SourceValue, given: Arguments, node: ast.Call) -> None:
+    """Note that a model takes its weights from a file before it is trained; not one that the program writes itself."""
+    partly = any(isinstance(v := given.keywords.get(name), Known) and v.value for name in ("by_name", "skip_mismatch"))
+    if p.conditions or p.doubts or p.trainings or partly or _is_written(p, node):
+        return
+    p.loaded.update(draft.name for draft in members(_parts(of), p.layers.drafts))
+
+
+def _is_written(p: State, node: ast.Call) -> bool:
+    """Return whether the file writes what a call reads, by the same expression."""
+    if not node.args:
+        return False
+    path = ast.dump(node.args[0])
+    for call in p.here.walk.calls:
+        name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+        given = [*call.args, *(keyword.value for keyword in call.keywords)] if name in _WRITES else []
+        if any(ast.dump(value) == path for value in given):
+            return True
+    return False
+
+
+def _parts(of: SourceValue) -> list[SourceValue]:
+    """Return the layers and models in a value, those in the attributes of an object too."""
+    found: list[SourceValue] = []
+    pending, seen = [of], set()
+    while pending:
+        value = pending.pop()
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
+        if isinstance(value, Draft | Stack | Graph):
+            found.append(value)
+        elif isinstance(value, Instance) and value.keras is not None:
+            pending += value.attrs.values()
+        elif isinstance(value, Items):
+            pending += value.items
+    return found
