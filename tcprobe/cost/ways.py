@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from tcprobe.cost.constants import Multiplier
 from tcprobe.cost.tiles import Chip, Estimate, compute_bound, estimate
 from tcprobe.cost.works import Task, conv_task, padded_work, tensors
-from tcprobe.gemm.alignment import next_size
+from tcprobe.gemm.alignment import ALIGN_BYTES, next_size
 from tcprobe.hardware import Gpu
 from tcprobe.schema.kinds import Limit
 
@@ -98,9 +98,13 @@ def turning_ns(task: Task, chip: Chip) -> float:
     """Return the time to turn a convolution's tensors between channels-first and channels-last, each once.
 
     TensorFlow trains float32 convolutions channels-first, TF32 or not (grappler, generic_layout_optimizer.cc), XLA and
-    PyTorch by default too. cuDNN's Tensor Core kernels read them channels-last: it copies what they read and write.
+    PyTorch by default too. cuDNN's Tensor Core kernels read them channels-last, padded to whole 16 bytes: it copies
+    what they read and write.
     """
-    return copy_ns(2 * math.fsum(work.moved_bytes for work, _ in task.works), chip)
+    multiple, conv = ALIGN_BYTES // task.units.width, task.convolution
+    channels, filters = (conv.channels or 0, conv.filters or 0) if conv else (0, 0)
+    padded = with_channels(task, next_size(channels or 1, multiple), next_size(filters or 1, multiple)) or task
+    return copy_ns(math.fsum(work.moved_bytes for one in (task, padded) for work, _ in one.works), chip)
 
 
 def copy_ns(moved: float, chip: Chip) -> float:
