@@ -122,7 +122,7 @@ def _finding(step: Step, bad: Bad, *more: Added) -> Finding:
     )
     why, severity = _why(step, bad, does), _severity(step, bad, does)
     if why is not None and why.kind == "nothing_saved":  # which is no advice
-        bad, severity = replace(bad, linked=None), "note"
+        severity = "note"
     return replace(finding_of(step, bad, says, why), severity=severity, padding_pct=padded)
 
 
