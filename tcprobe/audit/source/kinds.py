@@ -103,6 +103,7 @@ class CommandLine(Struct, eq=False):
     entries: dict[str, SourceValue]  # values by the options' names
     open: str | None = None  # why there may be others
     given: bool = False  # whether the file itself gives the values, not the command line
+    words: tuple[str, ...] = ()  # of the command line that it parses, where the user gives one
 
 
 class Draft(Struct, eq=False):

@@ -120,7 +120,7 @@ def _of_keras(p: State, name: str, values: Keywords, given: Arguments, node: ast
 def _of_options(p: State, name: str, given: Arguments) -> SourceValue | None:
     """Return what a name of argparse or absl makes; None for any other."""
     if is_parser(name):
-        return CommandLine({})
+        return CommandLine({}, words=p.argv)
     return define(p.flags, given.args, given.keywords, not p.conditions) if is_definition(name) else None
 
 

@@ -338,7 +338,41 @@ def _add(of: CommandLine, args: list[SourceValue], keywords: Keywords, sure: boo
         of.open = "has options of names that are not known"
         return
     key = target.lstrip("-").replace("-", "_") if told is None else target
-    _set(of, key, _default(long or target, keywords), sure)
+    typed = _typed(of.words, names, keywords)
+    _set(of, key, _default(long or target, keywords) if typed is None else typed, sure)
+
+
+def _typed(words: Sequence[str], names: Sequence[str], keywords: Keywords) -> SourceValue | None:
+    """Return the value that the command line gives an option, the last one; None where it gives none."""
+    typed: SourceValue | None = None
+    action = keywords.get("action")
+    switch = _SWITCHES.get(str(action.value)) if isinstance(action, Known) else None
+    for at, word in enumerate(words):
+        name, given, text = word.partition("=")
+        if name not in names or not name.startswith("-"):
+            if name.startswith("--") and any(own.startswith(name) for own in names) and name != "--":
+                typed = Unknown(f"{name} may be short for it")
+            continue
+        if switch is not None:
+            typed = Known(not switch)
+        elif action is not None or "nargs" in keywords:
+            typed = Unknown(f"{name} takes more than one word")
+        else:
+            typed = _made(name, text if given else "".join(words[at + 1 : at + 2]), keywords.get("type"))
+    return typed
+
+
+def _made(name: str, text: str, kind: SourceValue | None) -> SourceValue:
+    """Return what an option's `type` makes of a text."""
+    if kind is None or kind == Named("builtins.str"):
+        return Known(text)
+    make = _TYPES.get(kind.name) if isinstance(kind, Named) else None
+    try:
+        if make is not None:
+            return Known(make(text))
+    except ValueError:
+        pass
+    return Unknown(f"{name} is made from a text")
 
 
 def _default(name: str, keywords: Keywords) -> SourceValue:
@@ -355,13 +389,8 @@ def _default(name: str, keywords: Keywords) -> SourceValue:
     kind = keywords.get("type")
     if not isinstance(default.value, str) or kind is None or kind == Named("builtins.str"):
         return default
-    make = _TYPES.get(kind.name) if isinstance(kind, Named) else None
-    try:  # argparse hands a default that is a text to `type`
-        if make is not None:
-            return derived(make(default.value), default)
-    except ValueError:
-        pass
-    return Unknown(f"{name} is made from a text")
+    made = _made(name, default.value, kind)  # argparse hands a default that is a text to `type`
+    return derived(made.value, default) if isinstance(made, Known) else made
 
 
 def _set(of: CommandLine, name: str, value: SourceValue, sure: bool) -> None:

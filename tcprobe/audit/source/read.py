@@ -23,7 +23,9 @@ from tcprobe.source.source import Source
 from tcprobe.source.values import Known, same
 
 
-def read_source(path: Path | str, tree: str | None = None, shapes: Sequence[InputShape] = ()) -> Source:
+def read_source(
+    path: Path | str, tree: str | None = None, shapes: Sequence[InputShape] = (), argv: tuple[str, ...] = ()
+) -> Source:
     """Read and parse a file, to be followed when its values are asked for.
 
     Args:
@@ -31,11 +33,12 @@ def read_source(path: Path | str, tree: str | None = None, shapes: Sequence[Inpu
         tree: absolute path of the folder that is audited, whose other files are followed where it uses them; None
             where the file was named by itself: then those of its package, or beside it.
         shapes: of models' inputs, for what the code leaves open.
+        argv: the script's own arguments, which its options take in place of their defaults.
 
     Raises:
         MissingInput, UnreadableInput, WrongFormat, UnsupportedVersion: as `Source.read` does.
     """
-    follow = partial(follow_source, tree=tree, shapes=shapes)
+    follow = partial(follow_source, tree=tree, shapes=shapes, argv=argv)
     before = parsed_before(str(path), tree)
     return before.followed(follow) if before is not None else Source.read(path, follow, tree)
 
@@ -175,9 +178,11 @@ def _wrapped(source: Source, call: Call) -> dict[str, Place]:
 # What each expression of a followed file is, from what was seen on the way
 
 
-def follow_source(source: Source, tree: str | None = None, shapes: Sequence[InputShape] = ()) -> Answers:
+def follow_source(
+    source: Source, tree: str | None = None, shapes: Sequence[InputShape] = (), argv: tuple[str, ...] = ()
+) -> Answers:
     """Follow a file, with others of the folder `tree` where it uses them; return what that shows."""
-    program = Program(source, tree, GivenShapes(shapes))
+    program = Program(source, tree, GivenShapes(shapes), argv)
     program.follow()
     return Answers(program)
 

@@ -120,6 +120,7 @@ class State(Struct, eq=False):
     # the folder that is audited, by its absolute path; None where the file was named by itself
     tree: str | None = None
     given: GivenShapes = field(default_factory=GivenShapes)  # the shapes of inputs that the user gives
+    argv: tuple[str, ...] = ()  # the script's own arguments, where the user gives any
     # layers, stacks, graphs, instances: what was constructed, in order.
     layers: SourceLayers = field(default_factory=SourceLayers)
     stacks: list[Stack] = field(default_factory=list)

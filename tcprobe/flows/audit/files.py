@@ -12,7 +12,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tcprobe.errors import EmptyInput, InputError, MissingInput, UnreadableInput, UsageError
-from tcprobe.flows.workloads import packaged
 from tcprobe.foreign import Entry, input_path, is_file, is_folder, is_there, real_path, walk
 
 SKIPPED: Final = frozenset({"__pycache__", "build", "dist", "node_modules", "site-packages", "venv"})
@@ -146,6 +145,8 @@ def _targets(name: str, exclusion: Exclusion, failed: dict[str, str]) -> Iterato
     else:
         file, factory = _factory(name)
         if factory is None:
+            from tcprobe.flows.workloads import packaged  # whose records of captures load numpy
+
             workload = packaged(name)
             hint = f"the workload's script is {workload.path}" if workload else None
             raise MissingInput(name, "no such file or folder", hint)

@@ -28,7 +28,7 @@ from tcprobe.flows.audit.options import Choice
 from tcprobe.flows.write import Say
 from tcprobe.hardware import Gpu
 from tcprobe.schema.finding import Audited, AuditReport, Finding
-from tcprobe.schema.model import InputShape, Model, Unseen
+from tcprobe.schema.model import Model, Unseen
 from tcprobe.schema.place import Place
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ class Auditor:
 
         path = str(target.path)
         try:
-            sources = {path: self.sources.get(path) or _read(target, self._choice.input_shapes)}
+            sources = {path: self.sources.get(path) or _read(target, self._choice)}
         except _left_out(target) as error:
             self._leave_out(path, error.found)
             return
@@ -229,12 +229,12 @@ class Auditor:
         return [replace(m, batch_by_default=r) for m, r in zip(models, rests, strict=True)]
 
 
-def _read(target: AuditFile, shapes: Sequence[InputShape]) -> Source:
+def _read(target: AuditFile, choice: Choice) -> Source:
     from tcprobe.audit.source.read import decode_source, read_source
 
     if target.content is not None:
-        return decode_source(target.content, str(target.path), shapes)
-    return read_source(target.path, target.tree, shapes)
+        return decode_source(target.content, str(target.path), choice.input_shapes)
+    return read_source(target.path, target.tree, choice.input_shapes, choice.argv)
 
 
 def _left_out(target: AuditFile) -> tuple[type[InputError], ...]:
