@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import csv
+import fcntl
 import io
 import json
+import os
+import pty
 import re
+import struct
 import subprocess
 import sys
+import termios
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -15,7 +21,7 @@ import pytest
 
 from tests import warm
 from tests.readers.run_folder.test_folder import OP, graph, make_run
-from tests.support import shared
+from tests.support import ROOT, shared
 
 T4 = "samples/xplane/tf24_t4_alexnet_fp32.xplane.pb"
 
@@ -291,3 +297,31 @@ def test_a_run_with_phases_is_reported_per_phase(tmp_path: Path) -> None:
     assert "note: the counted steps do not call train.pretrain, which the run trained with" in text
     (first, second) = csv.DictReader(io.StringIO(shown(folder, "--by", "phase", "--format", "csv")))
     assert (first["in_window"], second["in_window"], second["step_ns"]) == ("false", "true", "20000000")
+
+
+def on_a_terminal(*args: str | Path) -> list[str]:
+    """Return the lines that a terminal of 80 columns shows, with their colours."""
+    words = [sys.executable, "-m", "tcprobe", "report", *map(str, args)]
+    reading, writing = pty.openpty()
+    fcntl.ioctl(writing, termios.TIOCSWINSZ, struct.pack("HHHH", 25, 80, 0, 0))
+    environment = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "NO_COLOR")} | {"TERM": "xterm"}
+    with subprocess.Popen(words, stdout=writing, stderr=subprocess.DEVNULL, cwd=ROOT, env=environment) as running:
+        os.close(writing)
+        found = b""
+        with suppress(OSError):  # it has ended
+            while piece := os.read(reading, 65536):
+                found += piece
+        os.close(reading)
+    assert running.returncode == 0
+    return found.decode().replace("\r\n", "\n").splitlines()
+
+
+def test_a_terminal_shows_one_screen_in_colour_and_all_of_it_where_asked() -> None:
+    path = ROOT / "tests/fixtures/h100/jax_tf32.xplane.pb"
+    lines = on_a_terminal(path)
+    plain = [re.sub(r"\x1b\[[\d;]*m", "", line) for line in lines]
+    assert len(plain) <= 22 and max(map(len, plain)) <= 80
+    assert any("\x1b[32m" in line for line in lines)  # green on Tensor Cores
+    assert any("\x1b[31mPARTLY\x1b[0m" in line for line in lines)
+    whole = on_a_terminal(path, "--all")
+    assert whole[: len(lines)] == lines and len(whole) > 60

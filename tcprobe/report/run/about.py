@@ -49,7 +49,10 @@ def _counted(profile: Profile, bar: Bar | None) -> str:
         return f.duration(step_ns)
     if steps is None or step_ns is None:
         return ""
-    return f"1 step of {f.duration(step_ns)}" if steps == 1 else f"{steps:,.0f} steps, {f.duration(step_ns)} each"
+    where = " on the CPU" if profile.metadata.gpu_used is False else ""
+    if steps == 1:
+        return f"1 step{where} of {f.duration(step_ns)}"
+    return f"{steps:,.0f} steps{where}, {f.duration(step_ns)} each"
 
 
 def gpus(profile: Profile) -> str:
