@@ -24,6 +24,10 @@ def __getattr__(name: str) -> object:
     return getattr(import_module("tcprobe.api"), name)
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 class step:  # noqa: N801
     """Marks one training step where tcprobe does not find the loop: ``with tcprobe.step(): train(batch)``.
 

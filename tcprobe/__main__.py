@@ -77,12 +77,13 @@ def _run() -> int:
 
 def _verb() -> None:
     """Run the verb, which tidies up after Ctrl-C, and find out whether all that it printed got out."""
-    from tcprobe.cli.app import application
+    from tcprobe.cli.app import application, words
 
-    app = application(sys.argv[1:])
+    given = words(sys.argv[1:])
+    app = application(given)
     try:
         _on_interrupt(_end, _interrupt)
-        app()
+        app(given)
     except SystemExit:
         sys.stdout.flush()
         raise

@@ -168,7 +168,8 @@ def find_gpu(name: str) -> Gpu:
     if part := partition_of(name):
         raise UsageError(f"how many SMs {name!r} has is not known", f"predict for all of it: {part.whole.id}")
     wanted = _normal(name)
-    starting = [known for known in _by_name() if wanted and known.startswith(wanted)]
+    begun = [wanted, *(wanted[:-left] for left in (1, 2) if len(wanted) - left > 2)] if wanted else []
+    starting = [known for start in begun for known in _by_name() if known.startswith(start)]  # h1000: h100
     close = [*starting, *get_close_matches(wanted, _by_name(), n=5, cutoff=0.5)]
     near = list(dict.fromkeys(gpu.id for known in close for gpu in _by_name()[known]))[:5]
     hint = f"did you mean {', '.join(near)}?" if near else "tcprobe explain gpus lists the known ones"

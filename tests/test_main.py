@@ -15,7 +15,7 @@ from tcprobe.errors import InputError, MeasurementFailed, TcprobeError, UsageErr
 
 
 def failing(error: BaseException) -> object:
-    def app() -> None:
+    def app(_words: list[str]) -> None:
         raise error
 
     return app

@@ -72,3 +72,9 @@ def test_the_version_is_one(wheel: Path) -> None:
     assert wheel.name.startswith(f"tcprobe-{tcprobe.__version__}-")
     done = subprocess.run([sys.executable, "-m", "tcprobe", "--version"], capture_output=True, text=True, check=True)
     assert done.stdout == f"tcprobe {tcprobe.__version__}\n"
+
+
+def test_the_package_lists_its_api() -> None:
+    import tcprobe
+
+    assert set(dir(tcprobe)) == set(tcprobe.__all__)

@@ -1,4 +1,4 @@
-"""The table ``[tool.tcprobe]`` of a pyproject.toml: defaults for the options of an audit."""
+"""The table ``[tool.tcprobe]`` of a pyproject.toml: defaults for the options of an audit, and of other verbs."""
 
 from __future__ import annotations
 
@@ -23,6 +23,8 @@ _Text: TypeAlias = Annotated[str, Meta(min_length=1)]
 MODES: Final = ("auto", "traced", "source")
 DTYPES: Final = ("float32", "tf32", "float16", "bfloat16", "float8")
 LIBRARIES: Final = ("cublas10", "cublas11", "cublas12")
+VERBS: Final = ("profile", "report", "compare", "audit-shapes", "find-key-node", "calibrate", "explain", "workloads")
+"""Tables of their own, which hold the options of a verb (`tcprobe.cli.config`)."""
 FAIL_ON: Final = ("error", "warning", "note", "never")
 
 
@@ -57,14 +59,33 @@ def find_settings(path: Path) -> Settings:
         UnreadableInput, WrongFormat: a pyproject.toml on the way cannot be read, is no file, or is no TOML.
         UsageError: a key is unknown or has a value that it cannot have; names file and key.
     """
+    found = _nearest(path)
+    return _settings(*found) if found is not None else Settings()
+
+
+def table_of_verb(path: Path, verb: str) -> tuple[Path, dict[str, Any]] | None:
+    """Return the table ``[tool.tcprobe.VERB]`` of that pyproject.toml, and which it is; None where it has none.
+
+    Raises:
+        UnreadableInput, WrongFormat: as `find_settings`.
+        UsageError: it is no table.
+    """
+    found = _nearest(path)
+    table = found[1].get(verb) if found is not None and isinstance(found[1], dict) else None
+    if found is None or table is None:
+        return None
+    if not isinstance(table, dict):
+        raise UsageError(f"{found[0]}: tool.tcprobe.{verb} is no table")
+    return found[0], table
+
+
+def _nearest(path: Path) -> tuple[Path, Any] | None:
     start = real_path(path)
     for folder in (start, *start.parents) if is_folder(start) else start.parents:
         file = folder / "pyproject.toml"
-        if is_there(file):
-            table = _table(file)
-            if table is not None:
-                return _settings(file, table)
-    return Settings()
+        if is_there(file) and (table := _table(file)) is not None:
+            return file, table
+    return None
 
 
 def _table(file: Path) -> Any:
@@ -87,6 +108,8 @@ def _settings(file: Path, table: Any) -> Settings:
         raise UsageError(f"{file}: tool.tcprobe is no table")
     given: dict[str, Any] = {"file": file}
     for key, value in table.items():
+        if key in VERBS:
+            continue
         if key not in _READERS:
             near = _near(key, _READERS)
             hint = f"did you mean {near}?" if near else f"there are {', '.join(_READERS)}"

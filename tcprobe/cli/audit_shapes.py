@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 from typer import Option
-from typer.core import TyperCommand
 
+from tcprobe.cli import completion
 from tcprobe.cli import options as o
+from tcprobe.cli.command import Verb
 from tcprobe.errors import UnreadableInput, UsageError
 from tcprobe.visible import UNENCODABLE, hand_over, say
 
@@ -38,10 +39,10 @@ EXAMPLES: Final = (
     ("tcprobe audit-shapes --mode source src/", "A folder, nothing executed."),
     ("tcprobe audit-shapes model.py --dtype float16 --target-gpu h100-sxm", "What float16 would cost there."),
 )
-Format = Literal["text", "json", "csv", "markdown", "sarif", "github"]
+Format = Literal["text", "json", "csv", "markdown", "sarif", "github", "junit"]
 
 
-class Command(TyperCommand):
+class Command(Verb):
     """Keeps the words after ``--`` separate if --run is given: they are the script's arguments, not files."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -131,6 +132,7 @@ TargetGpuOption = Annotated[
     Option(
         metavar="NAME",
         envvar="TCPROBE_TARGET_GPU",
+        autocompletion=completion.gpus,
         help="GPU to predict for; `tcprobe explain gpus` lists them. Default: a100-sxm-40.",
     ),
 ]
@@ -150,10 +152,19 @@ XlaOption = Annotated[
 ]
 SelectOption = Annotated[
     list[str] | None,
-    Option(metavar="CODES", help="Only these rules: codes or prefixes (TC1,TC204); may be repeated."),
+    Option(
+        metavar="CODES",
+        autocompletion=completion.rules,
+        help="Only these rules: codes or prefixes (TC1,TC204); may be repeated.",
+    ),
 ]
 IgnoreOption = Annotated[
-    list[str] | None, Option(metavar="CODES", help="None of these rules; the longer prefix wins over --select.")
+    list[str] | None,
+    Option(
+        metavar="CODES",
+        autocompletion=completion.rules,
+        help="None of these rules; the longer prefix wins over --select.",
+    ),
 ]
 BaselineOption = Annotated[
     str | None,
@@ -192,7 +203,7 @@ OutputOption = Annotated[
         "--output",
         "-o",
         metavar="FILE",
-        help="Write to a file (.txt, .json, .csv, .md, .sarif); - is standard output.",
+        help="Write to a file (.txt, .json, .csv, .md, .sarif, .xml); - is standard output.",
     ),
 ]
 VerboseOption = Annotated[

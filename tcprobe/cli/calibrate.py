@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from typer import Option
 
+from tcprobe.cli import completion
+from tcprobe.cli import options as o
 from tcprobe.errors import UsageError
+from tcprobe.schema.records import as_dict
 from tcprobe.visible import put, say
 
 if TYPE_CHECKING:
@@ -31,6 +34,7 @@ TargetGpuOption = Annotated[
     str | None,
     Option(
         metavar="NAME",
+        autocompletion=completion.gpus,
         help="GPU whose figures hold where gpus.csv lacks the one here; with --from the one to fit.",
     ),
 ]
@@ -66,17 +70,42 @@ def calibrate(
     The constants of the cost model are fitted to them and kept in the user's configuration folder, where
     `tcprobe audit-shapes` finds them when it predicts for this GPU.
     """
-    from tcprobe.calibration.files import calibrations
-    from tcprobe.flows.calibrate import CalibrateOptions
-    from tcprobe.flows.calibrate import calibrate as run
-    from tcprobe.foreign import input_path, output_path
+    as_json = o.chosen["json"]
+    with o.errors_as_json(as_json):
+        from tcprobe.calibration.files import calibrations
+        from tcprobe.flows.calibrate import CalibrateOptions
+        from tcprobe.flows.calibrate import calibrate as run
+        from tcprobe.foreign import input_path, output_path
 
-    kept = None if output is None else output_path(output)
-    read = None if raw is None else input_path(raw)
-    wanted = CalibrateOptions(python, framework, device, target_gpu, budget, kept, read, force, dry_run)
-    if show and wanted != CalibrateOptions(python):
-        raise UsageError("--show stands alone", "leave the other options out")
-    put(*(_list(calibrations()) if show else _lines(run(wanted, say))))
+        kept = None if output is None else output_path(output)
+        read = None if raw is None else input_path(raw)
+        wanted = CalibrateOptions(python, framework, device, target_gpu, budget, kept, read, force, dry_run)
+        if show and wanted != CalibrateOptions(python):
+            raise UsageError("--show stands alone", "leave the other options out")
+        if show:
+            listed = calibrations()
+            o.put_json(calibrations=[_row(one) for one in listed]) if as_json else put(*_list(listed))
+            return
+        found = run(wanted, say)
+        o.put_json(**_data(found)) if as_json else put(*_lines(found))
+
+
+def _row(one: Calibration) -> dict[str, Any]:
+    constants = one.constants
+    named = {"gpu": constants.gpu, "stack": constants.stack.kind, "source": constants.source, "path": str(one.path)}
+    return {**named, "date": one.date, "products": one.rows, "error_pct": one.error_pct, "shipped_pct": one.shipped_pct}
+
+
+def _data(found: Calibrated) -> dict[str, Any]:
+    measured = found.measured
+    return {
+        "gpu": found.gpu.id if found.gpu is not None else None,
+        "path": str(found.path) if found.path is not None else None,
+        "worse": found.worse,
+        "measured": measured
+        and {"device": measured.device.text, "products": measured.done.measured, "seconds": measured.seconds},
+        "scores": [as_dict(score) for score in found.scores],
+    }
 
 
 def _lines(found: Calibrated) -> list[str]:

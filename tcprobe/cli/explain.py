@@ -1,4 +1,4 @@
-"""`tcprobe explain`: show what a rule of an audit or of a report means, or list the GPUs to predict for."""
+"""`tcprobe explain`: show what a rule, a column or an error means, or list the GPUs to predict for."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 import typer
 
 from tcprobe.cli import options as o
+from tcprobe.cli.completion import words_of_explain
 from tcprobe.visible import put
 
 
@@ -14,7 +15,11 @@ def explain(
     what: Annotated[
         str | None,
         typer.Argument(
-            metavar="CODE|gpus", show_default=False, help="Code or name of a rule, or gpus. Default: list the rules."
+            metavar="WORD",
+            show_default=False,
+            help="Code or name of a rule, code of an error, column or table of a report, or gpus. Default: list the "
+            "rules.",
+            autocompletion=words_of_explain,
         ),
     ] = None,
     format: Annotated[  # noqa: A002 - the parameter's name is the option's
@@ -22,7 +27,11 @@ def explain(
     ] = "text",
     width: o.WidthOption = None,
 ) -> None:
-    """Explain a rule of `tcprobe audit-shapes`, or advice of `tcprobe report`, or list the GPUs of --target-gpu."""
-    from tcprobe.flows.explain import explanation
+    """Explain a rule of `tcprobe audit-shapes`, advice, a column or a table of `tcprobe report`, or an error's code."""
+    from tcprobe.flows.explain import explained, explanation
 
+    if o.chosen["json"]:
+        with o.errors_as_json(True):
+            o.put_json(**explained(what))
+        return
     put(*explanation(what, format, o.text_width(width)).splitlines())

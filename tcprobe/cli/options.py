@@ -9,14 +9,16 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from difflib import get_close_matches
+from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple, TextIO
 
 import typer
 from typer import Option
 
+from tcprobe.cli import completion
 from tcprobe.errors import TcprobeError, UsageError
-from tcprobe.visible import hand_over, say, tell
+from tcprobe.visible import hand_over, put, say, tell
 
 if TYPE_CHECKING:
     from tcprobe.flows.write import Destination
@@ -73,6 +75,7 @@ TargetOption = Annotated[
     Option(
         metavar="NAME",
         envvar="TCPROBE_TARGET_GPU",
+        autocompletion=completion.gpus,
         help="GPU for which a run without one is judged. Default: the one of the run, else a100-sxm-40.",
     ),
 ]
@@ -114,6 +117,10 @@ DelayOption = Annotated[float | None, Option(min=0, metavar="SECONDS", help="DLP
 DurationOption = Annotated[
     float | None, Option(min=0, metavar="SECONDS", help="DLProf: record that long and no longer.")
 ]
+
+
+chosen: Final[dict[str, Any]] = {"color": "auto", "json": False}
+"""Values of the options that every verb has, once they are parsed."""
 
 
 class Output(NamedTuple):
@@ -238,6 +245,8 @@ def text_width(asked: int | None) -> int | None:
 
 def wants_color() -> bool:
     """Return whether standard output takes colours: a terminal does unless NO_COLOR is set; FORCE_COLOR forces them."""
+    if chosen["color"] != "auto":
+        return bool(chosen["color"] == "always")
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         return False
     return bool(os.environ.get("FORCE_COLOR")) or sys.stdout.isatty()
@@ -257,11 +266,31 @@ def errors_as_json(wanted: bool) -> Iterator[None]:
         yield
     except TcprobeError as error:
         if wanted:
-            import json
-
-            from tcprobe.masking import without_secrets
-
-            told = {"message": without_secrets(error.message), "hint": error.hint and without_secrets(error.hint)}
-            with suppress(TcprobeError, OSError):  # where it cannot be printed, standard error still has it
-                hand_over(json.dumps({"error": {"code": error.code, **told}}).encode() + b"\n")
+            tell_as_json(error.code, error.message, error.hint)
         raise
+
+
+def tell_as_json(code: str, message: str, hint: str | None = None) -> None:
+    """Print a failure to standard output as JSON."""
+    import json
+
+    from tcprobe.masking import without_secrets
+
+    told = {"message": without_secrets(message), "hint": hint and without_secrets(hint)}
+    with suppress(TcprobeError, OSError):  # where it cannot be printed, standard error still has it
+        hand_over(json.dumps({"error": {"code": code, **told}}).encode() + b"\n")
+
+
+def wants_json(typed: Sequence[str]) -> bool:
+    """Return whether words of a command line, which may make no sense, ask for JSON."""
+    own = typed[: typed.index("--")] if "--" in typed else typed
+    return "--json" in own or "--format=json" in own or ("--format", "json") in pairwise(own)
+
+
+def put_json(**data: Any) -> None:
+    """Print data to standard output, as documents are printed: which form they have, what wrote them, and the rest."""
+    import json
+
+    from tcprobe.report.document import data_of
+
+    put(*json.dumps(data_of(data), indent=2, default=str, allow_nan=False).splitlines())

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from typer import Option
 
+from tcprobe.cli import completion
 from tcprobe.cli import options as o
 from tcprobe.cli.ending import say_failure
 from tcprobe.errors import OutputError, TcprobeError, UsageError
@@ -26,6 +27,7 @@ WordsArgument = Annotated[
     typer.Argument(
         metavar="WORKLOAD",
         show_default=False,
+        autocompletion=completion.workloads,
         help="A packaged workload (see `tcprobe workloads`), a script, or -m MODULE; then its own arguments.",
     ),
 ]
@@ -57,6 +59,7 @@ TargetGpuOption = Annotated[
     Option(
         metavar="NAME",
         envvar="TCPROBE_TARGET_GPU",
+        autocompletion=completion.gpus,
         help="GPU to judge a run without a GPU for. Default: a100-sxm-40.",
     ),
 ]

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Sequence
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from tcprobe.cli import options as o
+from tcprobe.errors import UsageError
+from tcprobe.schema.records import as_dict
+from tcprobe.visible import put, tell
 
 By = StrEnum(
     "By",
@@ -17,7 +23,18 @@ By = StrEnum(
 """A table to show; the names are those of `tcprobe.report.run.views.BY`."""
 
 
-PathArgument = Annotated[str, typer.Argument(metavar="PATH", help="Run folder, profile file, or directory with one.")]
+PathArgument = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="PATH",
+        show_default=False,
+        help="Run folder, profile file, or directory with one; a folder of runs lists them. Default: the last run.",
+    ),
+]
+LastOption = Annotated[
+    int | None,
+    typer.Option(min=1, metavar="N", help="Read the N-th last run in tcprobe-runs, 1 being the last."),
+]
 ByOption = Annotated[
     list[By] | None, typer.Option(help="Show only this table below the first screen; may be given several times.")
 ]
@@ -32,7 +49,8 @@ AgainstOption = Annotated[
 
 def report(
     ctx: typer.Context,
-    path: PathArgument,
+    path: PathArgument = None,
+    last: LastOption = None,
     format: o.FormatOption = None,  # noqa: A002 - the parameter's name is the option's
     output: o.OutputOption = None,
     top: o.TopOption = None,
@@ -62,9 +80,52 @@ def report(
         from tcprobe.report.document import ReportSpec
         from tcprobe.report.run.document import RunDocument
 
+        read = _read(path, last)
+        if _listed(read, format, unless=(output, by, against, fail_if, format in ("csv", "markdown"))):
+            return
         options = Options(iter_start, iter_stop, target_gpu, step_range)
         other = None if against is None else input_path(against)
-        made = make_judged_report(input_path(path), options, other, fail_if or (), top)
+        made = make_judged_report(read, options, other, fail_if or (), top)
         with o.judged(made.verdicts, made.names):
             asked = ReportSpec(top, tuple(by or ()), out.brief(all), out.width)
             o.tell_written(out.write(RunDocument(made.profile, asked, made.added)))
+
+
+def _read(path: str | None, last: int | None) -> Path:
+    """Return what is to be read: what is named, else the last run, or the N-th last."""
+    from tcprobe.flows.runs import last_run
+    from tcprobe.foreign import input_path
+
+    if path is not None and last is not None:
+        raise UsageError("--last says which run to read, and so does PATH", "leave one of them out")
+    if path is not None:
+        return input_path(path)
+    read = last_run(last or 1)
+    tell(f"Reading {read}")
+    return read
+
+
+def _listed(folder: Path, format_: str | None, unless: Sequence[object]) -> bool:
+    """List the runs of a folder that has several, unless something is asked of one; return whether that was done."""
+    from tcprobe.flows.runs import runs_in
+
+    runs = [] if any(unless) else runs_in(folder)
+    if len(runs) < 2:
+        return False
+    if format_ == "json":
+        o.put_json(runs=[{**as_dict(run), "path": str(run.path)} for run in runs])
+        return True
+    from tcprobe.report.fields import field_of
+    from tcprobe.report.grid import table_lines
+
+    shown = (
+        field_of("run", lambda run: str(run.path)),
+        field_of("started", lambda run: (run.started or "")[:19].replace("T", " ")),
+        field_of("what ran", lambda run: run.command, least=24),
+        field_of("profiler", lambda run: run.profiler, 1),
+        field_of("precision", lambda run: run.precision, 1),
+        field_of("exit code", lambda run: run.exit_code),
+    )
+    put(*table_lines(shown, runs, o.text_width(None)))
+    tell(f"Next: tcprobe report {shlex.quote(str(runs[0].path))}")
+    return True

@@ -61,11 +61,12 @@ RENDERERS: Final[tuple[Renderer, ...]] = (
     Renderer("markdown", (".md", ".markdown")),
     Renderer("sarif", (".sarif",)),
     Renderer("github", ()),
+    Renderer("junit", (".xml",)),
 )
 
 FORMATS: Final[dict[DocumentKind, tuple[str, ...]]] = {
     "run": ("text", "csv", "json", "markdown"),
-    "audit": ("text", "json", "csv", "markdown", "sarif", "github"),
+    "audit": ("text", "json", "csv", "markdown", "sarif", "github", "junit"),
     "key_node": ("text", "csv", "json", "markdown"),
     "compare": ("text", "csv", "json", "markdown"),
 }

@@ -105,7 +105,7 @@ def within(capfd: pytest.CaptureFixture[bytes], *args: str) -> tuple[int, str, s
 SOURCE_MODE = ("audit-shapes", "--mode", "source", "--exit-zero")
 
 
-@pytest.mark.parametrize("format_", ["json", "markdown", "github", "sarif"])
+@pytest.mark.parametrize("format_", ["json", "markdown", "github", "sarif", "junit"])
 def test_every_format(folder: Path, capfdbinary: pytest.CaptureFixture[bytes], format_: str) -> None:
     with chdir(folder):
         code, out, _ = within(capfdbinary, *SOURCE_MODE, "-v", "--format", format_, NASTY)

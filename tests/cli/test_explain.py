@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import re
 import subprocess
 
 import pytest
 
+from tcprobe.flows.explain import explained, explanation
 from tcprobe.hardware import load_gpus
 from tcprobe.rules.docs import DOCS
 from tcprobe.rules.registry import RETIRED
+from tcprobe.schema.figures import FIGURES
 from tests import warm
+from tests.support import ROOT
 
 
 def explain(*args: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -39,8 +44,6 @@ def test_a_rule_by_code_or_name(word: str) -> None:
 @pytest.mark.parametrize("code", [doc.code for doc in DOCS])
 @pytest.mark.parametrize("format_", ["text", "markdown"])
 def test_every_rule_can_be_explained(code: str, format_: str) -> None:
-    from tcprobe.flows.explain import explanation
-
     text = explanation(code, format_, 80)
     assert code in text.splitlines()[0]
     if format_ == "text":
@@ -86,3 +89,26 @@ def test_what_is_unknown_is_answered_with_the_nearest(word: str, near: str) -> N
     assert (done.returncode, done.stdout) == (2, "")
     assert error == f"tcprobe: error: nothing is called {word!r}"
     assert near in hint
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("e203", "E203: The file is not what its place or name promises, or it is damaged. Exit code 2."),
+        ("step_time", "step_time_ns: figure: median length of a step, start to start, outside the profiled window"),
+        ("kernels.uses_tc", "kernels.uses_tc: column: "),
+        ("units", "table: a row is "),
+        ("tail_ns", "kernels.tail_ns: column: "),
+        ("H100-SXM", "H100 SXM"),
+    ],
+)
+def test_words_of_a_report_are_explained(word: str, said: str) -> None:
+    assert said in " ".join(explanation(word, width=100).split())
+    assert said.partition(": ")[0].split()[0] in json.dumps(explained(word))
+
+
+def test_figures_are_those_that_the_guide_explains() -> None:
+    guide = (ROOT / "docs" / "figures.md").read_text(encoding="utf-8")
+    summary = guide[guide.index("## Summary") : guide.index("## Model FLOPs")]
+    told = {name for row in re.findall(r"^\| (`.*?) \|", summary, re.MULTILINE) for name in re.findall(r"`(\w+)`", row)}
+    assert told - {"precision_P_time_pct"} == set(FIGURES)

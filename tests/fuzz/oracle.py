@@ -47,7 +47,7 @@ def problems(call: Call, said: Said, names: str, finite: bool) -> Iterator[tuple
     except UnicodeDecodeError:
         yield f"{call.format}: no UTF-8", ""
         return
-    if call.format in ("text", "markdown", "github", "show"):
+    if call.format in ("text", "markdown", "github", "junit", "show"):
         yield from _shown(call.format, out)
         if finite and (found := NOT_FINITE.search(out)):
             yield f"{call.format}: NaN or infinity", out[max(0, found.start() - 60) : found.end() + 20]

@@ -25,7 +25,7 @@ from tests.support import ROOT, notebook_text
 Mutator = Callable[[bytes, Chance], bytes]
 DLPROF: Final = Path(dlprof_fixtures.__file__).parent
 RUN_FORMATS: Final = ("text", "text", "markdown", "csv")
-AUDIT_FORMATS: Final = ("text", "text", "markdown", "csv", "sarif", "github", "diff", "fix")
+AUDIT_FORMATS: Final = ("text", "text", "markdown", "csv", "sarif", "github", "junit", "diff", "fix")
 MOST: Final = 500_000
 """Bytes of an input that is not changed any more, so that what doubles and doubles again stays small."""
 LARGEST: Final = 64 << 20

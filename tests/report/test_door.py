@@ -168,6 +168,7 @@ def test_the_fixtures_are_there() -> None:
         ("text", 60, True),
         ("markdown", None, False),
         ("github", None, False),
+        ("junit", None, False),
     ],
 )
 def test_nothing_steers_the_terminal_or_hides(format_: str, width: int | None, color: bool) -> None:

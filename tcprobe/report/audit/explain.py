@@ -78,6 +78,15 @@ def gpu_list(listed: Sequence[Gpu], markdown: bool, width: int | None = None) ->
     return "\n".join([*blocks, f"{legend}\n"])
 
 
+def term_list(terms: Sequence[tuple[str, str]], markdown: bool, width: int | None = None) -> str:
+    """Return names and what they mean, a line each; of one alone a paragraph."""
+    if markdown:
+        return "".join(f"- `{name}`: {escape_markdown(meaning)}\n" for name, meaning in terms)
+    if len(terms) == 1:
+        return textwrap.fill(f"{terms[0][0]}: {terms[0][1]}", width or WIDTH) + "\n"
+    return _table(TERMS, terms, markdown, width)
+
+
 def _groups(listed: Sequence[Gpu]) -> Iterator[tuple[str, list[Gpu]]]:
     """Yield the GPUs of each generation, cards first."""
     for kind in KINDS:
@@ -101,6 +110,10 @@ RULES: Final = (
     cell_of("name", lambda doc: doc.name),
     cell_of("fix", lambda doc: "--fix" if doc.fixable else ""),
     cell_of("what it finds", lambda doc: doc.summary, wraps=True),
+)
+TERMS: Final = (
+    cell_of("name", lambda term: term[0]),
+    cell_of("what it means", lambda term: term[1], wraps=True),
 )
 GPUS: Final = (
     cell_of("id", lambda gpu: gpu.id),

@@ -69,7 +69,14 @@ def test_a_file_in_the_way_of_a_folder(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "format_"),
-    [("a.txt", "text"), ("a.json", "json"), ("a.csv", "csv"), ("a.md", "markdown"), ("a.SARIF", "sarif")],
+    [
+        ("a.txt", "text"),
+        ("a.json", "json"),
+        ("a.csv", "csv"),
+        ("a.md", "markdown"),
+        ("a.SARIF", "sarif"),
+        ("a.xml", "junit"),
+    ],
 )
 def test_the_ending_tells_the_format(tmp_path: Path, name: str, format_: str) -> None:
     found = [destination("audit", given, str(tmp_path / name)).renderer.name for given in (None, "github")]
@@ -100,7 +107,7 @@ def test_what_an_audit_cannot_be_is_refused_before_any_work(tmp_path: Path) -> N
             "audit",
             "a.xyz",
             "its ending tells no format",
-            "end it in .txt, .json, .csv, .md, .markdown, .sarif, or give --format",
+            "end it in .txt, .json, .csv, .md, .markdown, .sarif, .xml, or give --format",
         ),
     ],
 )

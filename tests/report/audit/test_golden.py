@@ -14,7 +14,8 @@ from tests.report.builders import rendered as rendered_document
 from tests.report.seeds import differing
 
 Compare = Callable[[str, str], None]
-ENDINGS = {"text": "txt", "json": "json", "csv": "csv", "markdown": "md", "sarif": "sarif", "github": "github"}
+ENDINGS = {"text": "txt", "markdown": "md", "junit": "xml"}
+"""Endings of golden files, where they are not the name of the format."""
 
 
 def rendered(format_: str, name: str, spec: ReportSpec = SPEC, width: int | None = None, color: bool = False) -> str:
@@ -25,7 +26,7 @@ def rendered(format_: str, name: str, spec: ReportSpec = SPEC, width: int | None
 @pytest.mark.parametrize("name", REPORTS)
 @pytest.mark.parametrize("format_", FORMATS["audit"])
 def test_each_format(format_: str, name: str, golden: Compare) -> None:
-    golden(f"audit_{name}.{ENDINGS[format_]}", rendered(format_, name))
+    golden(f"audit_{name}.{ENDINGS.get(format_, format_)}", rendered(format_, name))
 
 
 def test_text_on_a_terminal_of_80_columns_keeps_findings_whole(golden: Compare) -> None:
