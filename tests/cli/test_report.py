@@ -194,7 +194,7 @@ def test_a_t4_in_float32() -> None:
     assert "Tensor Cores are NOT USED: every matrix op runs in float32." in text
     assert "1. Compute in mixed_float16" in text
     assert "float32 cannot use a T4's Tensor Cores" in text
-    assert "warm-up may be inside" in text
+    assert "it may include warm-up" in text
 
 
 def test_the_ops_of_a_t4_are_capable_and_blocked() -> None:
@@ -289,11 +289,9 @@ def test_a_run_with_phases_is_reported_per_phase(tmp_path: Path) -> None:
     text = shown(folder)
     assert "phase 2 of 2, steps 30 to 59" in text
     rows = [re.split("  +", line.strip()) for line in text.splitlines() if re.match(r" +\d+  +\d+ to \d+ ", line)]
-    assert [row[:4] for row in rows] == [
-        ["1", "0 to 29", "train.pretrain", "10.0 ms"],
-        ["2", "30 to 59", "train.step", "20.0 ms"],
-    ]
-    assert "--iter-start 2" in rows[0][-1]
+    assert [row[:3] for row in rows] == [["1", "0 to 29", "10.0 ms"], ["2", "30 to 59", "20.0 ms"]]
+    assert ["train.pretrain" in rows[0], "train.step" in rows[1]] == [True, True]  # sentences stand last
+    assert any("--iter-start 2" in cell for cell in rows[0])
     assert "note: the counted steps do not call train.pretrain, which the run trained with" in text
     (first, second) = csv.DictReader(io.StringIO(shown(folder, "--by", "phase", "--format", "csv")))
     assert (first["in_window"], second["in_window"], second["step_ns"]) == ("false", "true", "20000000")

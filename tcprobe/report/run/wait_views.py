@@ -14,7 +14,7 @@ GAP_VIEW = View(
         field_of("start", "start_ns", show=f.moment, unit="ns", right=True),
         number_of("length", "duration_ns"),
         number_of("of the window", "share_pct"),
-        field_of("the host did", "host_work", show=lambda work: HOST_WORK.get(work, f.NA)),
+        field_of("the host did", "host_work", show=lambda work: HOST_WORK.get(work, f.NA), wraps=True),
         name_of("evidence", "host_op", 2),
         number_of("of it", "host_ns", 3),
         name_of("after", "after", 4),
@@ -28,7 +28,7 @@ WAIT_VIEW = View(
     "waits",
     "What the GPU waits for",
     (
-        field_of("the host did", "host_work", show=lambda work: HOST_WORK.get(work, f.NA)),
+        field_of("the host did", "host_work", show=lambda work: HOST_WORK.get(work, f.NA), wraps=True),
         field_of("short gaps", "short"),
         number_of("share", "share_pct"),
         number_of("a step", "step_ns"),

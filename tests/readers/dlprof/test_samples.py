@@ -97,7 +97,7 @@ def test_detail_of_tensorflow_1_says_what_it_cannot() -> None:
     profile = dlprof_csv.read([shared("samples/dlprof/v100_tf1_0.13_detailed.csv")])
     assert {n.code for n in profile.metadata.notes} == {"op-times-are-unions", "eligible-without-gpu-time"}
     note = next(n for n in profile.metadata.notes if n.code == "eligible-without-gpu-time")
-    assert note.message.startswith("23 op(s)")
+    assert note.message.startswith("23 ops")
     assert {"launches", "kernels"} <= set(profile.absent)
     sums = dict(zip(*(profile.require("reported").values(name) for name in ("metric", "value")), strict=True))
     rows = raw(shared("samples/dlprof/v100_tf1_0.13_detailed.csv"))
