@@ -34,7 +34,8 @@ AnswerKind = Literal[
     "start_up",  # the recording is of a whole process, or of a step that waits as a first one does
     "no_products",  # no kernel of a step multiplies
     "nothing_multiplies",  # likewise, of kernels that the user chose to look at
-    "class_unknown",  # names do not tell the class of most kernel time
+    "class_unknown",  # names do not tell the class of much kernel time
+    "unrepeated",  # no kernel ran more than twice, in a capture that waits for most of its time
     "waiting",  # how long no kernel runs, and for what
     "busy",  # how long kernels run
     "idle_ops",  # the same within calls of ops
@@ -139,7 +140,9 @@ LimitKind = Literal[
     "steps",  # how many steps count
     "phase",  # of which phase of the run they are
     "no_steps",  # no step is marked
+    "op_times",  # times are those of ops, not of kernels
     "whole_process",  # the whole process is in the figures
+    "no_op_named",  # likewise, and the source names no op
     "chosen_kernels",  # kernels were measured alone, outside a step
     "gpu_unknown",  # which GPU ran is not known
     "partial",  # the run was cut off

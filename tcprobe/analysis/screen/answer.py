@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Final, TypeAlias
 
 import numpy as np
+from msgspec.structs import replace
 
 from tcprobe.analysis.screen.bar import KERNELS, ON, WAITS
 from tcprobe.schema.kinds import PRODUCTS
@@ -26,6 +27,8 @@ UNUSED_PCT: Final = 1.0  # likewise as off them
 KNOWN_PCT: Final = 75.0  # of the kernel time: below it nothing is concluded from the kernels whose class is known
 MISALIGNED_PCT: Final = 25.0  # of the time on Tensor Cores
 SLOW_PCT: Final = 50.0  # likewise
+MOST_UNREPEATED: Final = 2  # launches of a kernel: a step, and most benchmarks, run some kernel more often
+ALL_PCT: Final = 95.0  # of the waiting: one kind of work from here on is what the GPU waits for
 MOST_KINDS: Final = 3  # that a sentence names
 
 
@@ -37,7 +40,7 @@ def answer_of(profile: Profile, bar: Bar | None) -> Answer:
         bar: where its time goes.
     """
     if (early := _without_times(profile)) is not None:
-        return early
+        return replace(early, more=_while_tuning(profile, bar)) if early.says.kind == "autotuning" else early
     if bar is None:
         return Answer("NOT MEASURED", say("no_kernels", reason=_reason(profile)))
     if bar.of == "op_calls":
@@ -45,13 +48,13 @@ def answer_of(profile: Profile, bar: Bar | None) -> Answer:
         return Answer("WAITING", say("idle_ops", idle_pct=bar.pct("wait"), using_pct=using, off_pct=off))
     word, says = _usage(profile, bar)
     idle = bar.pct(*WAITS)
-    if word == "CANNOT TELL":
-        return Answer(word, says)
-    if idle >= WAITING_PCT:
+    if idle >= WAITING_PCT and word != "CANNOT TELL":
+        if launches := _unrepeated(profile, bar):
+            return Answer("CANNOT TELL", say("unrepeated", launches=launches), (says,))
         return Answer("WAITING", _waiting(profile, bar), (says,))
     if idle >= NOTICEABLE_PCT:
         return Answer(word, says, (_waiting(profile, bar),))
-    busy = word == "NOT USED" and bar.of != "kernel_time"
+    busy = word in ("NOT USED", "CANNOT TELL") and bar.of != "kernel_time"
     return Answer(word, says, (say("busy", pct=100.0 - idle, of=bar.of),) if busy else ())
 
 
@@ -76,13 +79,28 @@ def _without_times(profile: Profile) -> Answer | None:
     return _nothing_multiplies(profile)
 
 
+def _while_tuning(profile: Profile, bar: Bar | None) -> tuple[Statement[AnswerKind], ...]:
+    """Return what the products' time says of a step in which a library tries its kernels; empty where nothing."""
+    if bar is None or bar.of == "op_calls":
+        return ()
+    word, says = _usage(profile, bar)
+    return (says,) if word in ("NOT USED", "PARTLY", "GOOD") else ()
+
+
+def _unrepeated(profile: Profile, bar: Bar) -> int:
+    """Return how many kernels were launched, where no step is known and none of them ran more than twice; else 0."""
+    calls = defaultdict[str, int](int)
+    for row in profile.require("kernels").rows():
+        calls[str(row["kernel"])] += int(row["calls"] or 0)
+    return sum(calls.values()) if bar.of == "capture" and calls and max(calls.values()) <= MOST_UNREPEATED else 0
+
+
 def _nothing_multiplies(profile: Profile) -> Answer | None:
     """Return the verdict on kernels none of which multiplies, if the names of all tell that."""
-    kernels = profile.require("kernels")
-    spent = _summed(kernels.values("kind"), kernels.values("sum_ns"))
+    kernels, spent = profile.require("kernels"), _kinds(profile)
     if not spent or spent.keys() & {*PRODUCTS, "matrix_vector", "helper", "unknown", None}:
         return None
-    kinds = tuple(sorted(spent, key=lambda kind: (-spent[kind], str(kind))))[:MOST_KINDS]
+    kinds = _most(spent)
     if "serialises_kernels" not in profile.traits:  # what records steps may have missed theirs
         return Answer("CANNOT TELL", say("no_products", kinds=kinds))
     reached, names = kernels.numbers("memory_pct"), set(kernels.values("kernel"))
@@ -91,14 +109,25 @@ def _nothing_multiplies(profile: Profile) -> Answer | None:
     return Answer("NOTHING TO GAIN", say("nothing_multiplies", kernel=kernel, kinds=kinds, low_pct=low, high_pct=high))
 
 
+def _kinds(profile: Profile) -> dict[Any, float]:
+    kernels = profile.require("kernels")
+    return _summed(kernels.values("kind"), kernels.values("sum_ns"))
+
+
+def _most(spent: Mapping[Any, float]) -> tuple[str, ...]:
+    return tuple(sorted(spent, key=lambda kind: (-spent[kind], str(kind))))[:MOST_KINDS]
+
+
 def _usage(profile: Profile, bar: Bar) -> Judged:
     """Return what the products' time says, whatever else the step does."""
     if bar.ns("kernels"):
         return _reported(profile)
     on, off, kernels = bar.ns(*ON), bar.ns("off"), bar.ns(*KERNELS)
     coverage = profile.value("coverage_pct")
-    if not on + off or not kernels or (coverage is not None and coverage < KNOWN_PCT):
+    if not kernels or (coverage is not None and coverage < KNOWN_PCT):
         return "CANNOT TELL", _class_unknown(profile)
+    if not on + off:
+        return "CANNOT TELL", say("no_products", kinds=_most(_kinds(profile)))
     share = 100.0 * on / (on + off)
     if share < UNUSED_PCT:
         return "NOT USED", say("not_used", **_kept_off(profile))
@@ -155,6 +184,8 @@ def _waiting(profile: Profile, bar: Bar) -> Statement[AnswerKind]:
     spent = _summed(waits.values("host_work"), waits.values("idle_ns"))
     work, total = _largest(spent), sum(spent.values())
     share = 100.0 * spent[work] / total if total else None
+    if work == "copy" and bar.ns("copy") >= ALL_PCT / 100.0 * bar.ns(*WAITS):  # the row of the bar is the waiting
+        return say("waiting", pct=bar.pct("copy"), of=bar.of, work=work, work_pct=100.0)
     return say("waiting", pct=bar.pct(*WAITS), of=bar.of, work=work, work_pct=share)
 
 

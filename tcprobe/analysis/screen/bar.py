@@ -20,6 +20,7 @@ ROW_OF_CAUSE: Final[Mapping[CauseKind, RowKind]] = {
     "tc_misaligned": "misaligned",
     "gpu": "matmul",
     "not_nvidia": "matmul",
+    "op_unknown": "others",  # kernels whose names tell that they do not multiply
 }
 """Causes that are not in the row of their group."""
 KERNELS: Final[tuple[RowKind, ...]] = ROW_KINDS[: ROW_KINDS.index("copy")]

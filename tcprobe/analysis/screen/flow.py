@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -10,8 +11,10 @@ from tcprobe.analysis.screen.answer import answer_of
 from tcprobe.analysis.screen.bar import bar_of
 from tcprobe.analysis.screen.items import items_of
 from tcprobe.schema.profile import Profile
-from tcprobe.schema.screen import Answer, FirstScreen, LimitKind
+from tcprobe.schema.screen import Answer, Bar, FirstScreen, LimitKind
 from tcprobe.schema.statement import Statement, say
+
+FULL_PCT: Final = 99.9  # of the kernel time
 
 
 def with_screen(profile: Profile) -> Profile:
@@ -22,11 +25,11 @@ def with_screen(profile: Profile) -> Profile:
     """
     bar = bar_of(profile)
     answer = answer_of(profile, bar)
-    items, limits = tuple(items_of(profile, answer, bar)), tuple(_limits(profile, answer))
+    items, limits = tuple(items_of(profile, answer, bar)), tuple(_limits(profile, answer, bar))
     return replace(profile, screen=FirstScreen(answer, bar, items, limits, profile.predicted))
 
 
-def _limits(profile: Profile, answer: Answer) -> Iterator[Statement[LimitKind]]:
+def _limits(profile: Profile, answer: Answer, bar: Bar | None) -> Iterator[Statement[LimitKind]]:
     """Yield what limits the screen, most important first."""
     codes = {note.code for note in profile.metadata.notes}
     if profile.metadata.partial:
@@ -44,18 +47,25 @@ def _limits(profile: Profile, answer: Answer) -> Iterator[Statement[LimitKind]]:
         return
     figure = profile.figure("tc_kernel_time_pct")
     if figure is not None and figure["basis"] is not None:
-        yield say("basis", basis=str(figure["basis"]), coverage_pct=profile.value("coverage_pct"))
+        told = bar is None or not bar.ns("unknown")  # what Tensor Cores have to do with every kernel
+        coverage = profile.value("coverage_pct")
+        full = coverage is not None and coverage > FULL_PCT
+        yield say("basis", basis=str(figure["basis"]), coverage_pct=coverage if told or not full else None)
     if "serialises_kernels" in profile.traits:
         yield say("chosen_kernels")
         return
     steps = profile.counted_steps or profile.summed_steps
-    if codes & {"whole-run", "simple-mode"}:
+    if bar is not None and bar.of == "op_calls":
+        yield say("op_times")
+    if "simple-mode" in codes:
+        yield say("no_op_named")
+    elif "whole-run" in codes:
         yield say("whole_process")
     elif steps:
-        yield say("steps", steps=steps)
+        yield say("steps", steps=steps, unusual=answer.says.kind in ("autotuning", "no_products"))
     else:
         yield say("no_steps", cut=profile.start_up is not None)
     if all(gpu["name"] is None and gpu["vendor"] in (None, "Nvidia") for gpu in profile.active_gpus):
         yield say("gpu_unknown")
-    if profile.waiting is None:
+    if profile.waiting is None and (bar is None or bar.of != "op_calls"):
         yield say("no_start_times")

@@ -65,7 +65,7 @@ def _saves(item: Advice, bar: Bar | None) -> tuple[float | None, bool, float | N
 
     Of a run without a GPU, whose step is predicted, that is what is predicted.
     """
-    if not item.saves_ns or item.saves_ns < 0 or _follows(item):
+    if not item.saves_ns or item.saves_ns < 0 or _follows(item) or _records(item):
         return None, False, None
     saving = item.saving
     if bar is None:
@@ -78,6 +78,11 @@ def _saves(item: Advice, bar: Bar | None) -> tuple[float | None, bool, float | N
     most = bar.ns("kernels", *drawn) if drawn[-1] != "wait" else bar.ns(*drawn)
     most = most or bar.total_ns
     return min(item.saves_ns, most), saving is not None, None if saving is None else min(saving.ns.high, most)
+
+
+def _records(item: Advice) -> bool:
+    """Return whether an item is to record what a source of sums does not tell, which saves nothing."""
+    return item.kind == "feed_gpu" and item.says.get("work_pct") is None
 
 
 def _follows(item: Advice) -> bool:

@@ -48,7 +48,10 @@ _WAYS: Final[Mapping[HostWork, dict[str | None, str]]] = {
     "synchronise": {None: "Fetch losses and metrics less often"},
     "launch": _FEW_LAUNCHES,
     "executor": {None: "Profile later steps: first calls load kernels"},
-    "outside": {None: "Do less between the steps: callbacks, logging"},
+    "outside": {
+        None: "Do less between the steps: logging, saving",
+        "tensorflow": "Do less between the steps: callbacks, logging",
+    },
     "copy_call": {None: "Find what holds up the calls that copy"},
     "op": {None: "Move the op on the host out of the step"},
     "queued": {None: "Longer kernels, or a CUDA graph"},
@@ -121,6 +124,8 @@ def words_of(item: Advice) -> Words:
 
 def _feed(_: Advice, fields: dict[str, Any]) -> Words:
     work = fields["work"]
+    if fields["work_pct"] is None:
+        return "Record a timeline: when it waits is unknown", "sums alone were recorded; Nsight Systems has the times"
     ways = _COMPILED if work == "launch" and fields["compiled"] else _WAYS[work]
     gap = f"; longest gap {f.duration(fields['gap_ns'])}" if work == "unknown" and fields["gap_ns"] else ""
     return way(ways, fields["framework"]), f"{_waited(fields)}{gap}"
@@ -128,8 +133,6 @@ def _feed(_: Advice, fields: dict[str, Any]) -> Words:
 
 def _waited(fields: dict[str, Any]) -> str:
     work, pct = fields["work"], fields["work_pct"]
-    if pct is None:
-        return "when it waits, and for what, is unknown"
     if work == "unknown":
         return f"{f.whole_percent(pct)} of the waiting: {_no_event(fields)}"
     named = fields["host_op"] if fields["named_pct"] >= 50.0 else None
@@ -235,7 +238,7 @@ def _skip(_: Advice, fields: dict[str, Any]) -> Words:
 def _usual(_: Advice, fields: dict[str, Any]) -> Words:
     pct = fields.get("start_pct")
     if pct is None or not fields.get("when"):
-        return "Profile several steps after warm-up, each marked", "start-up may be most of this"
+        return "Profile later steps, each marked, with their ops", "start-up may be most of this"
     return "Profile several steps after warm-up", f"{f.whole_percent(pct)} of the waiting may be that of a first step"
 
 

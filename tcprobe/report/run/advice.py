@@ -136,7 +136,8 @@ def _gain(item: Advice) -> str:
     if item.step_pct is not None:
         share, of = item.step_pct, "step"
     by = " (calibrated)" if saving.calibrated else ""
-    saves = f"save {f.range_text(saving.ns)} a step{' in this layer' if item.sizes else ''}"
+    layers = " in this layer" if item.kind == "slice_filters" else " in the layers that it changes"
+    saves = f"save {f.range_text(saving.ns)} a step{layers if item.sizes else ''}"
     may_cost = " (it may also cost time)" if saving.may_cost else ""
     likely = f"{f.percent(share)} of the {of}" if saving.ns.mid > 0 else "nothing"
     return f"predicted{by} to {saves}, likely {likely}{may_cost}"

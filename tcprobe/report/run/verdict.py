@@ -28,7 +28,7 @@ OF: Final[Mapping[BarOf, str]] = {
 }  # fmt: skip
 ROW_WORDS: Final[Mapping[RowKind, str]] = {
     "used": "on Tensor Cores",
-    "misaligned": "Tensor Cores, misaligned",
+    "misaligned": "Tensor Cores, odd sizes",
     "slowly": "Tensor Cores, slowly",
     "off": "could use Tensor Cores",
     "matmul": "matrix ops",
@@ -36,7 +36,7 @@ ROW_WORDS: Final[Mapping[RowKind, str]] = {
     "communication": "between GPUs",
     "others": "other kernels",
     "kernels": "kernels",
-    "unknown": "unknown kernels",
+    "unknown": "Tensor Cores? unknown",
     "copy": "copies and sets",
     "idle": "no kernel or copy",
     "wait": "no kernel",
@@ -123,7 +123,7 @@ def _start_up(fields: dict[str, Any]) -> str:
 
 def _no_products(fields: dict[str, Any]) -> str:
     did = listed(kind_label(kind) for kind in fields["kinds"])
-    return f"no matrix multiplication ran in this capture, only {did}."
+    return f"no matrix multiplication ran: this is no whole step, only {did}."
 
 
 def _nothing(fields: dict[str, Any]) -> str:
@@ -139,17 +139,23 @@ def _nothing(fields: dict[str, Any]) -> str:
 BOUND_PCT: Final = 60.0  # of a peak; Nsight Compute's own rules take so much for a bound (SOLBottleneck: 60 %)
 
 
+def _unrepeated(fields: dict[str, Any]) -> str:
+    return f"nothing repeats: {f.many(fields['launches'], 'kernel')} in all, none more than twice, as in a start."
+
+
 def _class_unknown(fields: dict[str, Any]) -> str:
     name, pct = short_name(str(fields["kernel"])), fields["pct"]
     if pct is None or pct < 50.0:
-        return "the names of most kernels do not tell."
-    return f"{name} is {f.percent(pct)} of the kernel time, and its name does not tell."
+        return "The names of most kernels do not tell."
+    return f"{name} is {f.whole_percent(pct)} of the kernel time, and its name does not tell: ncu would."
 
 
 def _waiting(fields: dict[str, Any]) -> str:
     work, pct = fields["work"], fields["work_pct"]
     if work is None or pct is None:
-        return f"{_of(fields)}; for what is unknown."
+        return f"{_of(fields)}; the reason was not recorded."
+    if pct >= 99.5:
+        return f"{_of(fields)} for {WAITS_FOR[work]}."
     part = "mostly" if pct >= 50.0 else f"{f.whole_percent(pct)} of that"
     return f"{_of(fields)}, {part} for {WAITS_FOR[work]}."
 
@@ -198,6 +204,7 @@ _ANSWERS: Final[Mapping[AnswerKind, Callable[[dict[str, Any]], str]]] = {
     "no_products": _no_products,
     "nothing_multiplies": _nothing,
     "class_unknown": _class_unknown,
+    "unrepeated": _unrepeated,
     "waiting": _waiting,
     "busy": lambda fields: f"The GPU is busy {_of(fields)}{BUSY if fields['pct'] >= 75.0 else ''}.",
     "idle_ops": _idle_ops,
@@ -230,12 +237,15 @@ def _basis(fields: dict[str, Any]) -> str:
     basis, pct = BASIS_WORDS.get(str(fields["basis"]), str(fields["basis"])), fields["coverage_pct"]
     if pct is None or fields["basis"] == "reported":
         return basis
-    known = "all known" if pct >= 99.95 else f"{f.percent(pct)} of the time known"
-    return f"{basis}, {known}"
+    if pct < 0.05:
+        return f"{basis} tell nothing"
+    return f"{basis}, {'all known' if pct >= 99.95 else f'{f.percent(pct)} of the time known'}"
 
 
 def _steps(fields: dict[str, Any]) -> str:
     count = float(fields["steps"])
+    if fields["unusual"]:
+        return "one step, and no usual one" if count == 1 else f"{count:,.0f} steps, and no usual ones"
     return "one step, which may include warm-up" if count == 1 else f"{count:,.0f} steps"
 
 
@@ -253,6 +263,8 @@ _LIMITS: Final[Mapping[LimitKind, Callable[[dict[str, Any]], str]]] = {
     "no_steps": lambda fields: (
         "no step marked, start-up left out" if fields["cut"] else "no step marked, start-up may be inside"
     ),
+    "no_op_named": lambda _: "the whole process, start-up included, and no op named",
+    "op_times": lambda _: "the profiler's times of ops, copies included",
     "whole_process": lambda _: "the whole process, start-up included",
     "chosen_kernels": lambda _: "kernels measured one by one: not times of a step",
     "gpu_unknown": lambda _: "GPU unknown",

@@ -50,7 +50,8 @@ def test_a_capture_divided_by_hand() -> None:
         ([(b.TC, 0, 90), (ADD, 90, 10)], "GOOD"),
         ([(b.TC, 0, 94), (b.FP32, 94, 6)], "PARTLY"),
         ([(b.FP32, 0, 90), (ADD, 90, 10)], "NOT USED"),
-        ([(b.FP32, 0, 10), (ADD, 99, 1)], "WAITING"),
+        ([(b.FP32, 0, 10), (ADD, 90, 1), (ADD, 94, 1), (ADD, 99, 1)], "WAITING"),
+        ([(b.FP32, 0, 10), (ADD, 98, 1), (ADD, 99, 1)], "CANNOT TELL"),  # nothing repeats: a start
         ([(ADD, 0, 10), (ADD, 99, 1)], "CANNOT TELL"),  # nothing multiplies: this is no step
         ([(b.UNKNOWN, 0, 90), (b.TC, 90, 10)], "CANNOT TELL"),  # the class of most is unknown
     ],

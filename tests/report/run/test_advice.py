@@ -34,8 +34,8 @@ def test_the_costliest_comes_first_and_names_the_line() -> None:
     assert "the GPU waits 5.00 ms of a step of 55.0 ms, 9.1 %: it is busy 50.0 ms" in steps[1]
     assert steps[2] == (
         "Change filters of generator/conv2d from 63 to 64 (train_gan.py:57). Why: 1.50 ms of kernel time in a step, "
-        "3.0 % of the kernel time; predicted to save 0.7-0.9 ms a step in this layer, likely 1.5 % of the "
-        "step; forward and dgrad run at 37-43 % of an aligned one on an A100."
+        "3.0 % of the kernel time; predicted to save 0.7-0.9 ms a step in the layers that it changes, likely 1.5 % of "
+        "the step; forward and dgrad run at 37-43 % of an aligned one on an A100."
     )
     assert len(steps) == 3
 
@@ -201,7 +201,7 @@ def test_of_sizes_the_largest_saving_comes_first_and_other_things_keep_their_pla
     ]
     first, second, third = told(ops, sizes)
     assert first.startswith("Change units of bad from 4091 to 4096.")
-    assert "predicted to save 2-2.6 ms a step in this layer, likely 5.0 % of the kernel time; its products run" in first
+    assert "predicted to save 2-2.6 ms a step in the layers that it changes, likely 5.0 % of the kernel time" in first
     assert first.endswith("run at 37-43 % of an aligned one on an A100.")
     assert second.startswith("Try larger sizes")
     assert third.startswith("Change units of slow from 4090 to 4096.")
@@ -223,9 +223,7 @@ def test_a_size_that_may_not_save_a_hundredth_is_no_advice(saving: tuple[int, in
 def test_savings_of_one_layer_are_added_and_unknown_ones_are_not_guessed() -> None:
     sizes = [size("g/dense", name, now, 9, "change") for name, now in (("features", 3087), ("features", 100))]
     (step,) = told([], [{**row, **saved(10, 20, 30, 2.0, "measured x calibrated")} for row in sizes])
-    assert (
-        "predicted (calibrated) to save 20-60 us a step in this layer, likely 4.0 % of the kernel time; runs on" in step
-    )
+    assert "(calibrated) to save 20-60 us a step in the layers that it changes, likely 4.0 % of the kernel time" in step
     (step,) = told([], [{**sizes[0], **saved(10, 20, 30, 2.0)}, sizes[1]])
     assert "save" not in step
 
