@@ -33,6 +33,7 @@ AnswerKind = Literal[
     "autotuning",  # a library was trying its kernels
     "start_up",  # the recording is of a whole process, or of a step that waits as a first one does
     "no_products",  # no kernel of a step multiplies
+    "no_matrices",  # none multiplies two matrices, as far as names tell
     "nothing_multiplies",  # likewise, of kernels that the user chose to look at
     "class_unknown",  # names do not tell the class of much kernel time
     "unrepeated",  # no kernel ran more than twice, in a capture that waits for most of its time

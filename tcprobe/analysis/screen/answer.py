@@ -127,7 +127,7 @@ def _usage(profile: Profile, bar: Bar) -> Judged:
     if not kernels or (coverage is not None and coverage < KNOWN_PCT):
         return "CANNOT TELL", _class_unknown(profile)
     if not on + off:
-        return "CANNOT TELL", say("no_products", kinds=_most(_kinds(profile)))
+        return "CANNOT TELL", say("no_matrices", kinds=_most(_kinds(profile)))
     share = 100.0 * on / (on + off)
     if share < UNUSED_PCT:
         return "NOT USED", say("not_used", **_kept_off(profile))

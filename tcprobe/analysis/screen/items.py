@@ -32,7 +32,7 @@ DRAWS_ON: Final[Mapping[AdviceKind, tuple[RowKind, ...]]] = {
 def items_of(profile: Profile, answer: Answer, bar: Bar | None) -> Iterator[Item]:
     """Yield what to do first, at most three items, most important first."""
     chosen = [item for item in profile.advice if _says_something(item)]
-    if answer.word == "CANNOT TELL" and answer.says.kind != "class_unknown":
+    if answer.word == "CANNOT TELL" and answer.says.kind not in ("class_unknown", "no_matrices"):
         chosen = [item for item in chosen if item.kind in OTHER_RECORDING][:1] or [_record_steps(profile)]
     elif not chosen and bar is not None and bar.of == "kernel_time" and "serialises_kernels" not in profile.traits:
         chosen = [_record_steps(profile)]  # sums tell neither of steps nor of waiting

@@ -123,7 +123,11 @@ def _start_up(fields: dict[str, Any]) -> str:
 
 def _no_products(fields: dict[str, Any]) -> str:
     did = listed(kind_label(kind) for kind in fields["kinds"])
-    return f"no matrix multiplication ran: this is no whole step, only {did}."
+    return f"no matrix multiplication ran, so this is hardly a whole step: {did}."
+
+
+def _no_matrices(fields: dict[str, Any]) -> str:
+    return f"no product of two matrices is known to have run, only {listed(map(kind_label, fields['kinds']))}."
 
 
 def _nothing(fields: dict[str, Any]) -> str:
@@ -202,6 +206,7 @@ _ANSWERS: Final[Mapping[AnswerKind, Callable[[dict[str, Any]], str]]] = {
     "autotuning": _autotuning,
     "start_up": _start_up,
     "no_products": _no_products,
+    "no_matrices": _no_matrices,
     "nothing_multiplies": _nothing,
     "class_unknown": _class_unknown,
     "unrepeated": _unrepeated,

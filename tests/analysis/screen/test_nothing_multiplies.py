@@ -44,7 +44,7 @@ def test_an_addition_at_91_pct_of_the_memory_is_bound_by_it() -> None:
 def test_what_records_steps_may_have_missed_their_products() -> None:
     answer = judged(recorded(None), chosen=False)
     assert answer.word == "CANNOT TELL"
-    assert said(answer).endswith("No matrix multiplication ran: this is no whole step, only elementwise.")
+    assert said(answer).endswith("No matrix multiplication ran, so this is hardly a whole step: elementwise.")
 
 
 @pytest.mark.parametrize("pct", [59.9, None])

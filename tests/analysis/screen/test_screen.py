@@ -15,6 +15,9 @@ from tests.analysis import builders as b
 
 US = 1000
 NCCL = "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
+GEMV = (
+    "void gemv2T_kernel_val<int, int, float, float, float, 128, 16, 4, 4, false, false, cublasGemvParams<float>>(float)"
+)
 ADD = "void at::native::vectorized_elementwise_kernel<4, at::native::AddFunctor<float>>(int)"
 
 
@@ -58,6 +61,12 @@ def test_a_capture_divided_by_hand() -> None:
 )
 def test_the_word_of_a_capture(launches: list[tuple[str, int, int]], word: str) -> None:
     assert screen(*((name, -1, None, at * US, ns * US) for name, at, ns in launches)).answer.word == word
+
+
+def test_products_with_vectors_alone_say_nothing_of_the_step_nor_of_names() -> None:
+    found = screen((GEMV, -1, None, 0, 60 * US), (ADD, -1, None, 60 * US, 40 * US))
+    assert (found.answer.word, found.answer.says.kind) == ("CANNOT TELL", "no_matrices")
+    assert found.answer.says.get("kinds") == ("matrix_vector", "elementwise")
 
 
 def test_a_gpu_without_tensor_cores_has_no_verdict_on_them() -> None:
