@@ -17,10 +17,14 @@ def rules(incomplete: str) -> list[tuple[str, str]]:
 
 def words_of_explain(incomplete: str) -> list[tuple[str, str]]:
     """Return what `tcprobe explain` explains: rules, errors, tables."""
-    from tcprobe.flows.explain import ERRORS, GPUS
+    from tcprobe.flows.explain import AGENT, ERRORS, GPUS
     from tcprobe.schema.tables import TABLES
 
-    others = [(GPUS, "the GPUs to predict for"), *((e.code, e.__name__) for e in ERRORS)]
+    others = [
+        (GPUS, "the GPUs to predict for"),
+        (AGENT, "a page for assistants"),
+        *((e.code, e.__name__) for e in ERRORS),
+    ]
     others += [(table.name, table.row) for table in TABLES.values()]
     return [*_rules(incomplete), *(pair for pair in others if pair[0].lower().startswith(incomplete.lower()))]
 

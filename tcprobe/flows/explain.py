@@ -16,6 +16,7 @@ from tcprobe.schema.records import as_dict
 from tcprobe.schema.tables import TABLES
 
 GPUS: Final = "gpus"
+AGENT: Final = "agent"
 ERRORS: Final[tuple[type[TcprobeError], ...]] = (
     e.UsageError, e.MissingInput, e.EmptyInput, e.WrongFormat, e.UnsupportedVersion, e.UnreadableInput, e.OutputError,
     e.ToolError, e.MeasurementFailed,
@@ -40,14 +41,15 @@ def explanation(what: str | None, format_: str = "text", width: int | None = Non
     """Return an explanation, or the list of GPUs; without a word, the list of rules.
 
     Args:
-        what: code or name of a rule, ``gpus``, a GPU, code of an error, a table, a column (``op_type``,
-            ``kernels.kind``) or a figure (``step_time``), in upper or lower case; None for all rules.
+        what: code or name of a rule, ``agent`` (the page for assistants), ``gpus``, a GPU, code of an error, a
+            table, a column (``op_type``, ``kernels.kind``) or a figure (``step_time``), in upper or lower case; None for all rules.
         format_: text or markdown.
         width: columns for text; None leaves tables unlimited.
 
     Raises:
         UsageError: the word is none of these; the message names the nearest.
     """
+    from tcprobe.report import agent
     from tcprobe.report.audit import explain as audit_explain
 
     markdown = format_ == "markdown"
@@ -55,6 +57,8 @@ def explanation(what: str | None, format_: str = "text", width: int | None = Non
         return audit_explain.rule_list(DOCS, markdown, width)
     if what.strip().lower() == GPUS:
         return audit_explain.gpu_list(load_gpus(), markdown, width)
+    if what.strip().lower() == AGENT:
+        return agent.AGENT
     code = what.strip().upper()
     if code in RETIRED:
         return f"{code} is retired: {RETIRED[code]}.\nWhat silences it may stay, and its code is not used again.\n"
@@ -66,7 +70,7 @@ def explanation(what: str | None, format_: str = "text", width: int | None = Non
 
 
 def explained(what: str | None) -> dict[str, Any]:
-    """Return the same as data: ``rules``, ``rule``, ``gpus``, ``retired`` or ``terms``.
+    """Return the same as data: ``rules``, ``rule``, ``gpus``, ``page``, ``retired`` or ``terms``.
 
     Raises:
         UsageError: as `explanation`.
@@ -75,6 +79,10 @@ def explained(what: str | None) -> dict[str, Any]:
         return {"rules": [{"code": d.code, "name": d.name, "fixable": d.fixable, "summary": d.summary} for d in DOCS]}
     if what.strip().lower() == GPUS:
         return {"gpus": [as_dict(gpu) for gpu in load_gpus()]}
+    if what.strip().lower() == AGENT:
+        from tcprobe.report import agent
+
+        return {"page": agent.AGENT}
     code = what.strip().upper()
     if code in RETIRED:
         return {"retired": {"code": code, "reason": RETIRED[code]}}
@@ -111,7 +119,7 @@ def _unknown(word: str) -> UsageError:
     wanted = word.strip().lower()
     names = {name: doc.code for doc in DOCS for name in (doc.code.lower(), doc.name)}
     columns = (column.name for table in TABLES.values() for column in table.columns)
-    others = (GPUS, *(e.code for e in ERRORS), *TABLES, *FIGURES, *columns, *(gpu.id for gpu in load_gpus()))
+    others = (GPUS, AGENT, *(e.code for e in ERRORS), *TABLES, *FIGURES, *columns, *(gpu.id for gpu in load_gpus()))
     names |= {name.lower(): name for name in others}
     begun = [wanted, wanted[:-1]] if len(wanted) > 3 else [wanted] * bool(wanted)  # h1000: h100
     starting = [code for start in begun for name, code in names.items() if name.startswith(start)]

@@ -112,3 +112,18 @@ def test_figures_are_those_that_the_guide_explains() -> None:
     summary = guide[guide.index("## Summary") : guide.index("## Model FLOPs")]
     told = {name for row in re.findall(r"^\| (`.*?) \|", summary, re.MULTILINE) for name in re.findall(r"`(\w+)`", row)}
     assert told - {"precision_P_time_pct"} == set(FIGURES)
+
+
+def test_the_page_for_assistants_names_commands_and_keys_that_exist() -> None:
+    page = shown("agent")
+    assert json.loads(shown("agent", "--json"))["page"] == page
+    asked = re.findall(r"`tcprobe ([a-z-]+)((?: [^`]*)?)`", page)
+    assert {verb for verb, _ in asked} == {"report", "profile", "audit-shapes", "compare", "explain"}
+    for verb, rest in asked:
+        helped = warm.run_tcprobe(verb, "--help").stdout
+        for option in re.findall(r"--[a-z]+(?:-[a-z]+)*", rest):
+            assert option in helped, f"{verb} {option}"
+    printed = warm.run_tcprobe("report", str(ROOT / "tests/fixtures/h100/jax_tf32.xplane.pb"), "--json").stdout
+    report = json.loads(printed)
+    assert set(report["verdict"]) >= {"word", "text", "limits"} and set(report["bar"]) >= {"rows", "total_ns"}
+    assert set(report["advice"][0]) >= {"code", "text", "saving_ns", "at_most_ns", "beside"} and "summary" in report
