@@ -42,7 +42,8 @@ def explanation(what: str | None, format_: str = "text", width: int | None = Non
 
     Args:
         what: code or name of a rule, ``agent`` (the page for assistants), ``gpus``, a GPU, code of an error, a
-            table, a column (``op_type``, ``kernels.kind``) or a figure (``step_time``), in upper or lower case; None for all rules.
+            table, a column (``op_type``, ``kernels.kind``) or a figure (``step_time``), in upper or lower case;
+            None for all rules.
         format_: text or markdown.
         width: columns for text; None leaves tables unlimited.
 
