@@ -126,7 +126,8 @@ def _head(profile: Profile, found: FirstScreen, room: int | None) -> Iterator[Te
         (shown(about.gpus(profile)), shown(about.abilities(profile))),
     ]
     pairs = [pair for pair in pairs if any(pair)]
-    left = max(LEFT, *(columns(one) + 2 for one, _ in pairs)) if pairs else 0
+    least, right = (max((columns(pair[at]) for pair in pairs), default=0) for at in (0, 1))
+    left = max(least + 2, min(LEFT, WIDTH - right))
     if all(left + columns(other) <= WIDTH for _, other in pairs) and (room is None or room >= WIDTH):
         for one, other in pairs:
             padding = " " * (left - columns(one)) if other else ""
