@@ -21,7 +21,7 @@ from tcprobe.errors import UsageError
 
 CONFIG: Final = "tcprobe.config"
 JSON: Final = "tcprobe.json"
-_NO_CHOICE: Final = re.compile(r"'(.*)' is not one of (.*)\.", re.DOTALL)
+_NO_CHOICE: Final = re.compile(r"'([^']*)' is not one of (.*)\.", re.DOTALL)  # Click's words: it has no other form
 
 
 class Verb(TyperCommand):
@@ -74,7 +74,7 @@ def _explained(ctx: Any) -> Iterator[None]:
     except typer.BadParameter as error:
         from tcprobe.cli.config import origin
 
-        if unlike := _NO_CHOICE.fullmatch(error.message):
+        if unlike := _NO_CHOICE.search(error.format_message()):
             near = get_close_matches(unlike[1], re.findall(r"'([^']*)'", unlike[2]), n=1)
             error.message += f" Did you mean {near[0]}?" if near else ""
         where = origin(ctx, error.param) if error.param is not None else ""
