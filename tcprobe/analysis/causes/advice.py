@@ -90,17 +90,16 @@ def _turn(item: Advice) -> int:
 
 
 def _by_step(items: list[Advice]) -> Iterator[Advice]:
-    """Yield the items that may save 1 % of a step, largest saving first; those of unknown saving last."""
+    """Yield the items that likely save 1 % of a step, or at most that; largest saving first, unknown ones last."""
     ranked = sorted(items, key=lambda item: (-(item.saves_ns or 0.0), -item.concern.share_pct, item.code))
-    yield from (item for item in ranked if _most_pct(item) >= SMALLEST_PCT or item.kind in FIRST)
+    yield from (item for item in ranked if _saved_pct(item) >= SMALLEST_PCT or item.kind in FIRST)
 
 
-def _most_pct(item: Advice) -> float:
-    """Return the most that an item may save of a step, 0-100; the share that it concerns where that is unknown."""
-    most = item.concern.at_most_ns if item.saving is None else item.saving.ns.high
-    if most is None or not item.concern.step_ns:
+def _saved_pct(item: Advice) -> float:
+    """Return what an item saves of a step, 0-100: likely, else at most, else the share that it concerns."""
+    if item.saves_ns is None or not item.concern.step_ns:
         return item.concern.share_pct
-    return 100.0 * most / item.concern.step_ns
+    return 100.0 * item.saves_ns / item.concern.step_ns
 
 
 def _by_share(items: list[Advice]) -> Iterator[Advice]:

@@ -164,7 +164,6 @@ def test_a_report_does_not_hang_on_its_sentences(path: Path, report: Callable[..
             "fuse_kernels",
             "slice_filters",
             "larger_batch",
-            "change_size",
         ]
         assert {"slice", "change", "image"} <= {row["advice_kind"] for row in made["tables"]["bad_sizes"]}
         assert {row["advice"] for row in made["tables"]["bad_sizes"]} <= {"«»", "predicted: «»"}
