@@ -73,7 +73,9 @@ def _without_times(profile: Profile) -> Answer | None:
         return Answer("NOT APPLICABLE", say("no_tensor_cores", gpu=_text(gpu.get("name"))), _busy(profile))
     if (tuning := profile.tuning) is not None:
         kernels, share = profile.value("kernels"), tuning.share_pct
-        return Answer("CANNOT TELL", say("autotuning", kernels=tuning.kernels, of=kernels, pct=share, ops=tuning.ops))
+        says: Statement[AnswerKind] = say("autotuning", kernels=tuning.kernels, of=kernels, pct=share, ops=tuning.ops,
+                                          by_op=tuning.worst_op is not None)  # fmt: skip
+        return Answer("CANNOT TELL", says)
     if any(item.kind == "profile_usual_steps" and not item.says.get("when") for item in profile.advice):
         return Answer("CANNOT TELL", say("start_up", pct=figure["value"]))
     return _nothing_multiplies(profile)

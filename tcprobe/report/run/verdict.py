@@ -112,7 +112,8 @@ def _no_kernels(fields: dict[str, Any]) -> str:
 def _autotuning(fields: dict[str, Any]) -> str:
     many = f" of {fields['of']:,.0f}" if fields["of"] is not None else ""
     pct = f.whole_percent(fields["pct"])
-    return f"a library was trying its kernels: {fields['kernels']:,}{many}, {pct} of the kernel time."
+    names = "" if fields["by_op"] else ", by their names"
+    return f"a library was trying its kernels{names}: {fields['kernels']:,}{many}, {pct} of the kernel time."
 
 
 def _start_up(fields: dict[str, Any]) -> str:
