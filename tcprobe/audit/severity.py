@@ -15,6 +15,7 @@ from tcprobe.schema.place import Place
 
 _Edit: TypeAlias = tuple[str, Place | None, str | None, int | None, int | None]
 """Rule, place, dimension, size and suggestion: one change of the source mends all findings that agree in these."""
+_SIZES: Final = "TC1"  # how codes of rules on sizes begin
 _TEST_FILE: Final = re.compile(r"test_.*|.*_test\.(py|ipynb)|conftest\.py")
 _TEST_FOLDERS: Final = frozenset({"test", "tests"})
 
@@ -24,13 +25,14 @@ def grade(finding: Finding, step: Step) -> Finding:
 
     A severity that the rule gave stays. Else the likely saving decides: it is an error from `ERROR_PCT` of the step,
     a warning from `WARNING_PCT`, a note below that and where no saving is known. Where most products of the step have
-    no time, there is no share of the step; that of the part that has one makes no error. Where all of the step is
-    timed and takes less than `HOST_NS`, the host takes longer, and nothing that is saved shows.
+    no time, there is no share of the step; that of the part that has one makes no error. Where the step likely takes
+    less than `HOST_NS`, the host takes longer, and nothing shows of what sizes save; a precision that is set wrongly
+    stays one.
     """
     pct = finding.saving_pct
     if pct is None and finding.saving_ns is not None:
         pct = step.share_pct(finding.saving_ns)
-    return replace(finding, saving_pct=pct, severity=finding.severity or _of(step, pct))
+    return replace(finding, saving_pct=pct, severity=finding.severity or _of(finding, step, pct))
 
 
 def grade_all(findings: Iterable[Finding], step: Step) -> list[Finding]:
@@ -47,7 +49,7 @@ def grade_all(findings: Iterable[Finding], step: Step) -> list[Finding]:
     graded = [
         after
         if before.severity or _edit(after) not in together
-        else replace(after, severity=_of(step, added(together[_edit(after)])))
+        else replace(after, severity=_of(after, step, added(together[_edit(after)])))
         for before, after in zip(found, decided, strict=True)
     ]
     return graded if step.is_mostly_known else [replace(finding, saving_pct=None) for finding in graded]
@@ -64,9 +66,9 @@ def _edit(finding: Finding) -> _Edit:
     return finding.code, finding.place, finding.dimension, finding.size, finding.suggested
 
 
-def _of(step: Step, pct: Range | None) -> Severity:
+def _of(finding: Finding, step: Step, pct: Range | None) -> Severity:
     severity = severity_of(pct)
-    if step.is_short:
+    if step.is_short and finding.code.startswith(_SIZES):
         return "note"
     return severity if step.is_mostly_known or severity != "error" else "warning"
 

@@ -87,6 +87,8 @@ def test_a_folder_of_tests_that_is_named_is_asked_for() -> None:
 def test_nothing_that_a_step_saves_shows_where_the_host_takes_longer() -> None:
     costly = replace(FINDING, saving_ns=Range(5e5, 5e5, 5e5))
     assert [f.severity for f in grade_all([costly], Step(is_short=True))] == ["note"]
+    hard_coded = replace(costly, code="TC204")  # a mistake whatever the step
+    assert [f.severity for f in grade_all([hard_coded], Step(is_short=True))] == ["error"]
 
 
 def test_a_severity_of_the_rule_stays() -> None:

@@ -44,7 +44,7 @@ from tcprobe.audit.source.values import (
     truth,
     unparsed,
 )
-from tcprobe.keras.catalogue import LAYER_CLASSES, canonical_name, layer_class, positional
+from tcprobe.keras.catalogue import LAYER_CLASSES, canonical_name, class_of, layer_class, positional
 from tcprobe.schema.model import GpuAsked
 from tcprobe.source.values import DOUBTED, Known, derived, tuple_of
 
@@ -58,6 +58,13 @@ _NAMESPACES: Final = ("types.SimpleNamespace", "argparse.Namespace", "ml_collect
 _TUPLES: Final = ("typing.NamedTuple", "collections.namedtuple")
 _MERGES: Final = {row.name.lower(): row.name for row in LAYER_CLASSES if row.kind == "merging"}
 """Functions of `keras.layers` that merge tensors, and the class that does the same."""
+_OWN_CUDNN: Final = (".CuDNNLSTM", ".CuDNNGRU")
+_OFF_CUDNN: Final = frozenset(setting for row in LAYER_CLASSES for setting, _ in row.cudnn)
+_KERAS_1: Final = frozenset(
+    {"nb_filter", "nb_row", "nb_col", "border_mode", "subsample", "dim_ordering", "W_regularizer"}
+)
+"""Arguments of convolutions in Keras 1: `Convolution2D(32, 3, 3)` is 3 x 3 there, and a setting the layout."""
+_OTHERWISE: Final = ("filters", "kernel_size", "strides", "padding", "data_format")
 _GENERATORS: Final = ("numpy.random.default_rng", "numpy.random.RandomState", "numpy.random.Generator")
 
 
@@ -87,7 +94,12 @@ def _by_name(name: str, given: Arguments) -> Keywords:
     """Return what a call passes by name, as the function names it."""
     names = positional(name)
     args = {names[i] if i < len(names) else str(i): value for i, value in enumerate(given.args)}
-    return {**args, **given.keywords}
+    values = {**args, **given.keywords}
+    if name.endswith(_OWN_CUDNN):  # what keeps others off cuDNN is no argument of theirs
+        return {name: value for name, value in values.items() if name not in _OFF_CUDNN}
+    if class_of(layer_class(canonical_name(name)) or "").rank and not _KERAS_1.isdisjoint(values):
+        return {**values, **dict.fromkeys(_OTHERWISE, Unknown("its arguments are those of Keras 1"))}
+    return values
 
 
 def _of_keras(p: State, name: str, values: Keywords, given: Arguments, node: ast.Call) -> SourceValue | None:

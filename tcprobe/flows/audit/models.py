@@ -124,7 +124,7 @@ class Auditor:
         steps = [self._judge.step(model) for model in models]
         found = [findings_in(step, sources, [other for other in steps if other is not step]) for step in steps]
         if target.tree is not None:
-            found = [_as_notes_in_tests(findings, target.tree) for findings in found]
+            found = [_as_notes_in_tests(findings, path, target.tree) for findings in found]
         read = sources if self._traced else sources | _others(models, sources, target.tree)
         silent, unused = silenced(found, read, [u for model in models for u in model.unseen])
         if target.tree is None and not self._traced:  # of other files too little is judged
@@ -247,12 +247,14 @@ def _left_out(target: AuditFile) -> tuple[type[InputError], ...]:
     return (OtherLanguage,) if target.itself else (UnsupportedVersion, TooLong)
 
 
-def _as_notes_in_tests(findings: tuple[Finding, ...], folder: str) -> tuple[Finding, ...]:
-    """Return findings with those in tests as notes: what a test builds is small and never trained for long."""
+def _as_notes_in_tests(findings: tuple[Finding, ...], file: str, folder: str) -> tuple[Finding, ...]:
+    """Return findings as notes that are in tests, or that a test found: what it builds is small and trains briefly."""
     from tcprobe.audit.severity import is_of_tests
 
+    if is_of_tests(file, folder):
+        return tuple(replace(finding, severity="note") for finding in findings)
     places = {f.place.file for f in findings if f.place is not None}
-    tests = {file for file in places if is_of_tests(file, folder)}
+    tests = {place for place in places if is_of_tests(place, folder)}
     return tuple(replace(f, severity="note") if f.place and f.place.file in tests else f for f in findings)
 
 

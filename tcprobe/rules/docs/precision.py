@@ -107,9 +107,9 @@ TC203: Final = RuleDoc(
         "again."
     ),
     severity=(
-        "error for a wrapper around a wrapper, and for dynamic=False under Keras 3, which raises; warning for "
-        "dynamic=False where Keras is not known, and for a scale on top of LossScaleOptimizer; note for a fixed scale, "
-        "and for one that is ignored."
+        "error for a wrapper around a wrapper, and for dynamic=False under Keras 3, which raises; warning for a scale "
+        "on top of LossScaleOptimizer; note for a fixed scale, for dynamic=False where Keras is not known, and for a "
+        "scale that is ignored."
     ),
     bad=(
         "optimizer = keras.mixed_precision.LossScaleOptimizer(\n"

@@ -31,7 +31,7 @@ TC101: Final = RuleDoc(
     severity=(
         "From the likely saving: error from 5 % of the step, warning from 1 %, else note; a note too where the whole "
         "step takes the GPU less than a millisecond, since the host then takes longer. Of "
-        "unknown cost: warning from a size of 128 up that a layer sets, but for convolutions and recurrent layers; "
+        "unknown cost: warning from a size of 1,024 up that a layer sets, but for convolutions and recurrent layers; "
         "else note. Of 1 to 4 filters: note, but for one filter of an ordinary convolution in 16 bits."
     ),
     bad="layers.Dense(7 * 7 * 63)\nlayers.Reshape((7, 7, 63))\nlayers.Conv2D(31, 5)",
@@ -129,7 +129,7 @@ TC105: Final = RuleDoc(
     ),
     severity=(
         "From the likely saving: error from 5 % of the step, warning from 1 %, else note. Of unknown cost: warning "
-        "from a size of 128 up that a layer sets, else note. Without an embedding in the model these are classes, "
+        "from a size of 1,024 up that a layer sets, else note. Without an embedding in the model these are classes, "
         "whose number the labels set: note."
     ),
     bad="layers.Dense(50257)",
@@ -152,7 +152,7 @@ TC106: Final = RuleDoc(
     ),
     severity=(
         "From the likely saving: error from 5 % of the step, warning from 1 %, else note. Of unknown cost: warning "
-        "from a size of 128 up that a layer sets, else note."
+        "from a size of 1,024 up that a layer sets, else note."
     ),
     bad="layers.MultiHeadAttention(num_heads=10, key_dim=25)",
     good="layers.MultiHeadAttention(num_heads=8, key_dim=32)",

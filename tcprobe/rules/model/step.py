@@ -200,11 +200,13 @@ class Step:
 
     @cached_property
     def is_short(self) -> bool:
-        """Whether the GPU is likely done with a step, all of it timed, before the host has launched the next.
+        """Whether the GPU is likely done with a step before the host has launched the next.
 
-        Of unknown batch it is one of many samples; of fewer it takes less still.
+        Products without a time are taken to last as long as the mean of the others. Of unknown batch it is one of many
+        samples; of fewer it takes less still.
         """
-        return self.ns is not None and self.ns.mid < HOST_NS and None not in self.costs
+        timed = sum(cost is not None for cost in self.costs)
+        return self.ns is not None and self.ns.mid * len(self.costs) < HOST_NS * timed
 
     def share_pct(self, saved: Range) -> Range | None:
         """Return a saving over the step's predicted time, in percent up to 100; None where that is unknown.

@@ -20,8 +20,8 @@ from tcprobe.schema.finding_kinds import COST_UNKNOWN, AddedKind, EffectKind, Fi
 from tcprobe.schema.kinds import SIXTEEN_BIT
 from tcprobe.schema.statement import Both, Statement, say
 
-TILE: Final = 128
-"""A smaller size is less than one tile of the fastest kernels, and its products may be bound by memory."""
+LARGE: Final = 1024
+"""Of unknown cost, a smaller size is too rarely a percent of a step to warn of; a judgement."""
 DIRECT: Final = "its weight gradient may fall to a kernel on CUDA cores (26 % of a GAN's step in float16 on an A100)"
 NO_GAIN: Final[Statement[WhyKind]] = say("no_gain")
 WHY_DEPTHWISE: Final[Statement[WhyKind]] = say("depthwise")
@@ -140,7 +140,7 @@ def _warns_unknown(step: Step, bad: Bad, does: Effect) -> bool:
 
     Sizes of the data are left out, which no layer sets.
     """
-    if does.why is None or does.why.kind not in COST_UNKNOWN or bad.dimension.size < TILE:
+    if does.why is None or does.why.kind not in COST_UNKNOWN or bad.dimension.size < LARGE:
         return False
     chosen = bad.dimension.name in (*OUTPUTS, *HEADS) or bad.code == "TC105"
     return chosen and bool(bad.dimension.products) and is_timed(step, bad)

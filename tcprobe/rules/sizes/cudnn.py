@@ -14,7 +14,7 @@ from tcprobe.schema.statement import About, Both, say
 
 SAYS: Final[Says] = {
     "off_cudnn": lambda subject, settings: Both(
-        f"{subject} cannot use cuDNN", f"{', '.join(settings)}; it runs as a loop over time steps"
+        f"{subject} cannot use cuDNN", f"{', '.join(settings)}; it runs time step by time step"
     ),
     "setting": lambda name, value, need: f"{name}={value!r} (cuDNN needs {need!r})",
     "sequence_unknown": "how much slower depends on the length of the sequence and is not predicted",

@@ -218,12 +218,12 @@ def test_a_known_cost_is_told_before_one_that_a_file_alone_does_not_know(tmp_pat
 
 
 def test_an_unknown_cost_that_is_a_warning_is_told_whatever_a_file_knows_of_a_small_call(tmp_path: Path) -> None:
-    nets = "from keras import layers\ndef head(x):\n    return layers.Dense(64)(layers.Dense(250)(x))\n"
+    nets = "from keras import layers\ndef head(x):\n    return layers.Dense(64)(layers.Dense(1030)(x))\n"
     trial = "import numpy\nfrom nets import head\nhead(numpy.zeros((4, 16)))\n"
     folder = tree(tmp_path, nets=nets, test_nets=trial)
     found = {f.severity for f in run(folder, "test_nets.py").report.findings() if f.dimension == "units"}
     assert found == {"note"}
-    found = {f.severity for f in run(folder).report.findings() if f.dimension == "units" and f.size == 250}
+    found = {f.severity for f in run(folder).report.findings() if f.dimension == "units" and f.size == 1030}
     assert found == {"warning"}
 
 

@@ -212,6 +212,10 @@ BATCHES = [
     ("m.fit(x, y, 100)", 100),
     ("B = 64\nd = data.batch(B)\ne = other.batch(B, drop_remainder=True)", 64),
     ("keras.Input((3,), batch_size=32)", 32),
+    ("g = TimeseriesGenerator(x, x, length=9, batch_size=8)\nm.fit(g)", None),  # nobody's
+    ("g = keras.preprocessing.sequence.TimeseriesGenerator(x, x, length=9, batch_size=8)\nm.fit(g)", 8),
+    ("from tensorflow.keras.utils import image_dataset_from_directory as load\nm.fit(load(p, batch_size=24))", 24),
+    ("m.fit(g.flow_from_directory(p, batch_size=16), validation_data=g.flow_from_directory(q, batch_size=8))", None),
     ("m.fit(x, batch_size=100)\nn.fit(x, batch_size=50)", None),
     ("m.fit(x, batch_size=args.b)", None),
     ("m.compile('adam')\nm.fit(x, y)", 32),  # only beside arrays does fit take labels apart
@@ -423,3 +427,19 @@ def test_a_reshape_keeps_what_it_tells() -> None:
         "z = layers.Dense(2)(tf.reshape(keras.Input((6, 6, 8)), (-1, 36, 8)))\n"
     )
     assert [layer.input_shapes for layer in model.layers[1:]] == [((None, 10, 30),), ((None, 36, 8),)]
+
+
+def test_layers_of_cudnn_alone_have_none_of_the_settings_that_keep_others_off_it() -> None:
+    model = read("m = keras.Sequential([keras.Input((9, 8)), layers.CuDNNLSTM(16, activation='sigmoid', unroll=True),\n"
+                 "    layers.LSTM(16, activation='sigmoid')])\n")  # fmt: skip
+    own, other = (layer.config for layer in model.layers)
+    assert own["units"] == 16 and not {"activation", "unroll"} & set(own)
+    assert other["activation"] == "sigmoid"
+
+
+def test_a_convolution_of_keras_1_is_not_judged() -> None:
+    """There `Convolution2D(32, 3, 3)` is 3 x 3; today the second 3 is a stride."""
+    model = read("m = keras.Sequential([keras.Input((30, 74, 74)),\n"
+                 "    layers.Convolution2D(32, 3, 3, border_mode='same')])\n")  # fmt: skip
+    assert unseen(model)[0] == ("Conv2D at model.py:5: filters", "its arguments are those of Keras 1")
+    assert model.layers[0].output_shape in (None, (None, None, None, None))

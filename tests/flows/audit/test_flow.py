@@ -105,3 +105,15 @@ def test_the_only_file_fails_and_of_several_the_rest_is_told(tmp_path: Path) -> 
     assert [path for path, _ in outcome.report.failed] == [str(broken)]
     assert "broken.py" not in outcome.report.failed[0][1]
     assert (outcome.exit_code, len(outcome.report.audited)) == (2, 1)
+
+
+def test_what_a_test_finds_in_another_file_is_a_note(tmp_path: Path) -> None:
+    for folder in ("pkg", "pkg/tests"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "__init__.py").touch()
+    net = MODEL.replace("model = ", "def net(n):\n  return ").replace("255", "n")
+    (tmp_path / "pkg" / "net.py").write_text(net, "utf-8")
+    (tmp_path / "pkg" / "tests" / "test_net.py").write_text("from pkg.net import net\n\nmodel = net(255)\n", "utf-8")
+    asked = AuditOptions((str(tmp_path),), dtype="float16", batch_size=256, xla=False, mode="source")
+    (tested,) = (one for one in audit(asked, [].append).report.audited if one.label.startswith("test_"))
+    assert {finding.severity for finding in tested.findings} == {"note"}

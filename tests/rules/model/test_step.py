@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tcprobe.cost.predict import Cost, op_cost
 from tcprobe.report.audit.words import sentence_of
@@ -279,3 +280,15 @@ def test_padding_is_judged_over_all_products_of_a_size() -> None:
     assert borrowed is not None and borrowed.low < 0 < borrowed.mid < borrowed.high < 100
     assert step_of(dense(4096, 4096)).padding_pct([0, 1]) is None
     assert step_of(dense(4096, 4090), xla=True).padding_pct([0, 1]) is None  # XLA pads it
+
+
+@pytest.mark.parametrize(("unknown", "short"), [(0, True), (1, True), (3, False)])
+def test_a_step_is_short_with_the_mean_for_what_has_no_time(unknown: int, short: bool) -> None:
+    """8192 x 4096 x 1024 is 69 GFLOP: 0.22 ms at float16's peak of 312 TFLOP/s, 0.33 as predicted, and four 1.3."""
+    plain = {"transpose_a": False, "transpose_b": False}
+    record = OpRecord("MatMul", ((8192, 1024), (1024, 4096)), (8192, 4096), plain, "float16", "forward")
+    blank = replace(record, input_shapes=((None, None), (None, None)), output_shape=None)
+    model = raw(record)
+    (product,) = model.products
+    model = replace(model, products=(product, *[replace(product, record=blank)] * unknown))
+    assert step_of(model).is_short is short

@@ -114,15 +114,15 @@ def test_a_dtype_that_is_unknown_is_said_to_be() -> None:
 @pytest.mark.parametrize(
     ("layer", "key", "severity"),
     [
-        ("layers.Dense(250)", ("units", 250), "warning"),
-        ("layers.Dense(251)", ("units", 251), "warning"),
-        ("layers.Dense(130)", ("units", 130), "warning"),
+        ("layers.Dense(1030)", ("units", 1030), "warning"),
+        ("layers.Dense(1031)", ("units", 1031), "warning"),
+        ("layers.Dense(1022)", ("units", 1022), "note"),  # too rarely a percent of a step
         ("layers.Dense(126)", ("units", 126), "note"),
         ("layers.Dense(5003)", ("units", 5003), "warning"),
         ("layers.Conv2D(250, 3)", ("filters", 250), "note"),  # nobody timed unaligned convolutions
         ("layers.LSTM(250)", ("units", 250), "note"),  # nor recurrent layers
         ("layers.Dense(250, dtype='float64')", ("units", 250), "note"),
-        ("layers.Dense(250, dtype='float32')", ("units", 250), "warning"),  # TF32 asks for multiples of 4
+        ("layers.Dense(1030, dtype='float32')", ("units", 1030), "warning"),  # TF32 asks for multiples of 4
         ("layers.Dense(252, dtype='float32')", ("units", 252), "note"),
     ],
 )
@@ -137,9 +137,9 @@ def test_a_large_size_that_a_layer_sets_is_a_warning_where_such_products_were_ti
 def test_sizes_of_the_data_and_what_xla_pads_are_notes() -> None:
     text = "x = keras.Input((None, 250))\ny = layers.Dense(256)(x)\n"
     assert told(text)["inputs", 250].severity == "note"
-    text = "m = keras.Sequential([layers.Dense(250), layers.Dense(64)])\nm(data())\n"
-    assert told(text, xla=True)["units", 250].severity == "note"
-    assert told(text)["units", 250].severity == "warning"
+    text = "m = keras.Sequential([layers.Dense(1030), layers.Dense(64)])\nm(data())\n"
+    assert told(text, xla=True)["units", 1030].severity == "note"
+    assert told(text)["units", 1030].severity == "warning"
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_sizes_of_the_data_and_what_xla_pads_are_notes() -> None:
         ("layers.Dense(151, activation='softmax')", 151, "note"),
         ("layers.Dense(999), layers.Softmax()", 999, "note"),
         ("layers.Dense(1001)", 1001, "note"),  # as large as a vocabulary, but of no words
-        ("layers.Dense(151), layers.Dense(64)", 151, "warning"),
+        ("layers.Dense(1031), layers.Dense(64)", 1031, "warning"),
     ],
 )
 def test_labels_of_unknown_cost_are_a_note(last: str, size: int, severity: str) -> None:

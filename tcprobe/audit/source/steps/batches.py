@@ -1,4 +1,4 @@
-"""How many samples a step has, as the file's calls of `fit`, `batch` and `Input` give it."""
+"""How many samples a step has, as the file's calls of `fit`, `batch`, `Input` and of Keras' loaders of data give it."""
 
 from __future__ import annotations
 
@@ -11,6 +11,16 @@ from tcprobe.source.source import Source
 
 FIT_BATCH: Final = 32
 """Samples of a step where Keras' `fit` gets arrays and no batch (Keras 2 and 3, `Model.fit`: ``batch_size``)."""
+_LOADERS: Final = frozenset(
+    {
+        "TimeseriesGenerator",
+        "timeseries_dataset_from_array",
+        *(f"{kind}_dataset_from_directory" for kind in ("image", "text", "audio")),
+        "flow_from_directory",
+        "flow_from_dataframe",
+    }
+)
+"""Functions and methods of Keras that make data of a `batch_size`."""
 _OF_KERAS: Final = frozenset({"epochs", "validation_data", "validation_split", "initial_epoch", "validation_steps"})
 """Arguments of `fit` that models of other libraries lack."""
 
@@ -59,7 +69,9 @@ def _given_batch(source: Source, node: ast.Call) -> list[ast.expr]:
             return node.args[2:3]
         case ast.Attribute(attr="fit" | "batch"):
             return named
-    return named if source.name_of(node.func) == "keras.Input" else []
+    name = source.name_of(node.func)
+    called = node.func.attr if isinstance(node.func, ast.Attribute) else (name or "").rpartition(".")[2]
+    return named if called in _LOADERS or name == "keras.Input" else []
 
 
 def _fits_arrays(source: Source, node: ast.Call) -> bool:
