@@ -9,16 +9,16 @@ from tensorflow import keras
 from tensorflow.keras import layers
 
 CODES = 250
-x_train = np.random.rand(8192, 784).astype("float32")
+x_train = np.random.rand(8192, 4096).astype("float32")
 y_train = np.random.randint(0, 1000, 8192)
 
 encoder = keras.Sequential(
     [
-        keras.Input((784,)),
+        keras.Input((4096,)),
         layers.Dense(CODES, activation="relu"),  # expect: TC101 units 250 -> 256
     ]
 )
-decoder = keras.Sequential([keras.Input((CODES,)), layers.Dense(784, activation="sigmoid")])
+decoder = keras.Sequential([keras.Input((CODES,)), layers.Dense(4096, activation="sigmoid")])
 autoencoder = keras.Sequential([encoder, decoder])
 autoencoder.compile(optimizer="adam", loss="mse")
 history = autoencoder.fit(x_train, x_train, epochs=20, batch_size=4096, validation_split=0.5)
@@ -41,6 +41,6 @@ classifier = keras.Sequential(
     ]
 )
 classifier.compile(optimizer="adam", loss="sparse_categorical_crossentropy", metrics=["accuracy"])
-classifier.fit(codes, y_train, epochs=10, batch_size=2048)
+classifier.fit(codes, y_train, epochs=10, batch_size=8192)
 loss, accuracy = classifier.evaluate(codes, y_train)
 print(f"accuracy {accuracy:.3f}")

@@ -11,8 +11,8 @@ BATCH_SIZE = 64
 
 def double_conv_block(x, n_filters):
     # Conv2D then ReLU activation, twice
-    x = layers.Conv2D(n_filters, 3, padding="same", activation="relu")(x)  # expect: TC101 filters 510 -> 512
-    return layers.Conv2D(n_filters, 3, padding="same", activation="relu")(x)  # expect: TC101 filters 510 -> 512
+    x = layers.Conv2D(n_filters, 3, padding="same", activation="relu")(x)  # expect: TC101 filters 1018 -> 1024
+    return layers.Conv2D(n_filters, 3, padding="same", activation="relu")(x)  # expect: TC101 filters 1018 -> 1024
 
 
 def downsample_block(x, n_filters):
@@ -36,7 +36,7 @@ def build_unet_model():
     f2, p2 = downsample_block(p1, 128)
     f3, p3 = downsample_block(p2, 256)
     # bottleneck
-    bottleneck = double_conv_block(p3, 510)
+    bottleneck = double_conv_block(p3, 1018)
     # decoder: expanding path
     u7 = upsample_block(bottleneck, f3, 256)
     u8 = upsample_block(u7, f2, 128)
