@@ -20,7 +20,9 @@ from tests.cli.struck import WAYS, struck
 from tests.fixtures import xplane
 
 PROFILE: Final = str(Path(xplane.__file__).parent / "two_gpus.xplane.pb")
-SCRIPT: Final = "import keras\nm = keras.Sequential([keras.Input((250,)), keras.layers.Dense(250)])\n"
+SCRIPT: Final = (
+    "import keras\nm = keras.Sequential([keras.Input((250,)), keras.layers.Dense(250), keras.layers.Dense(8)])\n"
+)
 COMMANDS: Final = {
     "--version": ["--version"],
     "report": ["report", PROFILE],

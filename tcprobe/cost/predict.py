@@ -67,11 +67,11 @@ class Target(Struct, frozen=True, dict=True):
     library: Library = "cublas12"
     xla: bool = False  # whether XLA compiles ops that do not say so themselves
     tf32: bool = True  # whether float32 products run as TF32 if the GPU supports it (TensorFlow's default)
-    # whether convolutions in TF32 keep their tensors channels-last; by default no framework trains so
-    channels_last: bool = False
     constants: Constants | None = None  # calibrated constants of this GPU; None for the shipped ones
     # what runs the products: a framework, or a serving stack, which reaches more and hides its launches
     through: RunsThrough = "framework"
+    # whether convolutions in TF32 keep their tensors channels-last; by default no framework trains so
+    channels_last: bool = False
 
 
 class Cost(Struct, frozen=True):

@@ -55,7 +55,7 @@ def timed(
     rows = [{**case.row, "time_ns": 1, "source": "made"} for case in cases]
     path.write_text(csv_of(rows), encoding="utf-8")
     draw = random.Random(1)
-    on = Target(gpu, "cublas12", tf32=False, constants=constants)
+    on = Target(gpu, "cublas12", tf32=False, constants=constants, channels_last=True)
     for row, read in zip(rows, measurements_of(path.read_text(encoding="utf-8"), path), strict=True):
         cost = op_cost(read.record, on)
         assert cost is not None

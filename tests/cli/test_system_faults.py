@@ -27,7 +27,8 @@ from tests.fixtures import xplane
 from tests.support import ROOT
 
 SCRIPT: Final = """import keras
-model = keras.Sequential([keras.Input((256,)), keras.layers.Dense(250), keras.layers.Dense(1001)])
+sizes = [keras.layers.Dense(4090), keras.layers.Dense(4096), keras.layers.Dense(1001)]
+model = keras.Sequential([keras.Input((4096,)), *sizes])
 model.compile("adam", "mse")
 """
 PROFILE: Final = str(Path(xplane.__file__).parent / "two_gpus.xplane.pb")

@@ -28,7 +28,6 @@ ONLY_WHEN_RUN = {
     "tcprobe.probe.core.metrics: text": "what a user asks for: it runs on lines of 4,096 characters at most",
     "tcprobe.report.run.about: f'^{name}\\\\b'": "names of frameworks",
     "tcprobe.audit.fix.numbers: f'\\\\b{re.escape(name)}\\\\b'": "a name, escaped",
-    "tcprobe.source.imports: f'^(?:async def|def|class) {re.escape(name)}\\\\b'": "a name, escaped",
 }
 """Calls whose pattern is not known before they run: where it comes from."""
 

@@ -44,7 +44,7 @@ class Judge(Struct, frozen=True):
         choice = self.choice
         xla = bool(model.xla) if choice.xla is None else choice.xla
         tf32 = choice.dtype != "float32"
-        target = Target(self.gpu, choice.library, xla, tf32, self.constants)  # type: ignore[arg-type]
+        target = Target(self.gpu, choice.library, xla, tf32, constants=self.constants)  # type: ignore[arg-type]
         return Step(_compiled(model, choice.xla), target, choice.dtype)
 
     def audited(
