@@ -135,8 +135,8 @@ READ_BY_NAME = {
     "all, a tuple": "__all__ = ('N',)\n",
     "all, added to": "__all__ = []\n__all__ += ['N']\n",
     "all, unknown": "__all__ = load()\n",
-    "name of a file": "m.load_weights(f'weights_{N}.h5')\n",
-    "name of a file, later": "path = f'weights_{N}.h5'\nm.load_weights(path)\n",
+    "name of a file": "m.save_weights(f'weights_{N}.h5')\n",
+    "name of a file, later": "path = f'weights_{N}.h5'\nm.save_weights(path)\n",
 }
 OF_A_CLASS = {
     "vars of a class": "load(vars(Cfg))\n",
@@ -237,15 +237,14 @@ SAME = "x15, v63, s63 = keras.Input((8, 8, 15)), keras.Input((63,)), keras.Input
 LINKED = {
     "a residual onto the data": SAME + "a = layers.Conv2D(15, 3, padding='same')(x15)\n"
     "y = layers.Conv2D(64, 3)(layers.Add()([a, layers.BatchNormalization()(x15)]))\n",
-    "added to an input": SAME + "y = layers.Dense(64)(layers.Add()([layers.Dense(63)(v63), v63]))\n",
-    "added by an operator": SAME + "y = layers.Dense(64)(layers.Dense(63)(v63) + v63)\n",
-    "a class of the user's": "class Mine(layers.Layer):\n    pass\ny = layers.Dense(64)(Mine()(layers.Dense(63)(v)))\n",
+    "a class of the user's": "class Mine(layers.Layer):\n    pass\n"
+    "y = layers.Dense(64)(Mine()(layers.Dense(4090)(v)))\n",
     "a function": "y = layers.Dense(64)(layers.Lambda(lambda t: t[:, :60])(layers.Dense(63)(v)))\n",
     "groups of a norm": "y = layers.Conv2D(64, 3)(layers.GroupNormalization(9)(layers.Conv2D(63, 3)(x)))\n",
     "statistics": "y = layers.Conv2D(64, 3)(layers.Normalization(mean=(1.0,) * 3)(layers.Conv2D(63, 3)(x)))\n",
     "joined on another axis": SAME + "y = layers.Dense(64)(layers.Concatenate(axis=1)([layers.Dense(63)(s), s63]))\n",
     "joined with an input": SAME + "y = layers.Dense(64)(layers.Concatenate()([layers.Dense(63)(v), v63]))\n",
-    "a product of the user's own": "import tensorflow as tf\ny = tf.matmul(layers.Dense(63)(v), load())\n",
+    "a product of the user's own": "import tensorflow as tf\ny = tf.matmul(layers.Dense(4090)(v), load())\n",
     "queries by hand": "import tensorflow as tf\nq, k = layers.Dense(63)(s), layers.Dense(63)(s)\n"
     "y = layers.Dense(64)(tf.matmul(tf.matmul(q, k, transpose_b=True), layers.Dense(8)(s)))\n",
     "keys that go on": "import tensorflow as tf\nk = layers.Dense(63)(s)\n"
@@ -255,8 +254,6 @@ LINKED = {
     "queries of unknown data": "import tensorflow as tf\nq = layers.Dense(63)(s)\n"
     "y = [layers.Dense(64)(q), tf.matmul(load(), q, transpose_b=True)]\n",
     "attention": "a = layers.Dense(63)(s)\ny = layers.Dense(64)(layers.MultiHeadAttention(4, 16)(a, a))\n",
-    "the last layer": "y = layers.Dense(63)(v)\n",
-    "the last but for an activation": "y = layers.ReLU()(layers.Dense(63)(v))\n",
     "an output beside": "a = layers.Dense(63)(v)\ny = [layers.Dense(64)(a), a]\n",
 }
 ELSEWHERE = {
@@ -282,6 +279,20 @@ FIXED = {
     "kept by noise": "y = layers.Conv2D(64, 3)(layers.GaussianDropout(0.1)(layers.Conv2D(63, 3)(x)))\n",
     "a function called twice": "def f(t):\n    return layers.Dense(63, activation='relu')(t)\n"
     "y = layers.Dense(64)(f(f(v)))\n",
+}
+SETTLED = {  # by something else than the layer: not even a suggestion, so that there is nothing to fix
+    "added to an input": (
+        SAME + "y = layers.Dense(64)(layers.Add()([layers.Dense(63)(v63), v63]))\n",
+        "joined_data_sets",
+    ),
+    "added by an operator": (SAME + "y = layers.Dense(64)(layers.Dense(63)(v63) + v63)\n", "joined_data_sets"),
+    "weights of a file": (
+        "b = keras.Sequential([keras.Input((64,)), layers.Dense(63)])\nb.load_weights('w.h5')\n"
+        "y = layers.Dense(64)(b(v))\n",
+        "saved_file_sets",
+    ),
+    "the last layer": ("y = layers.Dense(63)(v)\n", "labels_set"),
+    "the last but for an activation": ("y = layers.ReLU()(layers.Dense(63)(v))\n", "labels_set"),
 }
 END = "m = keras.Model([x, v, s], y)\n"
 SEVERAL_HEAD = "x, z = keras.Input((4096,)), keras.Input((10, 4096))\n"
@@ -313,6 +324,16 @@ def test_what_follows_is_the_reason(name: str) -> None:
     findings = [f for f in whole(HEAD + PROGRAMS[name]).findings if f.dimension in ("units", "filters")]
     reasons = {f.why.get("reason") for f in findings if f.why is not None and f.why.kind == "no_fix"}
     assert {r.kind for r in reasons if isinstance(r, Statement)} == {"linked_unknown"}
+
+
+@pytest.mark.parametrize("name", SETTLED)
+def test_what_no_layer_sets_is_left(name: str) -> None:
+    text, reason = SETTLED[name]
+    audited = whole(HEAD + INPUTS + text + END)
+    (found,) = [f for f in audited.left if f.dimension == "units"]
+    assert (found.code, found.size, found.severity, found.fix) == ("TC104", 63, "note", None)
+    assert found.why is not None and found.why.kind == reason
+    assert audited.mended == audited.text
 
 
 @pytest.mark.parametrize(
