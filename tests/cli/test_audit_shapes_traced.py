@@ -12,13 +12,12 @@ import pytest
 
 from tests import warm
 from tests.cli.test_audit_shapes import BAD, HALF, audit, refused
-from tests.support import ROOT, needs_tensorflow
+from tests.support import needs_tensorflow
 
 pytestmark = [
     pytest.mark.tensorflow,
     needs_tensorflow,
 ]
-GAN = ROOT / "workloads" / "train_gan.py"
 
 
 def findings(done: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
@@ -29,22 +28,6 @@ def findings(done: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
 def audit_warm(*args: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
     """Audit with an interpreter that has TensorFlow imported already."""
     return audit("--python", warm.python(), *args, cwd=cwd)
-
-
-def test_the_gan_of_bad_sizes(tmp_path: Path) -> None:
-    done = audit("--run", GAN, "--format", "json", "--", "--sizes", "bad", cwd=tmp_path)
-    found = findings(done)
-    assert done.returncode == 1
-    loud = {f["size"] for f in found if f["severity"] in ("warning", "error")}
-    assert loud
-    assert loud <= {3087, 63, 31, 7, 1}
-    assert all(f["place"]["file"] == str(GAN) for f in found if f["place"])
-
-
-def test_the_gan_of_good_sizes_is_clean(tmp_path: Path) -> None:
-    done = audit_warm("--run", GAN, "--", "--sizes", "good", cwd=tmp_path)
-    assert "traced shapes" in done.stdout
-    assert "error" not in done.stdout.replace("not an error", "")
 
 
 def test_a_factory_with_arguments(tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ _NAMESPACES: Final = ("types.SimpleNamespace", "argparse.Namespace", "ml_collect
 _TUPLES: Final = ("typing.NamedTuple", "collections.namedtuple")
 _MERGES: Final = {row.name.lower(): row.name for row in LAYER_CLASSES if row.kind == "merging"}
 """Functions of `keras.layers` that merge tensors, and the class that does the same."""
-_OWN_CUDNN: Final = (".CuDNNLSTM", ".CuDNNGRU")
+_OWN_CUDNN: Final = tuple(f".CuDNN{row.name}" for row in LAYER_CLASSES if row.cudnn)
 _OFF_CUDNN: Final = frozenset(setting for row in LAYER_CLASSES for setting, _ in row.cudnn)
 _KERAS_1: Final = frozenset(
     {"nb_filter", "nb_row", "nb_col", "border_mode", "subsample", "dim_ordering", "W_regularizer"}
