@@ -92,10 +92,14 @@ class Tcprobe:
                 self._text += new
         return self._text.decode(errors="replace").replace("\r\n", "\n")
 
+    def comes_to(self, text: str) -> bool:
+        """Wait until it has printed a text or ended; say whether it has printed it."""
+        self.until_true(lambda: text in self.printed or self._has_ended())
+        return text in self.printed
+
     def until(self, text: str) -> None:
         """Wait until it has printed a text."""
-        self.until_true(lambda: text in self.printed or self._has_ended())
-        assert text in self.printed, self.printed
+        assert self.comes_to(text), self.printed
 
     def until_true(self, met: Callable[[], bool]) -> None:
         """Wait until something is true."""

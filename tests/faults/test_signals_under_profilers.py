@@ -20,6 +20,8 @@ from tests.faults.table import Fault, Kept, cases
 from tests.support import ROOT, needs_tensorflow
 
 FAKE: Final = ROOT / "tests/fixtures/fake_dlprof"
+AGENT_LOST: Final = "Connection to the Agent lost."
+"""What nsys 2022.4 says, now and then on a busy machine, where it ends before it has started the workload."""
 NO_NSYS: Final = "Nsight Systems (nsys) is not on PATH"
 PROFILERS: Final = ("tensorflow", "nsys", "dlprof")
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1)
@@ -137,13 +139,16 @@ def begun(case: Case, work: Path) -> Tcprobe:
     return Tcprobe(work, case.script, *case.options, before=partial(os.environ.update, chosen))
 
 
-def signalled(case: Case, run: Tcprobe) -> None:
-    """Send a run its signal when the moment has come."""
+def signalled(case: Case, run: Tcprobe) -> Tcprobe:
+    """Send a run its signal when the moment has come; return it, or the one that followed where nsys did not start."""
+    if not run.comes_to(case.sign) and AGENT_LOST in run.printed:
+        run = begun(case, run.work / "again")
     run.until(case.sign)
     run.send(case.number)
     if case.profiler == "dlprof" and case.number == signal.SIGINT:  # DLProf writes nothing when interrupted
         run.until("Ctrl-C again ends it")
         run.send(case.number)
+    return run
 
 
 def check(case: Case, run: Tcprobe) -> None:
@@ -170,9 +175,7 @@ def test_sigterm_under_each_profiler(fault: Fault, tmp_path: Path) -> None:
         here.remove("tensorflow")  # which is the workload itself; TensorFlow takes long
     runs = [Case(name, signal.SIGTERM, moment, handled) for name in here]
     begin = [(case, begun(case, tmp_path / case.profiler)) for case in runs]
-    for case, run in begin:
-        signalled(case, run)
-    for case, run in begin:
+    for case, run in [(case, signalled(case, run)) for case, run in begin]:
         check(case, run)
         check_kept(left(run.folder()), fault.kept, 8 if moment == WINDOW and case.profiler == "nsys" else 0)
     if "nsys" not in here:
@@ -196,8 +199,7 @@ def _whole_table() -> Iterator[object]:
 @pytest.mark.long
 @pytest.mark.parametrize("case", list(_whole_table()))
 def test_every_signal_at_every_moment(case: Case, tmp_path: Path) -> None:
-    run = begun(case, tmp_path)
-    signalled(case, run)
+    run = signalled(case, begun(case, tmp_path))
     check(case, run)
 
 
