@@ -32,6 +32,7 @@ from tcprobe.rules.run.base import (
     TinyKernels,
     TopKernel,
     WarmUp,
+    summed,
 )
 from tcprobe.rules.words import Framework, framework_of
 from tcprobe.schema.advice import Where
@@ -371,8 +372,8 @@ def chain_work(profile: Profile) -> ChainWork | None:
     for row in rows:
         for kind, count in json.loads(str(row["kinds"])).items():
             kinds[kind] += int(count) * int(row["calls"] or 0)
-    ns, at_most, launches, chains = (_summed(rows, name) for name in ("sum_ns", "at_most_ns", "launches", "calls"))
-    moved, again = (_summed(rows, name) if all(row[name] is not None for row in rows) else None for name in _BYTES)
+    ns, at_most, launches, chains = (summed(rows, name) for name in ("sum_ns", "at_most_ns", "launches", "calls"))
+    moved, again = (summed(rows, name) if all(row[name] is not None for row in rows) else None for name in _BYTES)
     first = rows[0]
     where = Where(*(_text(first[name]) for name in ("layer", "op", "pass", "source")))
     named = frozenset(str(row[name]) for row in rows for name in ("op", "layer") if row[name] is not None)
@@ -415,10 +416,6 @@ def misaligned_work(profile: Profile) -> Misaligned | None:
     if not found:
         return None
     return Misaligned(sum(one[0] for one in found), sum(one[1] for one in found), *max(found)[2:])
-
-
-def _summed(rows: Iterable[Row], column: str) -> float:
-    return sum(float(row[column] or 0) for row in rows)
 
 
 def _gpu(profile: Profile) -> Gpu | None:

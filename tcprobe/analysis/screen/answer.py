@@ -13,7 +13,9 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from msgspec.structs import replace
 
+from tcprobe.analysis.causes.facts import costliest, sums_of
 from tcprobe.analysis.screen.bar import KERNELS, ON, WAITS
+from tcprobe.schema.columns import Table
 from tcprobe.schema.kinds import PRODUCTS
 from tcprobe.schema.profile import Profile
 from tcprobe.schema.screen import OFF_CAUSES, Answer, AnswerKind, Bar, BarOf, VerdictWord
@@ -113,7 +115,7 @@ def _nothing_multiplies(profile: Profile) -> Answer | None:
 
 def _kinds(profile: Profile) -> dict[Any, float]:
     kernels = profile.require("kernels")
-    return _summed(kernels.values("kind"), kernels.values("sum_ns"))
+    return _spent(kernels, "kind")
 
 
 def _most(spent: Mapping[Any, float]) -> tuple[str, ...]:
@@ -156,7 +158,7 @@ def _reported(profile: Profile) -> Judged:
 
 def _class_unknown(profile: Profile) -> Statement[AnswerKind]:
     kernels = profile.require("kernels")
-    spent = _summed(kernels.values("kernel"), kernels.values("sum_ns"))
+    spent = _spent(kernels, "kernel")
     total, kernel = sum(spent.values()), _largest(spent)
     return say("class_unknown", kernel=kernel, pct=100.0 * spent[kernel] / total if total else None)
 
@@ -166,10 +168,10 @@ def _kept_off(profile: Profile) -> dict[str, FieldValue]:
     kernels = profile.require("kernels")
     off = kernels.take(kernels.names("cause").among(*OFF_CAUSES))
     products = off.take(off.names("kind").among(*PRODUCTS))
-    precisions = _summed(products.values("precision"), products.values("sum_ns"))
+    precisions = _spent(products, "precision")
     precision, total = _largest(precisions), sum(precisions.values())
     alone = total > 0 and 100.0 * precisions[precision] >= USED_PCT * total
-    cause = _largest(_summed(off.values("cause"), off.values("sum_ns")))
+    cause = _largest(_spent(off, "cause"))
     return {"cause": cause, "precision": precision if alone else None, "all": len(precisions) == 1}
 
 
@@ -177,13 +179,13 @@ def _slowed_by(profile: Profile) -> str | None:
     """Return the cause of most of the time that is slow on Tensor Cores, misaligned sizes apart."""
     causes = profile.require("causes")
     slow = causes.take(causes.names("group").among("slowly") & ~causes.names("cause").among("tc_misaligned"))
-    return _text(_largest(_summed(slow.values("cause"), slow.values("share_pct"))))
+    return _text(_largest(_spent(slow, "cause", "share_pct")))
 
 
 def _waiting(profile: Profile, bar: Bar) -> Statement[AnswerKind]:
     """Return how long no kernel runs, what takes most of that, and its share of it; None where nothing tells."""
     waits = profile.require("waits")
-    spent = _summed(waits.values("host_work"), waits.values("idle_ns"))
+    spent = _spent(waits, "host_work", "idle_ns")
     work, total = _largest(spent), sum(spent.values())
     share = 100.0 * spent[work] / total if total else None
     if work == "copy" and bar.ns("copy") >= ALL_PCT / 100.0 * bar.ns(*WAITS):  # the row of the bar is the waiting
@@ -204,17 +206,14 @@ def _reason(profile: Profile) -> str | None:
     return _text(reason) or profile.absent.get("kernels") or profile.absent.get("summary")
 
 
-def _summed(keys: Any, times: Any) -> dict[Any, float]:
-    """Return the sum of the times of each key."""
-    spent = defaultdict[Any, float](float)
-    for key, ns in zip(keys, times, strict=True):
-        spent[key] += float(ns or 0)
-    return spent
+def _spent(table: Table, key: str, times: str = "sum_ns") -> dict[Any, float]:
+    """Return the sum of the times of each value of a column."""
+    return sums_of(table.values(key), np.nan_to_num(table.numbers(times)))
 
 
-def _largest(spent: Mapping[Any, float]) -> Any:
-    """Return the key with the most time, of equal ones the first by name; None without any."""
-    return min(spent, key=lambda key: (-spent[key], str(key)), default=None)
+def _largest(spent: dict[Any, float]) -> Any:
+    """Return the key with the most time; None without any."""
+    return costliest(spent) if spent else None
 
 
 def _text(value: object) -> str | None:

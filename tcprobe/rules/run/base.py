@@ -372,9 +372,14 @@ class Run:
         return {row["layer"] for row in sizes} - {row["layer"] for row in sizes if row["advice_kind"] not in LEAVE}
 
 
+def summed(rows: Iterable[Row], column: str) -> float:
+    """Return the sum of a column of rows; what is NA adds nothing."""
+    return sum(float(row[column] or 0) for row in rows)
+
+
 def idle_ns(rows: Iterable[Row]) -> float:
     """Return the time of rows of `waits` together."""
-    return sum(float(row["idle_ns"] or 0) for row in rows)
+    return summed(rows, "idle_ns")
 
 
 def to_change(row: Row) -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from tcprobe.rules.model.sizes import INPUTS, OUTPUTS
 from tcprobe.rules.model.step import added
-from tcprobe.rules.run.base import OffOp, Run, text
+from tcprobe.rules.run.base import OffOp, Run, summed, text
 from tcprobe.schema.advice import Saving, ShareOf, SizeChange
 from tcprobe.schema.changes.whatif import WhatIf
 from tcprobe.schema.finding import Range
@@ -122,4 +122,4 @@ def _together(rows: Sequence[Row]) -> Range | None:
 
 
 def _pct(rows: Sequence[Row]) -> float:
-    return sum(float(row["saving_pct"] or 0) for row in rows)
+    return summed(rows, "saving_pct")

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from tcprobe.gemm.ops import conv_like
 from tcprobe.rules.base import Says
 from tcprobe.rules.model.sizes import grouped
-from tcprobe.rules.run.base import SHAPES, Run, names_of, text, to_change
+from tcprobe.rules.run.base import SHAPES, Run, names_of, summed, text, to_change
 from tcprobe.rules.run.savings import followers, may_pay, of_sizes, share_of, sized
 from tcprobe.rules.words import MAY_LEAVE, kept, output_channels
 from tcprobe.schema.advice import Advice, Concern, ShareOf, SizeChange, Where
@@ -92,13 +92,9 @@ def _concern(run: Run, rows: Sequence[Row]) -> Concern:
     each = [group[0] for group in grouped((row["layer"], row) for row in rows).values()]
     if each[0]["share_pct"] is None:
         of: ShareOf = "known_flops" if each[0]["flops_at_most"] else "flops"
-        return run.concern(_sum(each, "flops_pct"), of, None)
+        return run.concern(summed(each, "flops_pct"), of, None)
     timed = all(row["kernel_ns"] is not None for row in each)
-    return run.concern(_sum(each, "share_pct"), "kernel_time", _sum(each, "kernel_ns") if timed else None)
-
-
-def _sum(rows: Sequence[Row], column: str) -> float:
-    return sum(float(row[column] or 0) for row in rows)
+    return run.concern(summed(each, "share_pct"), "kernel_time", summed(each, "kernel_ns") if timed else None)
 
 
 def tc307(run: Run) -> Iterator[Advice]:
