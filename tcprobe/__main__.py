@@ -10,6 +10,7 @@ import os
 import sys
 
 INTERRUPTED = 130
+VERSION = (["--version"], ["-V"])
 
 
 def _end(*_: object) -> None:
@@ -77,6 +78,12 @@ def _run() -> int:
 
 def _verb() -> None:
     """Run the verb, which tidies up after Ctrl-C, and find out whether all that it printed got out."""
+    if sys.argv[1:] in VERSION:  # without what reads command lines, which takes most of a start
+        from tcprobe import __version__
+        from tcprobe.visible import put
+
+        put(f"tcprobe {__version__}")
+        return
     from tcprobe.cli.app import application, words
 
     given = words(sys.argv[1:])

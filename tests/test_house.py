@@ -262,8 +262,9 @@ def test_the_probe_and_workloads_parse_as_python_3_8(path: Path) -> None:
 
 def test_help_loads_nothing_heavy() -> None:
     code = (
-        "import sys; sys.argv=['tcprobe','--help']\n"
+        "import sys; sys.argv=['tcprobe','--version']\n"
         "from tcprobe.__main__ import main\n"
+        "main(); assert 'typer' not in sys.modules; sys.argv=['tcprobe','--help']\n"
         "try: main()\n"
         "except SystemExit: pass\n"
         "heavy = {'numpy', 'pandas', 'tensorflow', 'google.protobuf', 'rich', 'nvtx'}\n"

@@ -26,6 +26,9 @@ MOST_OUTSIDE_PCT: Final = 1.0
 MOST_NAMED: Final = 5
 NOT_FINITE: Final = "not-finite"
 _ASKED: Final = {"mixed_float16": "fp16", "mixed_bfloat16": "bf16", "tf32": "tf32", "float32": "fp32"}
+CHECK: Final = "check that the steps ran on the GPU while the profiler recorded, and run again"
+PROFILER_WARNING: Final = "profiler-warning"
+"""What a profiler itself warns of; where no kernel was recorded it may be why."""
 NO_LAUNCHES: Final = "the source records no kernels"
 NOT_USED: Final = "the run used no GPU"
 _UNUSUAL: Final = re.compile(r'-|\b0|[.e"]|true|[0-9]{13}')  # in a list of sizes: 2**40 has 13 digits
@@ -43,9 +46,11 @@ def check_recorded(profile: Profile) -> None:
     """
     if has_gpu_record(profile) or not _used(profile):
         return
-    said = next((n for n in profile.metadata.notes if n.level == "error" and n.remedy), None)
+    notes = profile.metadata.notes
+    errors = sorted((n for n in notes if n.level == "error"), key=lambda note: note.remedy is None)
+    said = next(iter(errors), next((n for n in notes if n.code == PROFILER_WARNING), None))
     why = f": {said.message}" if said else ""
-    remedy = said.remedy if said else "check that the steps ran on the GPU while the profiler recorded, and run again"
+    remedy = said.remedy if said and said.remedy else CHECK
     place = f"{profile.metadata.paths[0]}: " if profile.metadata.paths else ""
     raise MeasurementFailed(f"{place}the GPU was used and no kernel was recorded{why}", remedy)
 

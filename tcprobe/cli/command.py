@@ -21,6 +21,8 @@ from tcprobe.errors import UsageError
 
 CONFIG: Final = "tcprobe.config"
 JSON: Final = "tcprobe.json"
+DOCUMENTS: Final = {"safe_csv", "report_file"}
+"""Parameters of verbs that write a document."""
 _NO_CHOICE: Final = re.compile(r"'([^']*)' is not one of (.*)\.", re.DOTALL)  # Click's words: it has no other form
 
 
@@ -77,8 +79,10 @@ def _explained(ctx: Any) -> Iterator[None]:
         if unlike := _NO_CHOICE.search(error.format_message()):
             near = get_close_matches(unlike[1], re.findall(r"'([^']*)'", unlike[2]), n=1)
             error.message += f" Did you mean {near[0]}?" if near else ""
-        where = origin(ctx, error.param) if error.param is not None else ""
-        error.message += f" It is set by {where}." if where else ""
+        if error.param is not None:
+            error.param.show_envvar = False  # type: ignore[attr-defined] # else told of what was typed too
+            where = origin(ctx, error.param)
+            error.message += f" It is set by {where}." if where else ""
         raise
 
 
@@ -94,6 +98,11 @@ def _show_config(ctx: typer.Context, value: bool) -> bool:
 
 def _json(ctx: typer.Context, value: bool) -> bool:
     ctx.meta[JSON] = o.chosen["json"] = value
+    return value
+
+
+def _open(value: bool) -> bool:
+    o.chosen["open"] = value
     return value
 
 
@@ -113,14 +122,18 @@ def _options_of_all(
             help="Show the value of each option and where it is from, and do nothing else.",
         ),
     ] = False,
+    open: Annotated[  # noqa: A002 - the parameter's name is the option's
+        bool, typer.Option("--open", callback=_open, help="Open what -o writes, in the system's viewer or browser.")
+    ] = False,
 ) -> None:
-    """Have the options of every verb."""
+    """Have the options of every verb; `open` is for those that write a document with -o."""
 
 
 def with_options_of_all(verb: Callable[..., None]) -> Callable[..., None]:
     """Return a verb with the options of every verb besides its own."""
     own = signature(verb, eval_str=True)
-    more = [p for p in signature(_options_of_all, eval_str=True).parameters.values() if p.name not in own.parameters]
+    given = {*own.parameters, *(() if DOCUMENTS & own.parameters.keys() else ("open",))}
+    more = [p for p in signature(_options_of_all, eval_str=True).parameters.values() if p.name not in given]
 
     @wraps(verb)
     def run(**given: Any) -> None:

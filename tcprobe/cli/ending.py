@@ -9,7 +9,6 @@ from __future__ import annotations
 import io
 import os
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, TextIO
 
 from tcprobe import __version__
@@ -119,6 +118,7 @@ def report_bug(error: Exception) -> int:
     """
     import platform
     import traceback
+    from pathlib import Path
 
     from tcprobe.masking import mask_words, without_secrets
 

@@ -119,7 +119,7 @@ DurationOption = Annotated[
 ]
 
 
-chosen: Final[dict[str, Any]] = {"color": "auto", "json": False}
+chosen: Final[dict[str, Any]] = {"color": "auto", "json": False, "open": False}
 """Values of the options that every verb has, once they are parsed."""
 
 
@@ -130,10 +130,10 @@ class Output(NamedTuple):
     spec: RenderSpec
 
     def write(self, document: Document, stdout: TextIO | None = None) -> list[Path]:
-        """Write the document and return its files; `stdout` takes what would go to standard output."""
+        """Write the document, open it if asked, and return its files; `stdout` takes what would go there."""
         from tcprobe.flows.write import write_document
 
-        return write_document(document, self.spec, self.to, stdout)
+        return opened(write_document(document, self.spec, self.to, stdout))
 
     @property
     def width(self) -> int | None:
@@ -165,7 +165,36 @@ def document(
     with errors_as_json(name == "json" and on_stdout):
         from tcprobe.flows.write import destination
 
+        check_open(on_stdout)
         yield Output(destination(kind, name, output, force), spec)
+
+
+def check_open(on_stdout: bool) -> None:
+    """Refuse `--open` before any work where nothing could be opened.
+
+    Raises:
+        UsageError: no file is written, or no desktop or browser is there to show it.
+    """
+    if not chosen["open"]:
+        return
+    if on_stdout:
+        raise UsageError("--open: nothing is written that could be opened", "name a file: -o report.md --open")
+    if sys.platform == "linux" and not any(map(os.environ.get, ("BROWSER", "DISPLAY", "WAYLAND_DISPLAY"))):
+        hint = "leave --open out, or set BROWSER to a program that shows files"
+        raise UsageError("--open: there is no display here, and BROWSER is not set", hint)
+
+
+def opened(files: list[Path]) -> list[Path]:
+    """Return the files, once the system's viewer shows them, or their folder, where `--open` asks for that."""
+    if chosen["open"] and files:
+        import webbrowser
+
+        from tcprobe.foreign import real_path
+
+        path = files[0] if len(files) == 1 else files[0].parent
+        if not webbrowser.open_new_tab(real_path(path).as_uri()):
+            say(f"--open: no program here shows {path}")
+    return files
 
 
 def tell_written(files: Sequence[Path]) -> None:

@@ -168,6 +168,7 @@ def _destination(json: bool, report_file: str | None, force: bool) -> Destinatio
     """Return where the report goes besides the terminal; None if nowhere else."""
     from tcprobe.flows.write import destination
 
+    o.check_open(report_file in (None, "-"))
     if not json and report_file in (None, "-"):
         return None
     try:
@@ -221,7 +222,7 @@ def _report(outcome: ProfileOutcome, report: Profile, to: Destination | None) ->
         except (OutputError, BrokenPipeError) as error:
             unprinted = error
     more = to if printed is not to else None
-    for path in [] if more is None else write_document(RunDocument(report, ReportSpec()), spec, more):
+    for path in [] if more is None else o.opened(write_document(RunDocument(report, ReportSpec()), spec, more)):
         say(f"wrote {path}")
     return unprinted
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tcprobe.analysis import Options, analyse
 from tcprobe.analysis.validity import idle_notes
 from tcprobe.errors import MeasurementFailed, UsageError
-from tcprobe.schema.profile import Policy, Profile
+from tcprobe.schema.profile import Note, Policy, Profile
 from tcprobe.schema.tables import DERIVED
 from tests.analysis import builders as b
 from tests.support import shared
@@ -115,6 +115,24 @@ def test_a_used_gpu_without_kernels_is_a_failed_measurement() -> None:
         analyse(b.profile(b.launches(), b.devices({})), Options())
     with pytest.raises(MeasurementFailed):
         analyse(b.profile(b.steps((0, 0, 5, "measured")), gpu_used=True), Options())
+
+
+@pytest.mark.parametrize(
+    ("notes", "why", "hint"),
+    [
+        ([("warning", None)], "the profiler says: warning", "check that the steps ran"),
+        ([("warning", None), ("error", None)], "the profiler says: error", "check that the steps ran"),
+        ([("error", None), ("error 2", "mend it")], "the profiler says: error 2", "mend it"),
+    ],
+)
+def test_what_the_profiler_says_is_told_where_no_kernel_was_recorded(
+    notes: list[tuple[str, str | None]], why: str, hint: str
+) -> None:
+    levels = (("error" if text.startswith("error") else "warning", text, remedy) for text, remedy in notes)
+    said = [Note(f"profiler-{level}", f"the profiler says: {t}", r, level) for level, t, r in levels]  # type: ignore[arg-type]
+    with pytest.raises(MeasurementFailed, match=f"no kernel was recorded: {why}") as raised:
+        analyse(b.profile(b.launches(), b.devices({})).with_notes(*said), Options())
+    assert str(raised.value.hint).startswith(hint)
 
 
 def test_a_gpu_without_tensor_cores_has_no_share_of_them() -> None:

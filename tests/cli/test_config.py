@@ -70,7 +70,9 @@ def test_a_wrong_setting_is_told_with_file_and_key(project: Path, table: str, sa
 
 def test_a_wrong_variable_is_told_by_name() -> None:
     done = tcprobe("report", "x", TCPROBE_REPORT_TOP="many")
-    assert done.returncode == 2 and "It is set by TCPROBE_REPORT_TOP." in done.stderr
+    assert done.returncode == 2 and "Invalid value for '--top' / '-n': 'many' is not" in done.stderr
+    assert "It is set by TCPROBE_REPORT_TOP." in done.stderr
+    assert "TCPROBE" not in tcprobe("report", "x", "--top", "many").stderr
 
 
 def test_every_verb_has_its_table() -> None:

@@ -23,6 +23,9 @@ MOST_FIGURES: Final = 8
 MOST_SETTINGS: Final = 3
 LEFT: Final = 30  # columns of what a row is
 SIDE: Final = 14  # columns of a figure of a run
+BESIDE: Final = 34  # columns of a run's name where there is room
+LEAST_NAME: Final = 12
+UNLIMITED: Final = 1 << 30
 SHOWN: Final = (
     *("step_time_ns", "throughput", "wall_ns", "gpu_busy_pct", "tc_kernel_time_pct", "tc_capable_time_pct"),
     *("kernel_time_ns", "mfu_pct", "flops_per_step", "idle_pct", "peak_memory_bytes"),
@@ -61,13 +64,16 @@ def screen_of(comparison: Comparison, labels: Sequence[str], width: int | None =
 
 
 def _runs(comparison: Comparison, labels: Sequence[str], width: int | None) -> Iterator[TextLine]:
-    for name, called, profile in zip(labels, comparison.names, comparison.profiles, strict=True):
-        said = shown(about.recorded(profile, None if profile.screen is None else profile.screen.bar))
-        path = shown(called)
-        room = max(12, (width or WIDTH) - columns(said) - 6)
-        path = path if width is None else f.shorten(path, room)
-        padding = " " * max(2, 34 - columns(path)) if said else ""
-        yield line_of(TextPart(f"{name}  {path}", "strong"), padding, TextPart(said, "dim"))
+    """Yield a line for each run: its name, then what recorded it, all beginning in one column."""
+    profiles, room = comparison.profiles, width or UNLIMITED
+    said = [shown(about.recorded(one, None if one.screen is None else one.screen.bar)) for one in profiles]
+    said = [f.shorten(text, max(LEFT, room - LEAST_NAME - 5)) for text in said]
+    most = max(map(columns, said))
+    paths = [f.shorten(shown(name), max(LEAST_NAME, room - most - 5)) for name in comparison.names]
+    beside = max(max(map(columns, paths)) + 2, min(BESIDE, room - most - 3)) if most else 0
+    for name, path, text in zip(labels, paths, said, strict=True):
+        padding = " " * (beside - columns(path)) if text else ""
+        yield line_of(TextPart(f"{name}  {path}", "strong"), padding, TextPart(text, "dim"))
 
 
 def _answer(comparison: Comparison, labels: Sequence[str], room: int) -> Iterator[TextLine]:

@@ -13,6 +13,7 @@ from tcprobe.flows.compare import make_comparison
 from tcprobe.flows.conditions import judge_comparison, parse_conditions
 from tcprobe.report.compare.document import CompareDocument
 from tcprobe.report.document import ReportSpec
+from tcprobe.schema.profile import Metadata, Profile
 from tcprobe.schema.screen import Answer, FirstScreen
 from tcprobe.schema.statement import say
 from tests.report.builders import rendered
@@ -50,6 +51,14 @@ def test_text_on_a_terminal_of_100_columns(golden: Compare) -> None:
     text = rendered("text", made(), 100)
     golden("compare_made_100.txt", text)
     assert max(map(len, text.splitlines())) <= 100
+
+
+def test_the_lines_of_the_runs_fit_a_terminal() -> None:
+    profiler = Metadata("nsys", profiler="Nsight Systems 2026.2.1 of a build with a long name, 1,234 GPUs")
+    names = ("train_gan-20261128T001138Z", "b")
+    runs = replace(faster(), names=names, profiles=(Profile(profiler), Profile(replace(profiler, profiler="nsys"))))
+    one, other = rendered("text", CompareDocument(runs, ReportSpec(brief=True, width=80)), 80).splitlines()[:2]
+    assert (len(one), one[:15], other) == (80, "A  train..1138Z", "B  b             nsys")
 
 
 def test_a_terminal_gets_the_first_screen_alone(golden: Compare) -> None:
