@@ -47,7 +47,7 @@ def test_every_environment_variable_is_documented(verb: str) -> None:
     assert not [n for n in names if n not in DOCS[f"{verb}.md"]]
 
 
-@pytest.mark.parametrize("name", [*PAGES, *sorted(f"docs/{n}" for n in DOCS)])
+@pytest.mark.parametrize("name", [*PAGES, *sorted(str(p.relative_to(ROOT)) for p in ROOT.glob("docs/**/*.md"))])
 def test_links_lead_somewhere(name: str) -> None:
     page = ROOT / name
     links = re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text(encoding="utf-8"))
@@ -56,6 +56,11 @@ def test_links_lead_somewhere(name: str) -> None:
 
 def test_every_page_is_in_the_index() -> None:
     assert not [name for name in DOCS if name != "index.md" and f"({name})" not in DOCS["index.md"]]
+
+
+def test_every_workload_has_a_page() -> None:
+    pages = {f"(workloads/{p.stem}.md)" for p in (ROOT / "workloads").glob("*.py") if p.stem != "__init__"}
+    assert pages == set(re.findall(r"\(workloads/\w+\.md\)", DOCS["workloads.md"]))
 
 
 def test_every_page_is_in_the_source_distribution() -> None:

@@ -97,7 +97,11 @@ ModeOption = Annotated[
     ),
 ]
 RunOption = Annotated[
-    bool, Option("--run", help="Execute the script, though no training step of it; its arguments stand after --.")
+    bool,
+    Option(
+        "--run",
+        help="Execute the script, though no step of it (--mode source: read it); its arguments stand after --.",
+    ),
 ]
 ArgOption = Annotated[list[str] | None, Option(metavar="NAME=VALUE", help="Argument of the factory; may be repeated.")]
 BatchSizeOption = Annotated[

@@ -200,9 +200,9 @@ def test_a_file_that_cannot_be_read(project: Path, name: str, content: bytes | N
         (("bad.py", "-o", "a.xyz"), "tells no format"),
         (("bad.py", "-o", "clean.py", "--format", "json"), "exists already"),
         (("bad.py:make", "--mode", "source"), "traced mode"),
-        (("--run", "--mode", "source", "bad.py"), "--run"),
         (("bad.py", "--diff", "--fix"), "--diff stands alone"),
         (("--run", "bad.py", "clean.py"), "--run takes one script"),
+        (("--run", "--mode", "source", "bad.py", "clean.py"), "--run takes one script"),
         (("bad.py", "--python", "/nonexistent/python"), "does not start"),
     ],
 )

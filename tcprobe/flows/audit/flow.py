@@ -214,12 +214,12 @@ def _is_traced(choice: Choice, by_python: bool, targets: AuditFiles, called: boo
         UsageError: the request needs tracing, but source mode was asked for.
         ToolError: the request needs TensorFlow, which is not installed.
     """
+    if choice.run and targets.several:
+        raise UsageError("--run takes one script", "arguments of the script stand after --")
     if choice.mode == "source":
         if called:
             raise UsageError("a factory is called only in traced mode", "leave --mode source out")
         return False
-    if choice.run and targets.several:
-        raise UsageError("--run takes one script", "arguments of the script stand after --")
     wanted = choice.mode == "traced" or choice.run
     for target in targets.files:
         if target.content is not None or target.notebook:

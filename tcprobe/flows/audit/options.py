@@ -105,10 +105,8 @@ def choose_options(options: AuditOptions, settings: Settings, codes: Iterable[st
     Raises:
         UsageError: options contradict each other, or no rule has a named code.
     """
-    if options.run and options.mode == "source":
-        raise UsageError("--run executes the script, --mode source never does", "leave one of them out")
     if options.args and options.run:
-        raise UsageError("--arg is for a factory, --run executes the script", "arguments of the script stand after --")
+        raise UsageError("--arg is for a factory, --run is for a script", "arguments of the script stand after --")
     if options.batch_size is not None and known_size(options.batch_size) is None:
         raise UsageError(f"--batch-size: at least 1 and at most {LARGEST_SIZE:,}")
     _check_codes(options, settings, sorted(codes))
@@ -125,7 +123,7 @@ def choose_options(options: AuditOptions, settings: Settings, codes: Iterable[st
         for name in AuditOptions.__struct_fields__
         if (value := getattr(source, name, None)) not in (None, (), "")
     }
-    if options.run and given.get("mode") == "source":
+    if options.run and options.mode is None and given.get("mode") == "source":
         given["mode"] = "auto"
     known = None if file is None else Baseline(file)
     return Choice(**given, settings=settings, exclusion=exclusion, known=known)

@@ -21,6 +21,7 @@ _MODEL_BASE: Final = re.compile(r"(?:Model|Sequential|Functional)$")
 _SETTER: Final = re.compile(r"keras\.(?:config|mixed_precision)(?:\.experimental)?\.set_(?:global_|dtype_)?policy")
 _POLICY: Final = re.compile(r"keras\.(?:\w++\.)*(?:DTypePolicy|Policy)")
 _SETS: Final = re.compile(r"set_\w*policy")
+_ASKS: Final = re.compile(r"version|hasattr|getattr|keras_?[23]", re.IGNORECASE)
 _LEGACY: Final = re.compile(r"tf_keras|TF_USE_LEGACY_KERAS")
 _LEGACY_ON: Final = re.compile(r"""environ.*['"]TF_USE_LEGACY_KERAS['"](?:\] = |, )['"](?:1|[Tt]rue)['"]""")
 
@@ -113,6 +114,12 @@ class File:
         while current is not None:
             yield current
             current = self.parents.get(current)
+
+    def asks_first(self, node: ast.AST) -> bool:
+        """Say whether the code around a call checks that an API exists: by try, or a test of a version or attribute."""
+        around = list(self.ancestors(node))
+        tests = (ast.unparse(a.test) for a in around if isinstance(a, ast.If | ast.IfExp))
+        return any(isinstance(a, ast.Try) for a in around) or any(map(_ASKS.search, tests))
 
     def function_of(self, node: ast.AST) -> FunctionNode | None:
         """Return the innermost function around a node; None at module level."""

@@ -49,7 +49,6 @@ _SET_POLICY: Final = "keras.mixed_precision.set_policy"
 _REWRITE: Final = re.compile(r"tensorflow\.(?:\w++\.)*enable_mixed_precision_graph_rewrite(?:_v1)?")
 _LOSS_SCALE: Final = re.compile(r"tensorflow\.(?:mixed_precision|train)\.experimental\.(?:Dynamic|Fixed)?LossScale")
 _FIRST_WITHOUT: Final = 3
-_ASKS: Final = re.compile(r"version|hasattr|getattr|keras_?[23]", re.IGNORECASE)
 _METHODS: Final[dict[str, FindingKind]] = {
     "get_scaled_loss": "scaled_loss_gone",
     "get_unscaled_gradients": "unscaled_gradients_gone",
@@ -66,17 +65,11 @@ def tc208(subject: Subject) -> Iterator[Finding]:
             continue
         for node in file.calls:
             gone = _named(file, node) or _method(file, node)
-            if gone is not None and not _asked(file, node):
+            if gone is not None and not file.asks_first(node):
                 says, fix = gone
                 if says.kind == "unscaled_gradients_gone" and severity == "error":
                     fix = _unscaled(file, node)
                 yield Finding("TC208", says, file.place(node), severity, fix=fix)
-
-
-def _asked(file: File, node: ast.AST) -> bool:
-    """Say whether the code around a call checks that the API exists: by try, or a test of a version or attribute."""
-    tests = (a.test for a in file.ancestors(node) if isinstance(a, ast.If | ast.IfExp))
-    return any(isinstance(a, ast.Try) for a in file.ancestors(node)) or any(_ASKS.search(ast.unparse(t)) for t in tests)
 
 
 def _named(file: File, node: ast.Call) -> _Gone | None:

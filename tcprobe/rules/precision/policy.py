@@ -49,10 +49,11 @@ def setters_of(subject: Subject) -> list[Setter]:
 def policies_of(subject: Subject) -> frozenset[str | None]:
     """Return every policy that the model may have: the traced one, else all that its files set anywhere.
 
-    None is one that a call sets and the file does not tell.
+    None is one that a call sets and the file does not tell, unless 16 bits came out where the file was followed.
     """
     calls = [] if subject.model.mode == "traced" else setters_of(subject)
-    return frozenset(setter.policy for setter in calls) or frozenset({subject.model.policy})
+    followed = subject.model.policy if half_of(subject.model.policy) else None
+    return frozenset(setter.policy or followed for setter in calls) or frozenset({subject.model.policy})
 
 
 def policy_of(subject: Subject) -> str | None:

@@ -183,7 +183,7 @@ def _wrapped(file: File, wrapper: ast.Call) -> ast.Call | None:
 
 
 def _static(file: File, call: ast.Call, major: int | None) -> Iterator[Finding]:
-    if file.value(keyword(call, "dynamic")) is False:
+    if file.value(keyword(call, "dynamic")) is False and not file.asks_first(call):
         if major is None:
             yield _found(file, call, say("static_may_raise"), "note")  # Keras 2 does as it is asked, 3 says so itself
         elif major >= _RAISES:

@@ -25,6 +25,12 @@ def test_dynamic_false_raises_in_keras_3_and_fixes_in_keras_2() -> None:
     assert said("TC203", subject(text)) == ["5 note"]
 
 
+def test_code_that_asks_first_is_no_error() -> None:
+    made = "optimizer = mixed_precision.LossScaleOptimizer(keras.optimizers.SGD(), dynamic=False, initial_scale=128)\n"
+    asked = 'if hasattr(mixed_precision.LossScaleOptimizer, "get_scaled_loss"):\n    ' + made
+    assert said("TC203", subject(FLOAT16 + asked, keras="3.15.1")) == []
+
+
 def test_a_fixed_experimental_scale() -> None:
     text = FLOAT16 + "o = mixed_precision.experimental.LossScaleOptimizer(keras.optimizers.SGD(), {})\n"
     assert said("TC203", subject(text.format("1024"))) == ["5 note"]
