@@ -19,7 +19,7 @@ from tests.support import ROOT
 
 ORDER = (
     *(
-        {"schema", "errors", "masking", "visible"},
+        {"schema", "errors", "masking", "visible", "progress"},
         {"foreign"},
         {"jsonfile", "grouping"},
         {"bypath", "hardware", "gemm"},
@@ -233,7 +233,8 @@ def test_only_the_way_in_and_the_probe_catch_everything() -> None:
 
 def test_everything_printed_passes_the_door() -> None:
     """Nothing prints but tcprobe/visible.py, nor makes text visible but what prints: text is raw until then."""
-    printers = {f"report/{name}.py" for name in ("blocks", "csv", "github", "junit", "sarif")} | {"cli/app.py"}
+    printers = {f"report/{name}.py" for name in ("blocks", "csv", "github", "junit", "sarif")}
+    printers |= {"cli/app.py", "cli/progress.py"}
     wrong = []
     for path in set(sources("tcprobe")) - set(sources("tcprobe/probe")) - {ROOT / "tcprobe/visible.py"}:
         name, text = str(path.relative_to(ROOT / "tcprobe")), path.read_text(encoding="utf-8")

@@ -69,6 +69,7 @@ from tcprobe.analysis.whatif.flow import with_what_ifs
 from tcprobe.analysis.whatif.presumed import predicted_steps
 from tcprobe.analysis.window import choose_window
 from tcprobe.hardware import find_gpu, lookup_gpu
+from tcprobe.progress import advance, begin
 from tcprobe.rules.model.step import KnownGpu
 from tcprobe.schema.columns import Table
 from tcprobe.schema.profile import Note, Profile
@@ -137,8 +138,10 @@ def analyse(profile: Profile, options: Options | None = None) -> Profile:
         MeasurementFailed: a GPU was used and no kernel was recorded.
     """
     analysis = _Analysis(profile, options or Options())
+    begin("analysing", len(PASSES))
     for add in PASSES:
         add(analysis)
+        advance()
     return analysis.profile
 
 

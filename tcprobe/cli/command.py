@@ -17,7 +17,9 @@ import typer
 from typer.core import TyperCommand
 
 from tcprobe.cli import options as o
+from tcprobe.cli.progress import long_work
 from tcprobe.errors import UsageError
+from tcprobe.progress import now
 
 CONFIG: Final = "tcprobe.config"
 JSON: Final = "tcprobe.json"
@@ -63,6 +65,7 @@ class Verb(TyperCommand):
     def invoke(self, ctx: Any) -> Any:
         """Run the verb, or show its settings."""
         if not ctx.meta.get(CONFIG):
+            now.show = long_work
             return super().invoke(ctx)
         from tcprobe.cli.config import show
 

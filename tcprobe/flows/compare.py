@@ -15,6 +15,7 @@ from tcprobe.analysis import Options
 from tcprobe.errors import InputError, MeasurementFailed, UsageError
 from tcprobe.flows.report import make_report
 from tcprobe.foreign import real_path
+from tcprobe.progress import begin, shown
 from tcprobe.report.document import Added
 from tcprobe.schema.profile import Profile
 
@@ -43,7 +44,10 @@ def make_comparison(
     from tcprobe.analysis.compare import compare
 
     named = paths or [one for one in given if isinstance(one, Path)]
-    return compare([one if isinstance(one, Profile) else _read(one, options) for one in given], short_names(named))
+    with shown():
+        runs = [one if isinstance(one, Profile) else _read(one, options) for one in given]
+        begin("comparing")
+        return compare(runs, short_names(named))
 
 
 def refuse_same(paths: Sequence[Path]) -> None:

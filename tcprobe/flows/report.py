@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from tcprobe.analysis import Options, analyse
 from tcprobe.audit.settings import find_settings
 from tcprobe.errors import TcprobeError, UsageError
+from tcprobe.progress import shown
 from tcprobe.readers.open import open_profile
 from tcprobe.report.run.advice import with_texts
 from tcprobe.schema.profile import Note, Profile
@@ -38,8 +39,9 @@ def make_report(path: Path, options: Options | None = None) -> Profile:
 
         checked("--step-range", options.step_range, STEPS_AS)
     options, notes = _with_words(options)
-    profile = open_profile(path).with_notes(*notes)
-    return with_texts(_analysed(profile, options, _asked_of_run(profile, options)))
+    with shown():
+        profile = open_profile(path).with_notes(*notes)
+        return with_texts(_analysed(profile, options, _asked_of_run(profile, options)))
 
 
 def _with_words(options: Options) -> tuple[Options, tuple[Note, ...]]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TextIO
 
 from tcprobe.errors import OutputError, UsageError, writing
 from tcprobe.foreign import output_path
+from tcprobe.progress import begin, shown
 from tcprobe.report import DocumentKind, Renderer, RenderSpec, renderers
 from tcprobe.visible import UNENCODABLE, encodable
 
@@ -148,7 +149,8 @@ def write_files(jobs: Sequence[tuple[Path, Callable[[TextIO], None]]], force: bo
     written: list[tuple[Path, Path]] = []
     try:
         for path, write in jobs:
-            with writing(path):
+            begin(f"writing {path.name}")
+            with writing(path), shown():
                 # A short name that nobody else has: the longest names leave no room for more, and links may be waiting.
                 written.append((path.with_name(f".tcprobe-{os.urandom(6).hex()}.tmp"), path))
                 with written[-1][0].open("x", encoding="utf-8", errors=UNENCODABLE, newline="") as out:

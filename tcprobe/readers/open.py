@@ -13,6 +13,7 @@ from msgspec import Struct
 from tcprobe.errors import EmptyInput, InputError, MissingInput, UnreadableInput, UsageError, WrongFormat
 from tcprobe.foreign import SQLITE, head, leads_out, opened
 from tcprobe.probe.constants import RECORD, WITH_XSPACE
+from tcprobe.progress import begin
 from tcprobe.readers import READERS
 from tcprobe.readers.base import Holder, Reader, Refusal
 from tcprobe.readers.merge import merge
@@ -28,6 +29,11 @@ class FormatFiles(Struct, frozen=True):
 
     reader: Reader
     files: list[Path]
+
+    def read(self) -> Profile:
+        """Read them, as `Reader.read`."""
+        begin(f"reading {self.files[0].name}" + (f" and {len(self.files) - 1} more" if len(self.files) > 1 else ""))
+        return self.reader.read(self.files)
 
     def unread(self, why: str) -> ProfileSource:
         """Return the source that says that these files were not read, and why."""
@@ -65,7 +71,7 @@ def open_profile(path: Path, readers: Sequence[Reader] = READERS) -> Profile:
         session = session_of(first.files)
         same_run = [other for other in others if session is not None and session_of(other.files) == session]
         others = [other for other in others if other not in same_run]
-        profile = _joined(first.reader.read(first.files), same_run).with_notes(*left_notes(path))
+        profile = _joined(first.read(), same_run).with_notes(*left_notes(path))
     return _with_others(profile, first.reader, others)
 
 
@@ -86,7 +92,7 @@ def _read_all(found: Sequence[FormatFiles]) -> tuple[list[Profile], list[tuple[F
     refused: list[tuple[FormatFiles, Refusal]] = []
     for one in found:
         try:
-            profiles.append(one.reader.read(one.files))
+            profiles.append(one.read())
         except (InputError, UsageError) as error:
             refused.append((one, error))
     return profiles, refused

@@ -32,6 +32,7 @@ from tcprobe.flows.audit.options import AuditOptions, Choice, choose_options
 from tcprobe.flows.write import Say
 from tcprobe.foreign import is_there
 from tcprobe.hardware import Gpu, find_gpu
+from tcprobe.progress import advance, begin, shown
 from tcprobe.schema.finding import Audited, AuditReport, Baselined, Identity, UnjudgedFile
 
 if TYPE_CHECKING:
@@ -83,7 +84,8 @@ def audit(options: AuditOptions, say: Say) -> AuditOutcome:
     called = bool(choice.args) or any(target.factory for target in targets.files)
     traced = _is_traced(choice, options.python is not None, targets, called, say)
     auditor = Auditor(choice, gpu, traced, None if called else say)
-    failed = [*targets.failed, *_add(auditor, choice, gpu, targets, traced)]
+    with shown():
+        failed = [*targets.failed, *_add(auditor, choice, gpu, targets, traced)]
     _check_names(choice, auditor.found)
     root = repository(targets.files[0].path if targets.files else first.absolute()) or Path.cwd()
     report, read = auditor.report(str(root), tuple(failed)), frozenset(auditor.found.read)
@@ -158,16 +160,19 @@ def _add(auditor: Auditor, choice: Choice, gpu: Gpu, targets: AuditFiles, traced
     """Audit the files; return those that cannot be audited, and why. If nothing else was named, raise instead."""
     files = targets.files
     if len(files) == 1 and not targets.failed:
+        begin(f"auditing {files[0].path.name}")
         auditor.add(files[0])
         return []
-    from tcprobe.flows.audit.parallel import add_all, audit_in_parallel, cores
+    from tcprobe.flows.audit.parallel import AT_ONCE, add_all, audit_in_parallel, cores
 
+    begin(f"auditing {len(files):,} files", len(files))
     if traced or len(files) < MANY_FILES or cores() == 1:
         return add_all(auditor, files)
     failed = []
     for part, unread in audit_in_parallel(choice, gpu, files):
         auditor.take(part)
         failed += unread
+        advance(AT_ONCE)
     return failed
 
 

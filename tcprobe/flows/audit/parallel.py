@@ -16,6 +16,7 @@ from tcprobe.flows.audit.files import AuditFile, FailedFile
 from tcprobe.flows.audit.models import Auditor, PartialAudit
 from tcprobe.flows.audit.options import Choice
 from tcprobe.hardware import Gpu
+from tcprobe.progress import advance
 
 AT_ONCE: Final = 8
 """Files per task: enough to make passing results cheap, few enough to keep all processes busy."""
@@ -88,4 +89,5 @@ def add_all(auditor: Auditor, files: Sequence[AuditFile]) -> list[FailedFile]:
             auditor.add(target)
         except TcprobeError as error:
             failed.append((str(target.path), error.message.removeprefix(f"{target.named}: ")))
+        advance()
     return failed

@@ -13,6 +13,7 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from tcprobe.progress import advance
 from tcprobe.readers.arrays import Bytes, Ints
 from tcprobe.readers.protobuf import BYTES, VARINT, Buffer, DamagedError, Span, varint
 
@@ -35,8 +36,9 @@ def event_bounds(file: Bytes, span: Span) -> Iterator[Bounds]:
     at, end = span
     plain = end - at <= PLAIN
     while at < end:
-        stop = min(at + (PLAIN if plain else BLOCK), end)
+        before, stop = at, min(at + (PLAIN if plain else BLOCK), end)
         found, at = _walk_plainly(file.data, at, stop, end) if plain else _walk(file, at, stop, end)
+        advance(at - before)
         if len(found[0]):
             yield found
         plain = (not plain and at < stop) or end - at <= PLAIN

@@ -12,6 +12,7 @@ from typing import Final
 
 from tcprobe.errors import EmptyInput, WrongFormat
 from tcprobe.foreign import below, head, opened
+from tcprobe.progress import begin
 from tcprobe.readers.arrays import PADDING, Bytes
 from tcprobe.readers.base import MOST_DEVICES
 from tcprobe.readers.hlo.gemms import unread_calls
@@ -133,13 +134,14 @@ def _read_space(file: Bytes, space: Space, path: Path, first_device: int) -> Hos
     planes = [plane for plane in space.planes if GPU_PLANE.fullmatch(plane.name)]
     if len(planes) > MOST_DEVICES:
         raise DamagedError(f"{len(planes)} GPUs on one host")
+    hosts = [plane for plane in space.planes if plane.name in HOST_PLANES]
+    begin(f"reading {path.name}", sum(end - start for plane in (*planes, *hosts) for start, end in plane.lines))
     gpus = [read_gpu(file, plane) for plane in planes]
     host = Host(events=HostEvents(stretches([(gpu.kernels.start_ns, gpu.kernels.duration_ns) for gpu in gpus])))
     for gpu in gpus:
         host.events.add_overheads(gpu.overheads)
-    for plane in space.planes:
-        if plane.name in HOST_PLANES:
-            read_host(file, plane, host)
+    for plane in hosts:
+        read_host(file, plane, host)
     wanted = {op.program for gpu in gpus for op in gpu.kernels.ops} | {program for _, program in host.hlo_ops}
     ran = {program for program in wanted if program is not None}
     modules = read_modules(file.data, space.planes, ran)

@@ -1,0 +1,66 @@
+"""Shows work that takes long: on a terminal a bar, with what is done and how far; elsewhere one line."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+from tcprobe.cli.options import chosen
+from tcprobe.progress import now
+from tcprobe.visible import say, visible
+
+if TYPE_CHECKING:
+    from threading import Event
+
+PATIENCE_S: Final = 2.0
+"""What is done sooner shows nothing."""
+REFRESH_S: Final = 0.1
+BAR: Final = 24  # columns
+
+
+@contextmanager
+def long_work() -> Iterator[None]:
+    """Show what `tcprobe.progress` says of the work within, from where it has taken `PATIENCE_S` on; then clear it."""
+    from threading import Event, Thread
+
+    over = Event()
+    watcher = Thread(target=_watch, args=(over,), daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        over.set()
+        watcher.join()
+
+
+def _watch(over: Event) -> None:
+    if over.wait(PATIENCE_S):
+        return
+    if sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
+        _bar(over)
+    else:
+        say(f"{now.what} ...")
+
+
+def _bar(over: Event) -> None:
+    """Draw a bar until the work is over; where it is killed meanwhile, the cursor is still there."""
+    from time import monotonic
+
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
+
+    began = monotonic() - PATIENCE_S
+    console = Console(file=sys.stderr, no_color=chosen["color"] == "never" or None)
+    room = console.width - BAR - 16
+    what, since = TextColumn("{task.description}", markup=False), TextColumn("{task.fields[since]:.0f} s")
+    columns = (what, BarColumn(BAR), TaskProgressColumn(), since)
+    with Progress(*columns, console=console, transient=True, auto_refresh=False, redirect_stdout=False) as bar:
+        console.show_cursor(True)
+        task = bar.add_task(visible(now.what)[:room], total=now.of, completed=now.done, since=PATIENCE_S)
+        while not over.wait(REFRESH_S):
+            bar.tasks[0].total = now.of  # `update` would keep the last one where there is none
+            said, spent = visible(now.what)[:room], monotonic() - began
+            bar.update(task, description=said, completed=now.done, since=spent, refresh=True)
