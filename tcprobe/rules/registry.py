@@ -67,6 +67,7 @@ RUN_RULES: Final = (
     Rule("TC318", "chain-of-kernels", "run.chains"),
     Rule("TC319", "last-wave-empty", "run.grids"),
     Rule("TC320", "misaligned-kernel", "run.grids"),
+    Rule("TC321", "loss-not-finite", "run.losses"),
 )
 """What judges a run that was profiled."""
 RETIRED: Final[dict[str, str]] = {

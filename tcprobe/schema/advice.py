@@ -41,6 +41,7 @@ AdviceKind = Literal[
     "halve_precision",  # train in mixed precision although TF32 runs on Tensor Cores, where that is predicted to pay
     "fuse_chain",  # make one kernel of several that multiply nothing and follow one another
     "fill_waves",  # change sizes so that the last wave of a product's blocks is full
+    "finite_loss",  # find out why the loss is no finite number any more
     "align_kernel",  # find the sizes that make a kernel load less than 16 bytes at once, and align them
 ]
 REMEDIES: Final[tuple[AdviceKind, ...]] = get_args(AdviceKind)

@@ -73,6 +73,13 @@ class HalfOutput(Struct, frozen=True):
     source: str | None = None  # file:line where it was constructed
 
 
+class LossScale(Struct, frozen=True):
+    """How an optimizer that updates weights scales the loss."""
+
+    kind: Literal["dynamic", "fixed", "none"]  # none: not the optimizer; the script may scale by itself
+    value: float | None = None  # of a fixed scale, or where a dynamic one begins; None if unknown
+
+
 class Policy(Struct, frozen=True):
     """The precision that Keras computes in, as the probe saw it at the end of a run."""
 
@@ -81,6 +88,12 @@ class Policy(Struct, frozen=True):
     layers: dict[str, int] = field(default_factory=dict)  # number of layers with weights that steps call, by policy
     graph_rewrite: bool = False  # whether TensorFlow's graph rewrite to 16 bits is on (auto_mixed_precision)
     outputs: tuple[HalfOutput, ...] = ()  # probabilities in 16 bits
+    loss_scales: tuple[LossScale, ...] = ()  # those of the optimizers, each once
+
+    @property
+    def loss_scale(self) -> LossScale | None:
+        """That of all optimizers; None if unknown, or if they differ."""
+        return self.loss_scales[0] if len(self.loss_scales) == 1 else None
 
     @property
     def of_script(self) -> str | None:

@@ -20,8 +20,14 @@ from tcprobe.schema.profile import OffTensorCores, Profile
 from tcprobe.schema.sizes import bounded_rows
 from tcprobe.schema.tables import ADVICE
 
-FIRST: Final[tuple[AdviceKind, ...]] = ("profile_later", "key_node", "skip_warm_up", "profile_usual_steps")
-"""They come before all, in this order: nothing else is about a usual step until that is done."""
+FIRST: Final[tuple[AdviceKind, ...]] = (
+    "finite_loss",
+    "profile_later",
+    "key_node",
+    "skip_warm_up",
+    "profile_usual_steps",
+)
+"""They come before all, in this order: nothing else is about training, or a usual step, until that is done."""
 LAST: Final[AdviceKind] = "profile_steps"
 """It comes after all: it is a doubt about the figures, and no finding."""
 

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from tcprobe.analysis.causes.losses import diverged, loss_scaling
 from tcprobe.analysis.context import identified, parse_capability
 from tcprobe.analysis.iterations import counted
 from tcprobe.analysis.kernels.kinds import kind_of
@@ -24,7 +25,6 @@ from tcprobe.rules.run.base import (
     ChainWork,
     Facts,
     LayoutWork,
-    LossScaling,
     MemoryUse,
     Misaligned,
     Tail,
@@ -54,11 +54,6 @@ _COPIES: Final = re.compile(r"(?:direct|b?float\d+)_copy_kernel")
 _CASTS: Final = re.compile(r"b?float\d+_copy_kernel|LoadWithCast|StoreWithCast")  # aten/src/ATen/native/cuda/Copy.cu
 _OF_PRODUCTS: Final = frozenset({*PRODUCTS, "helper", "unknown"})
 """Kinds of kernels that may be of a product, which could use Tensor Cores."""
-# Keras 2 and 3 put an IsFinite and an All before each update of the weights, and the update into a branch of the graph
-# (cond/then/_12/...), whose condition the host reads: the GPU copies one byte to it and waits.
-_BRANCH: Final = re.compile(r"(?:^|/)cond(?:_\d+)?/(?:then|else)/_\d+/")
-_ANSWER: Final = "MemcpyD2H 1 B"  # the copy of a condition, as `gaps` names it
-_HALF: Final = re.compile(r"(?<![a-z])(?:float16|half)")
 _BYTES: Final = ("moved_bytes", "again_bytes")
 SLOWER: Final = 1.5
 """Times the median of the other steps: from here on a first step is slow. Steps of training hardly vary so much."""
@@ -85,6 +80,7 @@ def facts_of(profile: Profile) -> Facts:
         tiny=tiny_kernels(profile),
         layout=layout_work(profile),
         scaling=loss_scaling(profile),
+        diverged=diverged(profile),
         warm_up=warm_up(profile, None if steps is None else round(steps)),
         top=top_kernel(profile),
         memory=memory_use(profile),
@@ -253,25 +249,6 @@ def _named(kernels: Table, pattern: re.Pattern[str]) -> NDArray[np.bool_]:
     """Return which kernels have a name in which the pattern is found."""
     names = kernels.names("kernel")
     return names.among(*filter(pattern.search, names.names))
-
-
-def loss_scaling(profile: Profile) -> LossScaling | None:
-    """Return what dynamic loss scaling adds to the window; None where nothing shows it, or no kernel time is known.
-
-    What looks for infinities for another reason (a check of gradients) has no branch around the update, and a run
-    without float16 has nothing to scale.
-    """
-    ops = profile.require("ops")
-    looks, joins = (ops.names("op_type").among(kind) for kind in ("IsFinite", "All"))
-    spent = np.nansum(ops.numbers("sum_ns")[looks | joins])
-    if not spent > 0 or not looks.any() or not joins.any() or not any(map(_BRANCH.search, ops.names("op").names)):
-        return None
-    gaps, precision = profile.require("gaps"), profile.metadata.computes_in
-    dtypes = (*ops.names("dtype").names, *profile.require("gemms").names("dtype").names)
-    if precision != "mixed_float16" and (precision is not None or not any(map(_HALF.search, dtypes))):
-        return None
-    waiting = np.nansum(gaps.numbers("duration_ns")[gaps.names("after").among(_ANSWER)])
-    return LossScaling(int(looks.sum()), float(spent), float(waiting))
 
 
 def warm_up(profile: Profile, steps: int | None) -> WarmUp | None:

@@ -31,7 +31,7 @@ class TensorFlow:
         self._policy = PolicyRecord(self._recorder.layers, core.gaps, core.config.precision)
         self._marks = LayerRanges(self._recorder.layers, core.ranges, core.gaps)
         self.calls = CallWatch(core, self._recorder)
-        self._keras = KerasHooks(core, self.calls)
+        self._keras = KerasHooks(core, self.calls, self._policy.updates)
         self.profiler = TensorFlowProfiler(core.config.raw, core.gaps)
         self.profiler.cautious = core.config.iter_start is None
         self._tf: Any = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from functools import partial
-from typing import Any, List, Sequence, Tuple
+from typing import Any, Callable, List, Sequence, Set, Tuple
 
 from ..core.framework import Core
 from .calls import CallWatch
@@ -21,9 +21,17 @@ class Applies(threading.local):
 
 
 class KerasHooks:
-    """Hooks keras, tf_keras, or the tf.keras of Keras 2."""
+    """Hooks keras, tf_keras, or the tf.keras of Keras 2.
 
-    def __init__(self, core: Core, calls: CallWatch) -> None:
+    Args:
+        core: the probe's.
+        calls: is told of train functions and updates.
+        updates: is told of each optimizer once.
+    """
+
+    def __init__(self, core: Core, calls: CallWatch, updates: Callable[[Any], None]) -> None:
+        self._updates = updates
+        self._seen: Set[int] = set()
         self._config = core.config
         self._training = core.training
         self._gaps = core.gaps
@@ -62,6 +70,7 @@ class KerasHooks:
 
     def _applying(self, apply: Any) -> Any:
         calls, gaps, name, applies = self._calls, self._gaps, apply.__name__, self._applies
+        seen, updates = self._seen, self._updates
         threads = self._training.threads
         here = threads.here
 
@@ -71,6 +80,9 @@ class KerasHooks:
             within = here.current is not None or not calls.hooks.eager()
             if not within and (here.inside or (threads.callers and threads.is_inside())):
                 return apply(optimizer, *args, **kwds)
+            if id(optimizer) not in seen:
+                seen.add(id(optimizer))
+                gaps.run("loss scale", partial(updates, optimizer))
             applies.now, after = True, None
             try:
                 args, kwds, variables = given(optimizer, name, args, kwds)

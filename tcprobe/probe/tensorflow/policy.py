@@ -31,6 +31,7 @@ class PolicyRecord:
         self._counted: Dict[str, Set[str]] = {}  # layers by policy
         self._made: Dict[int, Any] = {}  # what layers of the model that is being called made: tensor, layer, entry
         self._outputs: Dict[str, Dict[str, Optional[str]]] = {}
+        self._scales: List[Dict[str, Any]] = []
         hooks.on_call = self._called
 
     def on_tensorflow(self, tf: Any) -> None:
@@ -41,8 +42,14 @@ class PolicyRecord:
         """Take one Keras; there may be others."""
         self._keras.append(keras)
 
+    def updates(self, optimizer: Any) -> None:
+        """Take an optimizer that updates weights."""
+        scale = loss_scale_of(optimizer)
+        if scale not in self._scales:
+            self._scales.append(scale)
+
     def described(self) -> Dict[str, Any]:
-        """Return what probe.json holds: policy, who set it, number of layers by policy, graph rewrite, outputs."""
+        """Return what probe.json holds: policy, who set it, layers by policy, graph rewrite, outputs, loss scales."""
         policy = self._gaps.run("precision policy", self._policy)
         by = None if policy in (None, DEFAULT) else "tcprobe" if policy == self._asked else "script"
         if policy == DEFAULT and self._asked is not None:
@@ -53,6 +60,7 @@ class PolicyRecord:
             "layers": {name: len(layers) for name, layers in sorted(self._counted.items())},
             "graph_rewrite": bool(self._gaps.run("graph rewrite", self._rewrites)),
             "outputs": list(self._outputs.values()),
+            "loss_scales": self._scales,
         }
 
     def _policy(self) -> Optional[str]:
@@ -94,6 +102,16 @@ class PolicyRecord:
                 "dtype": dtype,
                 "source": entry.source,
             }
+
+
+def loss_scale_of(optimizer: Any) -> Dict[str, Any]:
+    """Return how an optimizer scales the loss: dynamic, fixed or none, with a fixed scale's value."""
+    if "LossScale" in type(optimizer).__name__:
+        initial = getattr(optimizer, "initial_scale", None)
+        kind = "dynamic" if getattr(optimizer, "dynamic", True) else "fixed"
+        return {"kind": kind, "value": None if initial is None else float(initial)}
+    factor = getattr(optimizer, "loss_scale_factor", None)
+    return {"kind": "none" if factor is None else "fixed", "value": None if factor is None else float(factor)}
 
 
 def global_policy(keras: Any) -> Optional[str]:

@@ -13,7 +13,7 @@ from tcprobe.report.run.units import start_text, step_text, unit_text
 from tcprobe.report.run.words import counted_phase
 from tcprobe.rules.words import FRAMEWORKS, framework_of, listed
 from tcprobe.schema.columns import Row
-from tcprobe.schema.profile import Metadata, Policy, Profile, Window
+from tcprobe.schema.profile import LossScale, Metadata, Policy, Profile, Window
 from tcprobe.schema.screen import Bar
 
 DLPROF_REPORTS = {"dlprof_csv": "CSV reports", "dlprof_json": "JSON reports"}
@@ -139,8 +139,17 @@ def _policy(meta: Metadata) -> Iterator[str]:
         yield name
     if policy.of_script not in (None, asked) or (others and policy.set_by is None):
         yield "set by the script" if asked in (None, policy.name) else f"set by the script ({asked} was asked for)"
+    if policy.loss_scale is not None and (policy.loss_scale.kind != "none" or name == "mixed_float16"):
+        yield _loss_scale(policy.loss_scale)
     if policy.graph_rewrite:
         yield "16 bits by TensorFlow's graph rewrite (auto_mixed_precision)"
+
+
+def _loss_scale(scale: LossScale) -> str:
+    if scale.kind == "none":
+        return "no loss scale of the optimizer's"
+    fixed = "" if scale.value is None else f" {f.full_number(scale.value)}"
+    return "dynamic loss scale" if scale.kind == "dynamic" else f"fixed loss scale{fixed}"
 
 
 _NO_GPU: Final = {

@@ -235,6 +235,15 @@ def _skip(_: Advice, fields: dict[str, Any]) -> Words:
     return f"Leave the first {f.many(fields['slow'], 'step')} out: --iter-start", slow
 
 
+def _finite(_: Advice, fields: dict[str, Any]) -> Words:
+    since = "" if fields["step"] is None else f" since step {fields['step']:,}"
+    if fields["half"] and fields["scale"] == "fixed":
+        title = f"A loss scale below {fields['scale_value']:,.7g}, or a dynamic one"
+    else:
+        title = f"Find out why {f.shorten(fields['name'], 16)} is {fields['value']}"
+    return title, f"{fields['name']} is {fields['value']}{since}: no step after is of a training"
+
+
 def _usual(_: Advice, fields: dict[str, Any]) -> Words:
     pct = fields.get("start_pct")
     if pct is None or not fields.get("when"):
@@ -268,6 +277,7 @@ _WORDS: Final[Mapping[AdviceKind, Callable[[Advice, dict[str, Any]], Words]]] = 
     ),
     "keep_layout": _keep_layout,
     "fix_scale": lambda _, fields: ("A fixed loss scale, such as 1024", f"{fields['ops']:,} ops look at the gradients"),
+    "finite_loss": _finite,
     "skip_warm_up": _skip,
     "change_kernel": _change_kernel,
     "larger_batch": _larger_batch,

@@ -75,4 +75,27 @@ TC320: Final = RuleDoc(
         "docs/cost-model.md: rates of unaligned products, from public timings",
     ),
 )
-DOCS: Final = (TC318, TC319, TC320)
+TC321: Final = RuleDoc(
+    code="TC321",
+    summary="A loss that the workload logged is no finite number any more.",
+    explanation=(
+        "From the first step that logs NaN or an infinity on nothing trains, and times are of that: a dynamic loss "
+        "scale leaves every update out, and comparisons of NaN change which branch runs. The item names the first "
+        "step that logs it and the last that logged a finite value; a loss is of the weights before its step's "
+        "update, so that the update that broke them lies between.\n\n"
+        "In float16 the usual cause is too large a fixed loss scale: a gradient times the scale above 65,504 is "
+        "infinite, and so are the weights after its update. 1e6 did that to a classifier of MNIST in its first step. "
+        "A dynamic scale leaves such updates out: there the forward pass overflows. Without mixed precision it is the "
+        "learning rate, the data or a division by 0.\n\n"
+        "A loss that was NaN in between and is finite at the end is no item. Which scale the optimizer takes is what "
+        "the probe saw of it; a scale that the script multiplies itself is not known."
+    ),
+    severity="it comes first: until it is mended no figure is of a training. It saves nothing.",
+    bad="optimizer = keras.optimizers.Adam(1e-3, loss_scale_factor=1e6)\n",
+    good="optimizer = keras.mixed_precision.LossScaleOptimizer(keras.optimizers.Adam(1e-3))\n",
+    sources=(
+        "NVIDIA, Training With Mixed Precision: choosing a scaling factor, and leaving updates out that overflow",
+        "train_mnist on TensorFlow 2.4 to 2.21: with a fixed scale of 1e6 the second step logs NaN",
+    ),
+)
+DOCS: Final = (TC318, TC319, TC320, TC321)

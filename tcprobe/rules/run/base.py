@@ -140,6 +140,20 @@ class Tail(Struct, frozen=True):
     where: Where = Where()  # the costliest op that launched it
 
 
+class Diverged(Struct, frozen=True):
+    """A loss that ends as NaN or an infinity, of several the one that does so first."""
+
+    name: str  # as logged
+    value: str  # nan, inf or -inf
+    step: int | None  # the first step that logs it; None if it was logged outside steps
+    before: int | None  # the last step that logged a finite value before it; None if none did
+    before_value: float | None  # that value
+    half: bool  # whether the script computes in float16
+    # how the optimizer scales the loss, and a fixed scale's value; None where nobody knows, or several do
+    scale: str | None = None
+    scale_value: float | None = None
+
+
 class Facts(Struct, frozen=True):
     """All of these; None where the profile does not tell."""
 
@@ -160,6 +174,7 @@ class Facts(Struct, frozen=True):
     unnamed_kernel: str | None = None  # the costliest of these whose name tells that it multiplies, if there is one
     chains: ChainWork | None = None  # kernels that follow one another and could be one
     tail: Tail | None = None  # partly empty last waves
+    diverged: Diverged | None = None  # a loss that is no finite number at the end
     misaligned: Misaligned | None = None  # Tensor Core kernels of no op that load less than 16 bytes at once
 
 

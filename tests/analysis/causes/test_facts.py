@@ -13,7 +13,6 @@ from tcprobe.analysis.causes.facts import (
     epoch_steps,
     framework,
     layout_work,
-    loss_scaling,
     memory_use,
     small_ns,
     tf32_off,
@@ -22,7 +21,7 @@ from tcprobe.analysis.causes.facts import (
     warm_up,
 )
 from tcprobe.readers.open import open_profile
-from tcprobe.rules.run.base import LossScaling, MemoryUse, TinyKernels, WarmUp
+from tcprobe.rules.run.base import MemoryUse, TinyKernels, WarmUp
 from tcprobe.schema.advice import Where
 from tcprobe.schema.columns import Value
 from tcprobe.schema.profile import Metadata, Note, Profile
@@ -170,26 +169,6 @@ def test_casts_and_layouts_of_pytorch_run_under_one_op() -> None:
     assert found is not None
     assert (found.ns, found.casts_ns, found.convolutions) == (35 * US, 30 * US, False)
     assert layout_work(of(rows[3])) is None
-
-
-SCALED = (
-    op(f"{SCOPE}IsFinite", "IsFinite", 3, dtype="float32"), op(f"{SCOPE}IsFinite_1", "IsFinite", 2),
-    op(f"{SCOPE}All_2", "All", 4), op(f"{SCOPE}cond/then/_22/cond/adam/Square", "Square", 50),
-    op("dense/MatMul", "MatMul", 90, dtype="float16"),
-)  # fmt: skip
-
-
-def test_dynamic_loss_scaling_shows_in_its_ops_and_its_branch() -> None:
-    answer = {"device": 0, "start_ns": 0, "duration_ns": 700 * US, "share_pct": 1.0, "host_work": "unknown"}
-    gaps = table("gaps", {**answer, "after": "MemcpyD2H 1 B"}, {**answer, "after": "MemcpyD2H 4 B"})
-    assert loss_scaling(of(ops=SCALED).with_tables(gaps)) == LossScaling(2, 9.0 * US, 700.0 * US)
-    assert loss_scaling(of(ops=SCALED[:3], precision="mixed_float16")) is None  # no branch around the update
-    assert loss_scaling(of(ops=SCALED[2:])) is None  # nothing looks at a gradient
-    assert loss_scaling(of(ops=SCALED[:4])) is None  # nothing computes in float16
-    assert loss_scaling(of(ops=SCALED, precision="mixed_bfloat16")) is None
-    assert loss_scaling(of(ops=(*SCALED[:4], op("d/MatMul", "MatMul", 9, dtype="bfloat16")))) is None
-    untimed = tuple({**row, "sum_ns": None} for row in SCALED)
-    assert loss_scaling(of(ops=untimed)) is None
 
 
 def iterations(*ms: float | None) -> Profile:

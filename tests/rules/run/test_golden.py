@@ -14,6 +14,7 @@ from tcprobe.report.run.advice import advice_sentence
 from tcprobe.rules.registry import RUN_RULES, Rule
 from tcprobe.rules.run.base import (
     ChainWork,
+    Diverged,
     Facts,
     LayoutWork,
     LossScaling,
@@ -54,6 +55,9 @@ TAIL = Tail(12.0 * MS, "turing_fp16_s1688gemm_fp16_128x128_ldg8_f2f_nn", 1.2, 2,
 ODD = Misaligned(
     40.0 * MS, 24.0 * MS, "cutlass_80_tensorop_f16_s16816gemm_f16_128x64_32x6_nn_align1", 40, "a100-sxm-80", 1
 )
+
+
+NAN = Diverged("loss", "nan", 17, 16, 0.6931, half=True, scale="fixed", scale_value=1e6)
 
 
 def idle_ops(idle_ns: float, idle_pct: float) -> Run:
@@ -237,6 +241,12 @@ BAD: Final[dict[str, list[Run]]] = {
         subject(facts=Facts(misaligned=replace(ODD, alignment=2)), waiting=waits(100, 80, "capture"), **KERNELS),
         subject(facts=Facts(misaligned=ODD), waiting=None, steps=None, **KERNELS),
     ],
+    "TC321": [
+        *(subject(facts=Facts(diverged=replace(NAN, scale=scale))) for scale in ("fixed", "dynamic", "none", None)),
+        subject(facts=Facts(diverged=replace(NAN, step=200, before=100))),
+        subject(facts=Facts(diverged=replace(NAN, before=None, before_value=None))),
+        subject(facts=Facts(diverged=replace(NAN, half=False, step=None))),
+    ],
 }
 GOOD: Final[dict[str, list[Run]]] = {
     "TC301": [
@@ -332,6 +342,7 @@ GOOD: Final[dict[str, list[Run]]] = {
         subject(facts=Facts(tail=TAIL), tuning=TUNED, **KERNELS),
     ],
     "TC320": [subject(**KERNELS), subject(facts=Facts(misaligned=ODD), tuning=TUNED, **KERNELS)],
+    "TC321": [subject()],
 }
 
 
