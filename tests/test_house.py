@@ -48,7 +48,7 @@ WITHIN = {
             {"whatif"},
             {"causes"},
             {"screen"},
-            {"compare", "flow"},
+            {"compare", "flow", "ranks"},
         ),
     ),
     "audit": ({"settings", "severity", "suppress"}, {"fix", "source", "trace"}),
@@ -62,7 +62,7 @@ WITHIN = {
     "flows": ({"conditions", "workloads", "write"}, {"audit"}),
     "keras": ({"row"}, {"classes"}, {"catalogue"}, {"settings"}, {"images"}, {"shapes"}, {"products"}),
     "probe": (
-        {"constants"},
+        {"constants", "ranks"},
         {"config"},
         {"core"},
         {"script", "tensorflow"},
@@ -78,6 +78,7 @@ WITHIN = {
         {"dlprof", "hlo", "ncu", "nsys", "nsys_stats", "run_folder"},
         {"xspace"},
         {"open"},
+        {"job"},
     ),
     "report": (
         {"formatting"},

@@ -12,6 +12,7 @@ from tcprobe import __version__
 from tcprobe.capture import environment
 from tcprobe.capture.base import CaptureRequest, Collected, Launch
 from tcprobe.capture.process import Ended
+from tcprobe.probe.ranks import rank_of
 from tcprobe.schema.profile import Note
 from tcprobe.schema.records import as_dict
 
@@ -64,6 +65,7 @@ def new_record(values: Mapping[str, Any], chosen: Mapping[str, str]) -> dict[str
         "signals": [],
         "environment": environment.recorded(os.environ, chosen),
         **environment.host_facts(),
+        "rank": rank_of(os.environ),
         **dict.fromkeys(("python", "tensorflow", "keras", "precision", "xla", "iter_start", "iter_stop")),
         **dict.fromkeys((*FROM_PROBE, "target_gpu", "step_range", "with_xspace", "key_node")),
         "notes": [],

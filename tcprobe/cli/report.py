@@ -17,8 +17,8 @@ from tcprobe.visible import put, tell
 
 By = StrEnum(
     "By",
-    "kernel op range range-time layer iteration unit device phase wait gap copy cause kind advice step-range stretch "
-    "chain",
+    "rank kernel op range range-time layer iteration unit device phase wait gap copy cause kind advice step-range "
+    "stretch chain",
 )
 """A table to show; the names are those of `tcprobe.report.run.views.BY`."""
 
@@ -28,7 +28,7 @@ PathArgument = Annotated[
     typer.Argument(
         metavar="PATH",
         show_default=False,
-        help="Run folder, profile file, or directory with one; a folder of runs lists them. Default: the last run.",
+        help="Run folder, profile file, or directory with one, or a job's ranks; lists runs. Default: the last run.",
     ),
 ]
 LastOption = Annotated[
@@ -106,11 +106,15 @@ def _read(path: str | None, last: int | None) -> Path:
 
 
 def _listed(folder: Path, format_: str | None, unless: Sequence[object]) -> bool:
-    """List the runs of a folder that has several, unless something is asked of one; return whether that was done."""
+    """List the runs of a folder that has several, unless something is asked of one or they are ranks of one job.
+
+    Returns whether that was done.
+    """
     from tcprobe.flows.runs import runs_in
+    from tcprobe.readers.job import find_job
 
     runs = [] if any(unless) else runs_in(folder)
-    if len(runs) < 2:
+    if len(runs) < 2 or find_job(folder) is not None:
         return False
     if format_ == "json":
         o.put_json(runs=[{**as_dict(run), "path": str(run.path)} for run in runs])

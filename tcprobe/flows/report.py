@@ -10,7 +10,9 @@ from msgspec.structs import replace
 from tcprobe.analysis import Options, analyse
 from tcprobe.audit.settings import find_settings
 from tcprobe.errors import TcprobeError, UsageError
+from tcprobe.flows.ranks import report_job
 from tcprobe.progress import shown
+from tcprobe.readers.job import find_job
 from tcprobe.readers.open import open_profile
 from tcprobe.report.run.advice import with_texts
 from tcprobe.schema.profile import Note, Profile
@@ -25,7 +27,7 @@ def make_report(path: Path, options: Options | None = None) -> Profile:
     that are its steps, unless `options` choose others.
 
     Args:
-        path: a run folder, a profile file, or a directory with one.
+        path: a run folder, a profile file, or a directory with one, or with those of the ranks of one job.
         options: iteration window, ranges that are steps, and target GPU; by default window and steps are detected.
 
     Raises:
@@ -40,8 +42,15 @@ def make_report(path: Path, options: Options | None = None) -> Profile:
         checked("--step-range", options.step_range, STEPS_AS)
     options, notes = _with_words(options)
     with shown():
-        profile = open_profile(path).with_notes(*notes)
-        return with_texts(_analysed(profile, options, _asked_of_run(profile, options)))
+        if (job := find_job(path)) is not None:
+            return with_texts(report_job(path, job, options, analysed).with_notes(*notes))
+        return with_texts(analysed(path, options).with_notes(*notes))
+
+
+def analysed(path: Path, options: Options) -> Profile:
+    """Open one profile and analyse it, by the steps that its run asked for unless `options` choose others."""
+    profile = open_profile(path)
+    return _analysed(profile, options, _asked_of_run(profile, options))
 
 
 def _with_words(options: Options) -> tuple[Options, tuple[Note, ...]]:

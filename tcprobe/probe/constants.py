@@ -24,6 +24,8 @@ PARTIAL = ".partial-"
 OTHERS = "others"
 # In the folder of a run under Nsight Systems, that of a second run, under a framework's own profiler.
 WITH_XSPACE = "with-xspace"
+# In the folder of a run whose launcher started several ranks, the folder of theirs: RANKS/rank-N.
+RANKS = "ranks"
 # Beside config.json while the run lasts: the words of the command line, of which config.json has masked some.
 WORDS = "words.json"
 # The domain of the probe's NVTX ranges, and the range that a tool's recording begins and ends with.

@@ -147,6 +147,7 @@ LimitKind = Literal[
     "chosen_kernels",  # kernels were measured alone, outside a step
     "gpu_unknown",  # which GPU ran is not known
     "partial",  # the run was cut off
+    "clocks",  # how far apart the clocks of ranks are, or that they cannot be compared
     "noted",  # an error that the report notes
     "no_start_times",  # how long the GPU waits is not known
 ]

@@ -38,6 +38,7 @@ EXECUTES_BASES: Final = ("graph collection", "liveness", "traced", "eager", "opt
 BASES: Final = ("counter", "name", "shape", "reported", "predicted", "measured", "graph", "inferred", "user")
 RANGE_KINDS: Final = ("step", "phase", "layer", "op")
 RANGE_BUCKETS: Final = ("range", "no enclosing range", "no launch record")
+HELD_BY: Final = ("kernels", "between two", *HOST_WORK)
 WHAT_IF_BASES: Final = ("measured x predicted", "measured x calibrated", "tile rates")
 SAVINGS: Final = ("predicted", "calibrated", "measured x predicted", "measured x calibrated")
 STEP_KINDS: Final = ("warm-up", "measured", "profiled", "after")
@@ -205,6 +206,16 @@ STEP_MARKS: Final = T(
         C("end_ns", "int", "end on the host", nullable=False),
     ),
     key=("iteration",),
+    capture=True,
+)
+COLLECTIVES: Final = T(
+    "collectives",
+    "one call in which the processes of a job wait for one another, as one of them made it: an all-reduce, a barrier",
+    (
+        C("name", "str", "name of the call", nullable=False),
+        C("start_ns", "int", "when this process came to it", nullable=False),
+        C("duration_ns", "int", "length", nullable=False),
+    ),
     capture=True,
 )
 GRAPH_OPS: Final = T(
@@ -572,6 +583,45 @@ DEVICES: Final = T(
     ),
     key=("device",),
 )
+RANKS: Final = T(
+    "ranks",
+    "one rank (process) of a job; times of its counted window are means over its GPUs, sums are over all of them",
+    (
+        C("rank", "int", "its number in the job; NA where a file that cannot be read does not tell"),
+        C("state", "str", "whether its figures are there, and if not, why", False, ("read", "missing", "unreadable")),
+        C("host", "str", "machine that ran it"),
+        C("source", "str", "its file or run folder"),
+        C("why", "str", "why that cannot be read"),
+        C("gpus", "int", "GPUs that ran kernels of it"),
+        C("first_device", "int", "number of the first of its GPUs in `devices`"),
+        C("step_ns", "float", "length of a step; of the capture, where no step is known"),
+        C("step_length", "str", "what that length rests on", values=STEP_LENGTHS),
+        C("window_ns", "float", "length of the window"),
+        C("gpu_busy_pct", "float", "time within the window during which a kernel ran, 0-100"),
+        C("kernel_ns", "float", "summed kernel time"),
+        C("tc_ns", "float", "summed time of Tensor Core kernels"),
+        C("unknown_ns", "float", "summed time of kernels of unknown class"),
+        C(
+            "exposed_ns",
+            "float",
+            "time of the window in which no kernel but communication ran, and the host waited for other ranks",
+        ),
+        C("exposed_op", "str", "call in which most of that waiting was"),
+        C("between_two_ns", "float", "of it, in calls that are none of all ranks: sending to one, receiving from one"),
+        C("wait", "str", "what the host did in most of the other time without a kernel", values=tuple(HOST_WORK)),
+        C("wait_ns", "float", "that time"),
+        C("collectives", "int", "calls in which ranks wait for one another, as far as they are compared"),
+        C("collective_ns", "float", "time in these"),
+        C("waited_ns", "float", "of that, before the last rank came; NA where clocks cannot be compared"),
+        C("last", "int", "to how many of these it came last"),
+        C("straggler", "bool", "whether it holds the others up; NA where nothing tells"),
+        C("held_by", "str", "what takes it longer than the others, of which it keeps them waiting", values=HELD_BY),
+        C("held_ns", "float", "how much longer than the median of the others"),
+        C("clock_offset_ns", "float", "what its clock is behind that of the first rank"),
+        C("clock_residual_ns", "float", "median distance of the same moments on both, that taken into account"),
+    ),
+    key=("rank",),
+)
 GAPS: Final = T(
     "gaps",
     "one long stretch of the window in which no kernel ran on a GPU (copies do not count), longest first",
@@ -592,7 +642,7 @@ WAITS: Final = T(
     "waits",
     "one thing that the host did while a GPU ran no kernel: those of a GPU add up to its window less `union_ns`",
     (
-        C("device", "int", "GPU ordinal", nullable=False),
+        C("device", "int", "GPU ordinal; NA where these are sums over the ranks of a job"),
         C("host_work", "str", "what the host did, moment by moment", False, tuple(HOST_WORK)),
         C("short", "bool", "whether in stretches below 0.1 ms, the pace of launches", nullable=False),
         C("host_op", "str", "innermost event that tells so; NA where none does, and for what is below 1 % of the wait"),
@@ -608,7 +658,7 @@ COPIES: Final = T(
     "copies",
     "the copies, or sets, of one kind that begin within the window on one GPU: time of the device, not of the calls",
     (
-        C("device", "int", "GPU ordinal", nullable=False),
+        C("device", "int", "GPU ordinal; NA where these are sums over the ranks of a job"),
         C("kind", "str", "MemcpyH2D, MemcpyD2H, MemcpyD2D, MemcpyP2P, Memset", nullable=False),
         C("calls", "int", "how many", nullable=False),
         C("size_bytes", "int", "what they move, summed; NA where the size of one is not known"),
@@ -902,11 +952,11 @@ ADVICE: Final = T(
 )
 
 RECORDED: Final = (
-    LAUNCHES, LAUNCH_CONFIGS, OP_DETAILS, MEMORY_OPS, HOST_OPS, HOST_EVENTS, RANGES, THREADS, STEP_MARKS, GRAPH_OPS,
-    SCOPES, STEPS, METRICS, KERNEL_COUNTERS, REPORTED,
+    LAUNCHES, LAUNCH_CONFIGS, OP_DETAILS, MEMORY_OPS, HOST_OPS, HOST_EVENTS, RANGES, THREADS, STEP_MARKS,
+    COLLECTIVES, GRAPH_OPS, SCOPES, STEPS, METRICS, KERNEL_COUNTERS, REPORTED,
 )  # fmt: skip
 DERIVED: Final = (
-    SUMMARY, CAUSES_OF_TIME, KINDS_OF_KERNELS, PHASES, KERNELS, OPS, RANGE_KERNELS, RANGE_TIMES, LAYERS, ITERATIONS,
-    STEP_RANGES, UNITS, DEVICES, WAITS, GAPS, COPIES, STRETCHES, CHAINS, GEMMS, BAD_SIZES, WHAT_IFS, ADVICE,
+    SUMMARY, RANKS, CAUSES_OF_TIME, KINDS_OF_KERNELS, PHASES, KERNELS, OPS, RANGE_KERNELS, RANGE_TIMES, LAYERS,
+    ITERATIONS, STEP_RANGES, UNITS, DEVICES, WAITS, GAPS, COPIES, STRETCHES, CHAINS, GEMMS, BAD_SIZES, WHAT_IFS, ADVICE,
 )  # fmt: skip
 TABLES: Final = {spec.name: spec for spec in (*RECORDED, *DERIVED)}

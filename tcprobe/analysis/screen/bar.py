@@ -35,7 +35,7 @@ def bar_of(profile: Profile) -> Bar | None:
     outside the profiler, its waiting is what its kernels leave of it.
     """
     causes, waiting = list(profile.require("causes").rows()), profile.waiting
-    gpus = len({row["device"] for row in causes}) or profile.busiest_gpu[0]
+    gpus = len({row["device"] for row in causes} - {None}) or profile.busiest_gpu[0]
     if waiting is not None:
         of: BarOf = "capture" if waiting.length == "capture" else "step"
         if not any(row["split_ns"] is not None for row in causes):

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+import numpy as np
 from msgspec.structs import replace
 
 from tcprobe.analysis.screen.answer import answer_of
 from tcprobe.analysis.screen.bar import bar_of
 from tcprobe.analysis.screen.items import items_of
+from tcprobe.schema.columns import Table
 from tcprobe.schema.profile import Profile
 from tcprobe.schema.screen import Answer, Bar, FirstScreen, LimitKind
 from tcprobe.schema.statement import Statement, say
 
 FULL_PCT: Final = 99.9  # of the kernel time
+COARSE: Final = 0.01  # of the time for which ranks wait: clocks that are further apart are a doubt about it
 
 
 def with_screen(profile: Profile) -> Profile:
@@ -37,6 +40,7 @@ def _limits(profile: Profile, answer: Answer, bar: Bar | None) -> Iterator[State
     for note in profile.metadata.notes:
         if note.level == "error":
             yield say("noted", message=note.message)
+    yield from _of_ranks(profile.require("ranks"))
     phases = list(profile.require("phases").rows())
     if len(phases) > 1 and (mine := [row for row in phases if row["in_window"]]):
         first, last = (int(mine[0][name] or 0) for name in ("first_step", "last_step"))
@@ -69,3 +73,11 @@ def _limits(profile: Profile, answer: Answer, bar: Bar | None) -> Iterator[State
         yield say("gpu_unknown")
     if profile.waiting is None and (bar is None or bar.of != "op_calls"):
         yield say("no_start_times")
+
+
+def _of_ranks(ranks: Table) -> Iterator[Statement[LimitKind]]:
+    """Yield that clocks of ranks cannot be compared, or not well enough for how long they wait for one another."""
+    read = ranks.names("state").among("read")
+    apart, waited = (ranks.numbers(name)[read] for name in ("clock_residual_ns", "waited_ns"))
+    if len(apart) > 1 and (np.isnan(apart).any() or apart.max() > COARSE * np.nanmax(waited, initial=0.0)):
+        yield say("clocks", residual_ns=None if np.isnan(apart).any() else float(apart.max()))

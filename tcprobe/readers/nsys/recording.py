@@ -13,9 +13,11 @@ from msgspec import Struct
 from tcprobe.errors import EmptyInput
 from tcprobe.masking import mask_words
 from tcprobe.probe.constants import DOMAIN
+from tcprobe.probe.ranks import rank_of
 from tcprobe.readers.arrays import combine, dense
 from tcprobe.readers.host_work import KINDS, LEAST_NS, Stretches, overhead_work, stretches, work_code
 from tcprobe.readers.nsys import ranges as nvtx
+from tcprobe.readers.nsys.collectives import read_collectives
 from tcprobe.readers.nsys.columns import NONE, Columns, Ints, count_rows, read_columns, read_strings
 from tcprobe.readers.nsys.diagnostics import diagnostic_notes, traces_cuda
 from tcprobe.readers.nsys.launches import (
@@ -102,7 +104,7 @@ def _profile(database: Database, named: Path) -> Profile:
     threads = threads[threads > 0]
     marks = ranges.table(threads, origin)
     made = [*_launched(database, run, gpus, threads, origin), _threads(threads), marks]
-    made.append(_host_table(host, host_names, threads, origin))
+    made += [_host_table(host, host_names, threads, origin), read_collectives(database, origin)]
     described, notes = _session(database)
     graph_launches = count_rows(database, GRAPHS)
     used, traced = bool(run.kernels.rows or graph_launches or calls.rows), traces_cuda(database)
@@ -307,8 +309,6 @@ def _shared(run: _Run, gpus: Gpus) -> Iterator[Note]:
 EXPORTED: Final = ("META_DATA_EXPORT", "EXPORT_META_DATA")
 CAPTURED: Final = "META_DATA_CAPTURE"
 MACHINE: Final = "TARGET_INFO_SYSTEM_ENV"
-# Open MPI, MPICH, PMIx, Slurm, torchrun
-RANKS: Final = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID", "RANK")
 # which NVIDIA's containers of these frameworks set
 FRAMEWORKS: Final = {"PYTORCH_VERSION": "pytorch", "TENSORFLOW_VERSION": "tensorflow", "JAX_VERSION": "jax"}
 _RANK: Final = re.compile(r"MPI Rank (\d{1,9})")
@@ -376,8 +376,17 @@ def _rank(database: Database, environment: Mapping[str, str]) -> int | None:
     ranks = {int(found[1]) for name in names if (found := _RANK.fullmatch(name))}
     if ranks:
         return ranks.pop() if len(ranks) == 1 else None
-    given = (environment[name] for name in RANKS if name in environment)
-    return next((int(value) for value in given if re.fullmatch(r"[0-9]{1,9}", value)), None)
+    return rank_of(environment)
+
+
+def peek_rank(path: Path) -> int | None:
+    """Return the rank that an SQLite export is of, without reading its events; None where it does not tell.
+
+    Raises:
+        InputError: it is damaged, or being written.
+    """
+    with open_database(path) as database:
+        return _rank(database, dict(_environment(database)))
 
 
 def _framework(environment: Mapping[str, str]) -> str | None:

@@ -52,6 +52,7 @@ class _Run(Struct):
 
     tensorflow: Text | None = None
     host: Text | None = None
+    rank: Any = None
     command: list[Any] | None = None
     precision: Text | None = None
     policy: dict[str, Any] | None = None
@@ -239,6 +240,7 @@ def _described(profile: Profile, run: _Run, probe: _Run) -> Profile:
         profiler="TensorFlow's profiler (XSpace)" if by_tensorflow else own.profiler,
         framework=f"tensorflow {tensorflow}" if tensorflow else own.framework,
         host=_first(run.host, own.host),
+        rank=run.rank if isinstance(run.rank, int) else own.rank,
         command=own.command if run.command is None else tuple(map(str, run.command)),
         precision=_first(run.precision, own.precision),
         policy=record(Policy, probe.policy),

@@ -9,6 +9,7 @@ from tcprobe.report import formatting as f
 from tcprobe.report.blocks import Screen, Style, TextLine, TextPart, line_of
 from tcprobe.report.run import about, verdict
 from tcprobe.report.run.actions import words_of
+from tcprobe.report.run.ranks import rank_lines
 from tcprobe.report.run.words import kind_label
 from tcprobe.report.sentences import gpu_of
 from tcprobe.schema.profile import Profile
@@ -98,6 +99,7 @@ def _lines(profile: Profile, found: FirstScreen, room: int | None, detail: _Deta
         list(_head(profile, found, room)),
         list(_verdict(found, room)),
         list(_bar(found, detail)),
+        list(rank_lines(profile, max(2, detail.rows - 2))),
         list(_predicted(found)),
         list(_items(found, detail, room)),
         list(_end(found, room)),

@@ -106,7 +106,7 @@ def _renamed(field: Field, words: dict[str, str]) -> Field:
 _NO_SUMS: Final = frozenset(
     (
         *("host_ops", "iterations", "phases", "waits", "gaps", "copies", "units", "stretches", "step_ranges"),
-        *("range_times", "advice"),
+        *("range_times", "advice", "ranks"),
     )
 )
 

@@ -274,6 +274,11 @@ _LIMITS: Final[Mapping[LimitKind, Callable[[dict[str, Any]], str]]] = {
     "whole_process": lambda _: "the whole process, start-up included",
     "chosen_kernels": lambda _: "kernels measured one by one: not times of a step",
     "gpu_unknown": lambda _: "GPU unknown",
+    "clocks": lambda fields: (
+        "clocks of ranks cannot be compared"
+        if fields["residual_ns"] is None
+        else f"clocks of ranks agree only to {f.duration(fields['residual_ns'])}"
+    ),
     "partial": lambda _: "PARTIAL, the run was cut off",
     "noted": lambda fields: str(fields["message"]),
     "no_start_times": lambda _: "how long the GPU waits is unknown",

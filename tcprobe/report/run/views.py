@@ -11,6 +11,7 @@ from tcprobe.report.blocks import Cell, ColumnHead
 from tcprobe.report.fields import Field, cell_of, field_of, name_of, number_of, sentence_of, source_of
 from tcprobe.report.run.causes import cause_label, cause_of_op
 from tcprobe.report.run.chains import CHAIN_VIEW
+from tcprobe.report.run.ranks import RANK_VIEW
 from tcprobe.report.run.view import View
 from tcprobe.report.run.wait_views import COPY_VIEW, GAP_VIEW, RANGE_TIME_VIEW, WAIT_VIEW
 from tcprobe.report.run.words import kind_label, phase_steps
@@ -401,6 +402,7 @@ ADVICE_VIEW = View(
     order=(),
 )
 BY: Final = {
+    "rank": RANK_VIEW,
     "kernel": KERNEL_VIEW,
     "op": OP_VIEW,
     "range": RANGE_VIEW,
