@@ -116,7 +116,7 @@ def _flops_of(row: Row) -> str:
 
 
 def _is_bound(folder: Path, flops: Row) -> bool:
-    marked = any(r.get("at_least") == "True" for t in ("gemms", "graph_ops") for r in _rows(folder, t))
+    marked = any(r.get("at_least") == "true" for t in ("gemms", "graph_ops") for r in _rows(folder, t))
     return marked or (bool(flops.get("low")) and not flops.get("value"))
 
 

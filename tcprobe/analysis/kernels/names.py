@@ -419,7 +419,7 @@ NAME_RULES: Final[tuple[NameRule, ...]] = (
     NameRule(
         "nvfuser",
         "no",
-        (seek("path", r"^CudaCodeGen::kernel\d+$"),),
+        (seek("path", r"(?<!\w)CudaCodeGen::kernel\d+$"),),
         "a fusion of TorchScript's nvFuser: pointwise, reductions and normalisation",
         "PyTorch 1.12 to 2.0, torch/csrc/jit/codegen/cuda (parser.cpp: what it fuses; codegen.cpp: the namespace)",
         multiplies=False,

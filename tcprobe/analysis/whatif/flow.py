@@ -19,7 +19,7 @@ from tcprobe.rules.model.settled import settled_sizes
 from tcprobe.rules.model.sizes import INPUTS, LinkedChange
 from tcprobe.rules.model.step import Changes, ProductTime, added
 from tcprobe.rules.run.base import CHOSEN
-from tcprobe.rules.run.savings import SMALLEST_PCT, followers
+from tcprobe.rules.run.savings import SMALLEST_PCT, followers, size_key
 from tcprobe.schema.changes.whatif import Throughput, WhatIf
 from tcprobe.schema.columns import Row, Table
 from tcprobe.schema.finding import Range
@@ -114,13 +114,13 @@ def size_changes(judged: JudgedStep, rows: Table, parts: StepParts) -> list[Size
     known = {_row_key(row): row for row in rows.rows()}
     times = {i: ProductTime(part.ns, part.ns) for i, part in enumerate(parts.products[: len(judged.run.timed)])}
     bads = {_key(bad): bad for bad in settled_sizes(judged.step) if bad.linked is not None and _key(bad) in known}
-    listed = [known[key] for key in bads]
+    after = followers([known[key] for key in bads])
     saved = shared_out(judged.step.timed_as(times), [bad.linked for bad in bads.values() if bad.linked])
     made: list[SizeChange] = []
     for key in sorted(bads):
         bad = bads[key]
         if (kind := _kind(known[key], bad, parts)) is not None:
-            follow = [] if bad.is_image else [bads[_row_key(row)] for row in followers(known[key], listed)]
+            follow = [] if bad.is_image else [bads[_row_key(row)] for row in after.get(size_key(known[key]), ())]
             links = [one.linked for one in (bad, *follow) if one.linked]
             changes = tuple(dict.fromkeys(change for linked in links for change in linked.changes))
             gained = added(saved[linked].ns for linked in links if linked in saved)

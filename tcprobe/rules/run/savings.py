@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from tcprobe.rules.model.sizes import INPUTS, OUTPUTS
+from tcprobe.rules.model.sizes import INPUTS, OUTPUTS, grouped
 from tcprobe.rules.model.step import added
 from tcprobe.rules.run.base import OffOp, Run, summed, text
 from tcprobe.schema.advice import Saving, ShareOf, SizeChange
@@ -25,17 +25,27 @@ STEP: Final[ShareOf] = "step"
 KERNELS: Final[ShareOf] = "kernel_time"
 
 
-def followers(row: Row, rows: Sequence[Row]) -> list[Row]:
-    """Return the rows of sizes that surely follow from what a layer puts out, as no other puts out the same.
+def followers(rows: Sequence[Row]) -> dict[tuple[object, ...], list[Row]]:
+    """Return, by `size_key` of what a layer puts out, the rows that surely follow it, as no other puts out the same.
 
     A run does not tell what feeds what.
     """
-    if row["dimension"] not in OUTPUTS:
-        return []
-    like = [other for other in rows if (other["size"], other["next_size"]) == (row["size"], row["next_size"])]
-    sources = {other["layer"] for other in like if other["dimension"] in OUTPUTS}
-    takers = [other for other in like if other["dimension"] in INPUTS and other["advice_kind"] in FOLLOW]
-    return [taker for taker in takers if sources - {taker["layer"]} == {row["layer"]}]
+    found: dict[tuple[object, ...], list[Row]] = {}
+    for like in grouped(((row["size"], row["next_size"]), row) for row in rows).values():
+        outputs = grouped((row["layer"], row) for row in like if row["dimension"] in OUTPUTS)
+        if len(outputs) > 2:  # no layer stands alone, whoever takes it
+            continue
+        for taker in like:
+            others = [layer for layer in outputs if layer != taker["layer"]]
+            if len(others) == 1 and taker["dimension"] in INPUTS and taker["advice_kind"] in FOLLOW:
+                for row in outputs[others[0]]:
+                    found.setdefault(size_key(row), []).append(taker)
+    return found
+
+
+def size_key(row: Row) -> tuple[object, ...]:
+    """Return which size a row of `bad_sizes` is about."""
+    return row["layer"], row["dimension"], row["size"], row["next_size"]
 
 
 def may_pay(rows: Sequence[Row]) -> bool:

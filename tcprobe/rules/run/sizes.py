@@ -11,7 +11,7 @@ from tcprobe.gemm.ops import conv_like
 from tcprobe.rules.base import Says
 from tcprobe.rules.model.sizes import grouped
 from tcprobe.rules.run.base import SHAPES, Run, names_of, summed, text, to_change
-from tcprobe.rules.run.savings import followers, may_pay, of_sizes, share_of, sized
+from tcprobe.rules.run.savings import followers, may_pay, of_sizes, share_of, size_key, sized
 from tcprobe.rules.words import MAY_LEAVE, kept, output_channels
 from tcprobe.schema.advice import Advice, Concern, ShareOf, SizeChange, Where
 from tcprobe.schema.kinds import Blocker, SizeAdvice
@@ -62,8 +62,9 @@ SAYS: Final[Says] = {
 def tc306(run: Run) -> Iterator[Advice]:
     """Yield one item per layer to change, one per size that ops outside layers share, one for ops of no row."""
     costly = [row for row in run.sizes if row["share_pct"] is not None or row["flops_pct"] is not None]
+    after = followers(run.sizes)
     for rows in grouped((_number(row), row) for row in costly if to_change(row)).values():
-        follow = [other for row in rows for other in followers(row, run.sizes) if other["saving_ns"] is not None]
+        follow = [other for row in rows for other in after.get(size_key(row), ()) if other["saving_ns"] is not None]
         if may_pay([*rows, *follow]):
             yield _of_layer(run, rows, follow)
     if ops := run.blocked(*SHAPES):

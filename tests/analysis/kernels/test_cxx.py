@@ -148,30 +148,35 @@ def parts_behind(name: KernelName) -> tuple[str, str | None, str | None, str]:
 
 
 # a CUDA graph is no name, and has no parts
-KERNELS = st.sampled_from([n for n in PLAIN if not n.startswith(("_Z", "CudaGraph"))]).map(parse)
+KERNELS = [parse(n) for n in PLAIN if not n.startswith(("_Z", "CudaGraph"))]
+BY_FIRST_ARGUMENT = "router_gemm_kernel"  # two libraries have one; of these only one has a type there
 
 
-@given(KERNELS, st.sampled_from(NASTY))
-def test_a_scope_never_changes_a_verdict(name: KernelName, scope: str) -> None:
-    assert _told(scoped(name, scope)) == _told(str(name))
+def test_a_scope_never_changes_a_verdict() -> None:
+    changed = [(str(n), scope) for n in KERNELS for scope in NASTY if _told(scoped(n, scope)) != _told(str(n))]
+    assert not changed
 
 
-@given(KERNELS, st.sampled_from(RESULTS))
-def test_a_result_type_never_changes_a_verdict(name: KernelName, result: str) -> None:
-    assert _told(str(KernelName(result, name.scopes, *parts_behind(name)))) == _told(str(name))
+def test_a_result_type_never_changes_a_verdict() -> None:
+    others = ((n, KernelName(result, n.scopes, *parts_behind(n))) for n in KERNELS for result in RESULTS)
+    assert not [str(other) for name, other in others if _told(str(other)) != _told(str(name))]
 
 
-@given(KERNELS, st.sampled_from(ARGUMENTS))
-def test_a_template_argument_that_names_no_instruction_never_changes_a_verdict(name: KernelName, argument: str) -> None:
-    arguments = argument if name.arguments is None else f"{name.arguments}, {argument}"
-    longer = KernelName(name.result, name.scopes, name.function, arguments, name.parameters, name.suffix)
-    assert _told(str(longer)) == _told(str(name))
+def test_a_template_argument_that_names_no_instruction_never_changes_a_verdict() -> None:
+    for name in KERNELS:
+        for argument in ARGUMENTS if name.arguments or name.function != BY_FIRST_ARGUMENT else ():
+            arguments = argument if name.arguments is None else f"{name.arguments}, {argument}"
+            longer = KernelName(name.result, name.scopes, name.function, arguments, name.parameters, name.suffix)
+            assert _told(str(longer)) == _told(str(name)), longer
 
 
-@given(KERNELS, st.lists(st.sampled_from([*NASTY, "double", "mma::Params", "char const*", "HMMA"]), max_size=4))
-def test_parameters_never_change_a_verdict(name: KernelName, parameters: list[str]) -> None:
-    other = KernelName(name.result, name.scopes, name.function, name.arguments, ", ".join(parameters), "")
-    assert classify(str(other)).uses_tc == classify(str(name)).uses_tc
+@pytest.mark.parametrize("parameters", ["", "double, gemm", "mma::Params, char const*", "HMMA, Tensor, wgmma"])
+def test_parameters_never_change_a_verdict(parameters: str) -> None:
+    """But for the types of CUDA's own matrix instructions."""
+    for name in KERNELS:
+        if "wmma::" not in (name.parameters or ""):
+            other = KernelName(name.result, name.scopes, name.function, name.arguments, parameters, "")
+            assert classify(str(other)).uses_tc == classify(str(name)).uses_tc, other
 
 
 @given(st.lists(st.sampled_from([*NASTY, "void", "cast", "12"]), min_size=1, max_size=6).map("_".join))
