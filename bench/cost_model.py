@@ -8,7 +8,8 @@ serving stacks and a benchmark. The options add sets that are held out whole; on
 to be. `fit.py` itself tests the constants of frameworks, on aligned products, and those of 3x3 convolutions in float32.
 
 One line per set, by `op_cost`; errors are mean absolute ones, beside that of a plain roofline at full peak and
-bandwidth. Exits 1 if a promised bound is missed, 2 without samples.
+bandwidth. "of 10" and "of 40": the share of drawn steps of so many products whose time lies in the range of their sum,
+and its width. Exits 1 if a promised bound is missed, 2 without samples.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bench import public
-from bench.public import DEFAULT, Measured, Predicted, Sets, accuracy, samples
+from bench.public import DEFAULT, STEPS_OF, Measured, Predicted, Sets, accuracy, held, samples, sums
 from tcprobe.cost.predict import Target, op_cost, padding
 from tcprobe.cost.works import task_of
 from tcprobe.hardware import find_gpu
@@ -31,7 +32,10 @@ from tcprobe.hardware import find_gpu
 PROMISED = {f"{gpu} gemm bfloat16": (9.0, 12.0) for gpu in ("a100-sxm-80", "h100-sxm", "h200-sxm")} | {
     f"A100 PyTorch 16-bit unaligned, all of {public.LEAST} and more": (6.0, 6.0)
 }
-HEADER = ("set", "n", "all %", ">0.1ms %", "bias %", "median %", "<25 % off", "in range", "width", "roofline %")
+HEADER = (
+    "set", "n", "all %", ">0.1ms %", "bias %", "median %", "<25 % off", "in range", "width", "of 10", "width", "of 40",
+    "width", "roofline %",
+)  # fmt: skip
 HELD_OUT = {
     "unaligned": public.unaligned, "products": public.products, "layers": public.layers, "recorded": public.recorded,
     "others": public.others,
@@ -61,7 +65,8 @@ def line(rows: list[Measured]) -> tuple[list[str], float, float]:
         plain.append(100 * abs(roofline / one.time_ns - 1))
     of = accuracy(found)
     first = (of.error_pct, of.long_pct, of.bias_pct, of.median_pct, of.near_pct, of.in_range_pct)
-    cells = [*(f"{f:.1f}" for f in first), f"{of.width:.2f}", f"{statistics.fmean(plain):.1f}"]
+    steps = [f"{f:.{digits}f}" for size in STEPS_OF for f, digits in zip(sums(found, size), (0, 2), strict=True)]
+    cells = [*(f"{f:.1f}" for f in first), f"{of.width:.2f}", *steps, f"{statistics.fmean(plain):.1f}"]
     return [f"{len(rows)}", *cells], of.long_pct, of.error_pct
 
 
@@ -112,6 +117,10 @@ def main() -> int:
         missed += [text for title, rows in read(folder).items() for text in shown(title, rows)]
         if name == "unaligned":
             print(decisions(folder))
+        if name == "layers":
+            for gpu, steps in public.transformers(folder).items():
+                share, width = held([[predicted(row)[0] for row in step] for step in steps[::5]])
+                print(f"{gpu}, {len(steps[::5])} layers of four products: {share:.0f} % in the range, {width:.2f} wide")
     for text in missed:
         print(f"MISSED {text}")
     return 1 if missed else 0

@@ -4,6 +4,7 @@
     python bench/fit.py framework FOLDER > tcprobe/cost/rates.json       # of a framework, beside those
     python bench/fit.py float32 FOLDER                                   # entries of tcprobe/cost/shipped.py
     python bench/fit.py winograd FOLDER                                  # entries of tcprobe/cost/spread.py
+    python bench/fit.py sums [SAMPLES]                                   # `SHARED` of tcprobe/cost/spread.py
 
 `public.py` says what lies in the folders, and which sizes are fitted: seeded shares. Each exits 2 without its samples.
 
@@ -23,6 +24,10 @@ of linear layers, and the percentiles beside it, of batched products too. Run ag
 
 `winograd`: measured time of float32 convolutions over that of the plain product is fitted as a power of each size to a
 half of the shapes; errors on the other half go to standard error.
+
+`sums`: the share of sums of fitted products that lies in the range of the sum, and the width of that, by the share of
+the variance of their errors that they have in common: by a GPU's own constants, and by those that each other GPU lends,
+for what is common to the products of software or a GPU that nobody timed.
 """
 
 from __future__ import annotations
@@ -34,6 +39,7 @@ import sys
 import zlib
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -47,11 +53,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from bench import public
 from bench.public import SEED, Predicted, in_train
 from tcprobe.calibration.files import KEY
+from tcprobe.cost.alignment import Library
 from tcprobe.cost.constants import FAMILIES, FORMAT, VERSION, Constants, Rate, RateFamily
 from tcprobe.cost.fit import FEW, FEWEST_FOR_ALL, by_family, fit, fit_family, fit_rate, launch_told_apart, sample_of
 from tcprobe.cost.measured import Measurement
 from tcprobe.cost.predict import Target, op_cost, planner_of
-from tcprobe.cost.shipped import inferred
+from tcprobe.cost.shipped import RELATIVE, inferred, shipped, widened
 from tcprobe.cost.spread import logs_of
 from tcprobe.cost.tiles import Work, chip_of
 from tcprobe.cost.works import task_of
@@ -61,6 +68,8 @@ from tcprobe.schema.provenance import Stack, StackKind
 
 SHIPPED = Path(__file__).resolve().parent.parent / "tcprobe" / "cost" / "rates.json"
 ABOUT = "constants of the cost model, each GPU's as a calibration file: printed by bench/fit.py"
+SHARES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 1.0)
+SAMPLED = 400  # products of a set whose sums are drawn
 MOST = 3000  # rows fitted per family: more take long and change nothing
 LIMITS_OF = {**dict.fromkeys(("b200", "b300", "gb200", "gb300"), "h200-sxm"), "rtxpro6000bw-server": "l40s"}
 """Whose constants a GPU takes with one factor per limit fitted; without its file the shipped entry stays."""
@@ -340,13 +349,59 @@ def solved(logs: np.ndarray, ratios: np.ndarray) -> np.ndarray:
     return found
 
 
+def sums(folder: Path) -> int:
+    """Print how many sums of fitted products lie in their ranges, by the share of the variance in common."""
+    rows: dict[tuple[str, str, str], list[Measurement]] = defaultdict(list)
+    for measured in public.samples(folder):
+        if measured.train:
+            record = measured.row.record
+            arithmetic = "conv" if record.op_type.startswith("Conv2D") else "gemm"
+            rows[measured.row.gpu, arithmetic, record.dtype or ""].append(measured.row)
+    found: dict[tuple[str, int, float], list[tuple[float, float]]] = defaultdict(list)
+    for (gpu, arithmetic, dtype), timed in rows.items():
+        for kind, target in lenders(gpu, arithmetic, dtype):
+            steps = list(predicted(timed[:: max(1, len(timed) // SAMPLED)], target))
+            for size, share in product(public.STEPS_OF, SHARES):
+                found[f"{kind} {arithmetic}{' float8' * ('float8' in dtype)}", size, share].append(
+                    public.sums(steps, size, share)
+                )
+    for (name, size, share), sets in sorted(found.items()):
+        held, width = (float(np.mean(column)) for column in zip(*sets, strict=True))
+        print(f"{name:16} {len(sets):3} sets, sums of {size}, {share:.1f} in common: {held:3.0f} %, {width:.2f} wide")
+    return 0 if found else 2
+
+
+def lenders(gpu: str, arithmetic: str, dtype: str) -> Iterator[tuple[str, Target]]:
+    """Yield a GPU's own constants, and those of the others that were timed in the same way, as wide as what is lent."""
+    known, family = shipped(), "fp8" if "float8" in dtype else "fp32" if dtype == "float32" else "tc16"
+    for name, constants in known.items():
+        rate = constants.rates.get(family)
+        timed = arithmetic == "gemm" or any(key.startswith(family) for key in constants.conv)
+        if rate is None or not timed or constants.stack != known[gpu].stack:
+            continue
+        if name != gpu and arithmetic == "gemm":
+            constants = replace(constants, rates={family: replace(rate, spread=widened(rate.spread, RELATIVE))})
+        elif name != gpu:  # the product beneath the convolution is the GPU's own
+            lent = {key: widened(spread, RELATIVE) for key, spread in constants.conv.items()}
+            constants = replace(known[gpu], conv=lent)
+        library: Library = "cublas10" if known[gpu].stack.kind == "benchmark" else "cublas12"
+        yield "own" if name == gpu else "lent", Target(find_gpu(gpu), library, constants=constants, through="serving")
+
+
+def predicted(rows: Sequence[Measurement], target: Target) -> Iterator[Predicted]:
+    """Yield what products take beside what they are predicted to take."""
+    for row in rows:
+        if (cost := op_cost(row.record, target)) is not None:
+            yield Predicted(row.time_ns, cost.ns, cost.low_ns, cost.high_ns)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    kinds = {"kernels": kernels, "framework": framework, "float32": float32, "winograd": winograd}
+    kinds = {"kernels": kernels, "framework": framework, "float32": float32, "winograd": winograd, "sums": sums}
     parser.add_argument("kind", choices=kinds)
     parser.add_argument("folder", type=Path, nargs="?")
     given = parser.parse_args()
-    if given.folder is None and given.kind != "kernels":
+    if given.folder is None and given.kind not in ("kernels", "sums"):
         parser.error(f"{given.kind} needs the folder of its samples")
     return kinds[given.kind](given.folder or public.DEFAULT)
 

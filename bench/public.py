@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import csv
 import io
+import random
 import statistics
 import sys
 import zipfile
@@ -35,8 +36,10 @@ from typing import Any, NamedTuple
 
 from tcprobe.cost.alignment import SMALL, is_nt, level_of
 from tcprobe.cost.measured import Measurement, conv_record, gemm_record, measurements_of
+from tcprobe.cost.spread import SHARED, pooled
 from tcprobe.gemm.alignment import next_size
 from tcprobe.gemm.ops import gemms_of
+from tcprobe.schema.finding import Range
 from tcprobe.schema.op import OpRecord
 
 DEFAULT = Path(__file__).resolve().parent.parent.parent / "shared" / "samples" / "gemm"
@@ -119,6 +122,32 @@ def accuracy(found: Sequence[Predicted]) -> Accuracy:
         100 * sum(one.low_ns <= one.time_ns <= one.high_ns for one in found) / len(off),
         statistics.median(one.high_ns / one.low_ns for one in found),
     )
+
+
+STEPS_OF = (10, 40)  # products of a drawn step
+DRAWN = 100  # steps of each size
+
+
+def sums(found: Sequence[Predicted], products: int, shared: float = SHARED) -> tuple[float, float]:
+    """Return how many drawn steps take as long as predicted, in percent, and the median width of that range.
+
+    A step is so many products of like length: of a window of twice as many of those ordered by their predicted time.
+    """
+    draw, ordered = random.Random(f"{SEED}:{products}"), sorted(found, key=lambda one: one.ns)
+    steps = []
+    for _ in range(DRAWN):
+        start = draw.randint(0, max(0, len(ordered) - 2 * products))
+        near = ordered[start : start + 2 * products]
+        steps.append(draw.sample(near, min(products, len(near))))
+    return held(steps, shared)
+
+
+def held(steps: Sequence[Sequence[Predicted]], shared: float = SHARED) -> tuple[float, float]:
+    """Return how many steps take as long as predicted, in percent, and the median width of that range."""
+    totals = [pooled((Range(one.low_ns, one.ns, one.high_ns) for one in step), shared) for step in steps]
+    times = [sum(one.time_ns for one in step) for step in steps]
+    within = sum(total.low <= time <= total.high for total, time in zip(totals, times, strict=True))
+    return 100 * within / len(steps), statistics.median(total.high / total.low for total in totals)
 
 
 def in_train(shape: object, pct: int) -> bool:
@@ -338,15 +367,20 @@ def products(folder: Path) -> Sets:
 
 def layers(folder: Path) -> Sets:
     """Return the products of linear layers by GPU, about `MOST` of each."""
-    found: Sets = defaultdict(list)
+    found = {name: [row for step in steps for row in step] for name, steps in transformers(folder).items()}
+    return {name: rows[:: max(1, len(rows) // MOST)] for name, rows in found.items()}
+
+
+def transformers(folder: Path) -> dict[str, list[list[Measured]]]:
+    """Return the four products of each timed layer of a language model, by GPU."""
+    found: dict[str, list[list[Measured]]] = defaultdict(list)
     for path in sorted(folder.glob("*/*/*/mlp.csv")):
         gpu = LAYERS.get(path.parts[-4])
         for line in _rows(path) if gpu else ():
-            for name, sizes in _layers_of(line):
-                ms = float(line[f"time_stats.{name}.median"])
-                row = _linear(gpu, *sizes, "float16", ms, "vidur")
-                found[f"{gpu} PyTorch linear float16"].append(Measured(row, "kernels", False))
-    return {name: rows[:: max(1, len(rows) // MOST)] for name, rows in found.items()}
+            times = ((float(line[f"time_stats.{name}.median"]), sizes) for name, sizes in _layers_of(line))
+            rows = (_linear(gpu, *sizes, "float16", ms, "vidur") for ms, sizes in times)
+            found[f"{gpu} PyTorch linear float16"].append([Measured(row, "kernels", False) for row in rows])
+    return found
 
 
 def _layers_of(line: dict[str, str]) -> Iterator[tuple[str, tuple[int, int, int]]]:

@@ -1,9 +1,9 @@
-"""The error of past predictions of similar tasks, and the time that no prediction may go below."""
+"""The error of past predictions of similar tasks, of their sums, and the time that no prediction may go below."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from tcprobe.cost.alignment import Library
@@ -13,6 +13,7 @@ from tcprobe.cost.tiles import Chip, Work, estimate
 from tcprobe.cost.works import Task
 from tcprobe.gemm.conv import Convolution
 from tcprobe.hardware import Gpu
+from tcprobe.schema.finding import Range
 
 
 def spread_of(
@@ -73,6 +74,28 @@ def _by_size(task: Task, name: str, known: Mapping[str, TimeFactors], gpu: Gpu) 
     ratio = known[name][1] / known["forward:winograd"][1]
     low, likely, high = widened(found, RELATIVE)
     return low * ratio, likely * ratio, high * ratio
+
+
+SHARED: Final = 0.4
+"""Share of the variance of products' errors that is common to all of a step: of its software, its GPU, its sizes.
+
+The least tenth at which the range of a sum holds 80 % of the sums of 10 and of 40 fitted products, whether a GPU's own
+constants predict them or those that another GPU lends (`python bench/fit.py sums`).
+"""
+
+
+def pooled(parts: Iterable[Range], shared: float = SHARED) -> Range:
+    """Return the sum of times whose errors are in part their own, and then in part cancel out.
+
+    Args:
+        parts: times of distinct products; equal ones are one part, as one kernel runs them all.
+        shared: share of the variance that is common to all parts; 1 adds end to end.
+    """
+    found = list(parts)
+    ends = [[part.mid - part.low for part in found], [part.high - part.mid for part in found]]
+    less, more = (math.sqrt(shared * sum(end) ** 2 + (1 - shared) * sum(one * one for one in end)) for end in ends)
+    mid = math.fsum(part.mid for part in found)
+    return Range(mid - less, mid, mid + more)
 
 
 def least_ns(task: Task, chip: Chip) -> float:

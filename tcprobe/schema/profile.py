@@ -89,6 +89,8 @@ class Policy(Struct, frozen=True):
     graph_rewrite: bool = False  # whether TensorFlow's graph rewrite to 16 bits is on (auto_mixed_precision)
     outputs: tuple[HalfOutput, ...] = ()  # probabilities in 16 bits
     loss_scales: tuple[LossScale, ...] = ()  # those of the optimizers, each once
+    # who has XLA cluster every function (environment: TF_XLA_FLAGS, before the script ran); None where nobody does
+    clustered_by: Literal["script", "tcprobe", "environment"] | None = None
 
     @property
     def loss_scale(self) -> LossScale | None:

@@ -79,6 +79,13 @@ def alternating():
         second()
 run_2 = tcprobe.profile(alternating, steps=4, timed=0, warmup=2, output="alternating")
 assert run_2.figure("flops_per_step")["value"] == 1.5 * 2 * 32 * 30 * 8
+sizes = iter([32, 8, 8] * 3 + [4])
+@tf.function(input_signature=[tf.TensorSpec([None, 30])])
+def bucket(rows):
+    return tf.linalg.matmul(rows, weights)
+run_3 = tcprobe.profile(lambda: bucket(x[: next(sizes)]), steps=6, timed=0, warmup=3, output="buckets")
+flops = run_3.figure("flops_per_step")
+assert [flops[key] for key in ("low", "value", "high")] == [2 * rows * 30 * 8 for rows in (8, 16, 32)], flops
 """
 FITTED = """
 model.compile("sgd", "mse")  # the step is traced anew

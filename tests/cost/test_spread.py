@@ -6,7 +6,9 @@ import pytest
 
 from tcprobe.cost.measured import conv_record, gemm_record
 from tcprobe.cost.predict import Cost, Target, op_cost
+from tcprobe.cost.spread import pooled
 from tcprobe.hardware import find_gpu
+from tcprobe.schema.finding import Range
 
 
 def convolution(side: int, gpu: str = "v100-pcie", pass_: str = "forward", taps: int = 3, **options: str) -> Cost:
@@ -76,3 +78,12 @@ def test_what_was_hardly_timed_has_a_wider_range() -> None:
 
     wide = pytest.approx(1.69 * width(4096, 4096, 4096))
     assert (width(8192, 16, 8192), width(64, 64, 64)) == (wide, wide)
+
+
+def test_the_errors_of_unlike_products_cancel_out_in_part() -> None:
+    one = Range(8.0, 10.0, 16.0)
+    assert pooled([one]) == one
+    two = pooled([one, one])  # 0.4 of the variance in common: 0.4 x 4^2 + 0.6 x (2^2 + 2^2) = 11.2, and 9 times that
+    assert (two.low, two.mid, two.high) == pytest.approx((20 - 11.2**0.5, 20.0, 20 + 100.8**0.5))
+    assert pooled([one, one], shared=1.0) == Range(16.0, 20.0, 32.0)
+    assert pooled([]) == Range(0.0, 0.0, 0.0)

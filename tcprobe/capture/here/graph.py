@@ -6,13 +6,15 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from threading import get_ident
 from typing import Any, Final
 
 from tcprobe.probe.core.gaps import Gaps
 from tcprobe.probe.tensorflow.graph.recorder import GraphRecorder
-from tcprobe.probe.tensorflow.hooks.calls import Calls
+from tcprobe.probe.tensorflow.hooks.calls import Calls, concrete_functions
+from tcprobe.probe.tensorflow.hooks.patch import Patches
 from tcprobe.probe.tensorflow.places import function_name
 from tcprobe.probe.tensorflow.policy import PolicyRecord
 
@@ -42,6 +44,7 @@ class StepGraph:
 
     gaps: Gaps  # takes what fails, and the notes
     _tf: Any
+    clock: Callable[[], int] = int  # of steps.csv, in ns
     policy: PolicyRecord = field(init=False)  # the precision that the steps compute in
     _recorder: GraphRecorder = field(init=False)
     _out: Path | None = None
@@ -49,6 +52,9 @@ class StepGraph:
     _functions: dict[int, Function] = field(default_factory=dict)
     _thread: int | None = None
     _in_step: list[Function] = field(default_factory=list)
+    _profiled: bool = False
+    _awaits: Function | None = None  # that is called, until its trace runs
+    _runs: Patches = field(default_factory=Patches)  # that see which trace runs, under the profiler
     _steps: int = 0
     _differentiates: bool = False
 
@@ -103,6 +109,31 @@ class StepGraph:
             for function in self._in_step:
                 function.calls += 1
 
+    def profiled(self, opens: bool) -> None:
+        """Keep in which shapes the functions run from now on, or no more: the profiler starts or stops."""
+        self._profiled = opens
+        if opens:
+            self._recorder.window_opens()
+            self._see_traces(*self._functions.values())
+        else:
+            self._runs.restore()
+            self._recorder.window_closes()
+
+    def _see_traces(self, *functions: Function) -> None:
+        for known in functions:
+            for kind in map(type, concrete_functions(known.tf_function)[:1]):
+                self.gaps.run("traces", partial(self._runs.method, kind, "_call_flat", self._running))
+
+    def _running(self, run: Callable[..., Any]) -> Callable[..., Any]:
+        def _call_flat(concrete: Any, tensors: Any, *args: Any, **kwds: Any) -> Any:
+            known = self._awaits
+            if known is not None and any(one.graph is concrete.graph for one in concrete_functions(known.tf_function)):
+                self._awaits = None
+                self.gaps.run("traces", lambda: self._recorder.ran(known.key, concrete, tensors, self.clock()))
+            return run(concrete, tensors, *args, **kwds)
+
+        return _call_flat
+
     def write(self) -> None:
         """Write graph.json, or a note on why it cannot be known whole; all hooks are out afterwards."""
         self.remove()
@@ -143,10 +174,14 @@ class StepGraph:
             known = self._functions[id(function)] = self._known(function)
         self._in_step.append(known)
         self._recorder.begin(known.key, args, kwds, (function, known.name) if first else None)
+        self._awaits = known if self._profiled else None
         try:
             return original(function, *args, **kwds)
         finally:
+            self._awaits = None
             self._recorder.end()
+            if first and self._profiled:
+                self._see_traces(known)
 
     def _known(self, function: Any) -> Function:
         before = bool(self.gaps.run("traces", function.experimental_get_tracing_count))  # to list them may trace

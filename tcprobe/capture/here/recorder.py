@@ -210,7 +210,7 @@ class Recorder(Struct, eq=False):
         self._home = folder.make_folder(self.output, self.label, self.force)
         _recording.append(self)
         self._graph.install(self._home.path / "probe")
-        self._began = time.perf_counter_ns()
+        self._began, self._graph.clock = time.perf_counter_ns(), self._clock
 
     def finish(self, failed: bool = False) -> Path | None:
         """Close the profiler, write the folder, give it its final name and return it; a second call does nothing.
@@ -262,12 +262,14 @@ class Recorder(Struct, eq=False):
         except self._tf.errors.AlreadyExistsError as error:
             raise ToolError("a profiler session is open in this process", "end it first: one runs at a time") from error
         self._open = True
+        self._graph.profiled(True)
         self._bounds = [self._clock()]
 
     def _stop(self) -> None:
         self._wait()
         self._open = False
         self._bounds.append(self._clock())
+        self._graph.profiled(False)
         self._tf.profiler.experimental.stop()
 
     def _wait(self) -> None:

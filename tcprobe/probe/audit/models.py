@@ -6,13 +6,14 @@ import os
 from functools import partial
 from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 
+from ..tensorflow.precision import clusters
 from . import find
 from .document import AuditRecord
 from .find import Failed, Found, NothingToAudit
 from .raised import in_one_line
 from .step import Lean, trace_step
 from .watch import Watch
-from .xla import Xla, clusters, was_compiled
+from .xla import Xla, was_compiled
 
 UNBUILT = "needs an input shape: it was neither built nor called (--input-shape 224,224,3)"
 UNCALLED = "needs an input shape: call it or give a function that does"

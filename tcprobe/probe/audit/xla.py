@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import os
-import re
 import sys
 import weakref
 from typing import Any, Callable, NamedTuple, Optional
@@ -13,7 +11,6 @@ from ..tensorflow.hooks.patch import Patches, defining_class
 from .classes import CUDNN_LAYERS
 
 Method = Callable[..., Any]
-CLUSTERS = re.compile(r"--tf_xla_auto_jit=(single-gpu\()?(1|2|fusible)\b")
 
 
 class Xla(NamedTuple):
@@ -26,11 +23,6 @@ class Xla(NamedTuple):
 
     xla: Optional[bool]
     xla_by_default: bool = False
-
-
-def clusters(tf: Any) -> bool:
-    """Return whether XLA clusters every function, not those alone that ask for it."""
-    return bool(CLUSTERS.search(os.environ.get("TF_XLA_FLAGS", "")) or tf.config.optimizer.get_jit())
 
 
 class AutoXla:

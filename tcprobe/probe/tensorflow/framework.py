@@ -28,7 +28,7 @@ class TensorFlow:
         self._core = core
         self._gaps = core.gaps
         self._recorder = GraphRecorder(core.config.out, core.gaps)
-        self._policy = PolicyRecord(self._recorder.layers, core.gaps, core.config.precision)
+        self._policy = PolicyRecord(self._recorder.layers, core.gaps, core.config.precision, core.config.xla)
         self._marks = LayerRanges(self._recorder.layers, core.ranges, core.gaps)
         self.calls = CallWatch(core, self._recorder)
         self._keras = KerasHooks(core, self.calls, self._policy.updates)

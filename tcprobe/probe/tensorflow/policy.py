@@ -1,4 +1,4 @@
-"""Records in which precision the script computes: Keras' policy, those of its layers, and outputs in 16 bits."""
+"""Records how the script computes: Keras' policy, those of its layers, outputs in 16 bits, and XLA's clustering."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any, Dict, List, Optional, Set
 
 from ..core.gaps import Gaps
 from .hooks.layers import CalledLayer, LayerHooks
+from .precision import flags_cluster
 
 DEFAULT = "float32"
 HALF = ("float16", "bfloat16")
@@ -21,11 +22,15 @@ class PolicyRecord:
         hooks: on the calls of layers.
         gaps: takes what fails.
         asked: the policy that tcprobe was asked to set, None where it sets none.
+        xla: whether tcprobe was asked for XLA, None where it changes nothing.
     """
 
-    def __init__(self, hooks: LayerHooks, gaps: Gaps, asked: Optional[str]) -> None:
+    def __init__(self, hooks: LayerHooks, gaps: Gaps, asked: Optional[str], xla: Optional[bool] = None) -> None:
         self._gaps = gaps
         self._asked = asked
+        self._asked_xla = xla
+        self._given = flags_cluster()  # before the script has set anything
+        self._read = False  # whether flags have XLA cluster all functions, as TensorFlow reads them
         self._keras: List[Any] = []
         self._tf: Any = None
         self._counted: Dict[str, Set[str]] = {}  # layers by policy
@@ -35,8 +40,8 @@ class PolicyRecord:
         hooks.on_call = self._called
 
     def on_tensorflow(self, tf: Any) -> None:
-        """Take TensorFlow."""
-        self._tf = tf
+        """Take TensorFlow, right after its import: what the script sets before that counts."""
+        self._tf, self._read = tf, flags_cluster()
 
     def on_keras(self, keras: Any) -> None:
         """Take one Keras; there may be others."""
@@ -49,7 +54,7 @@ class PolicyRecord:
             self._scales.append(scale)
 
     def described(self) -> Dict[str, Any]:
-        """Return what probe.json holds: policy, who set it, layers by policy, graph rewrite, outputs, loss scales."""
+        """Return what probe.json holds of the policy, the layers by theirs, outputs, loss scales and XLA."""
         policy = self._gaps.run("precision policy", self._policy)
         by = None if policy in (None, DEFAULT) else "tcprobe" if policy == self._asked else "script"
         if policy == DEFAULT and self._asked is not None:
@@ -61,7 +66,16 @@ class PolicyRecord:
             "graph_rewrite": bool(self._gaps.run("graph rewrite", self._rewrites)),
             "outputs": list(self._outputs.values()),
             "loss_scales": self._scales,
+            "clustered_by": self._gaps.run("auto-clustering", self._clustered_by),
         }
+
+    def _clustered_by(self) -> Optional[str]:
+        """Return who has XLA cluster every function; None where nobody does."""
+        if self._tf is not None and self._tf.config.optimizer.get_jit():
+            return "script"
+        if not self._read:
+            return None
+        return "tcprobe" if self._asked_xla else "environment" if self._given and self._asked_xla is None else "script"
 
     def _policy(self) -> Optional[str]:
         """Return the global policy, of several Keras the first that is not the default."""

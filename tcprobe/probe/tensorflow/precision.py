@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import Any, Optional
 
 from ..config import Config
 from ..core.gaps import Gaps
 
 AUTO_CLUSTERING = ("--tf_xla_auto_jit=2", "--tf_xla_cpu_global_jit")
+CLUSTERS = re.compile(r"--tf_xla_auto_jit=(single-gpu\()?(1|2|fusible)\b")
 NO_COMMAND_BUFFERS = "--xla_gpu_enable_command_buffer="
 # TensorFlow before this one aborts on the flag.
 COMMAND_BUFFERS_SINCE = (2, 16)
@@ -29,6 +31,16 @@ def set_environment(config: Config) -> None:
 
 def _is_clustering(flag: str) -> bool:
     return flag.split("=")[0] in ("--tf_xla_auto_jit", "--tf_xla_cpu_global_jit")
+
+
+def flags_cluster() -> bool:
+    """Return whether the environment has XLA cluster every function; TensorFlow reads that once."""
+    return bool(CLUSTERS.search(os.environ.get("TF_XLA_FLAGS", "")))
+
+
+def clusters(tf: Any) -> bool:
+    """Return whether XLA clusters every function, not those alone that ask for it."""
+    return flags_cluster() or bool(tf.config.optimizer.get_jit())
 
 
 def version(tf: Any) -> "tuple[int, int]":

@@ -234,6 +234,7 @@ def _with_nothing_recorded(own: Profile, refused: Sequence[Refusal]) -> Profile:
 def _described(profile: Profile, run: _Run, probe: _Run) -> Profile:
     """Fill the metadata from the record; what the profile itself says stands where the record is silent."""
     own = profile.metadata
+    policy = record(Policy, probe.policy)
     tensorflow = probe.tensorflow if probe.finished else _first(run.tensorflow, probe.tensorflow)
     by_tensorflow = own.format == "xplane" and run.profiler.get("name") == "tensorflow"  # only the record says whose
     return profile.with_metadata(
@@ -243,8 +244,8 @@ def _described(profile: Profile, run: _Run, probe: _Run) -> Profile:
         rank=run.rank if isinstance(run.rank, int) else own.rank,
         command=own.command if run.command is None else tuple(map(str, run.command)),
         precision=_first(run.precision, own.precision),
-        policy=record(Policy, probe.policy),
-        xla=_first(run.xla, own.xla),
+        policy=policy,
+        xla=_first(True if policy is not None and policy.clustered_by else None, run.xla, own.xla),
         target_gpu=_first(run.target_gpu, own.target_gpu),
         gpu_used=_first(run.gpu_used, probe.gpu_used, own.gpu_used),
     )

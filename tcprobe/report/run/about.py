@@ -123,7 +123,12 @@ def _target(profile: Profile) -> str:
 
 def _precision(meta: Metadata) -> str:
     xla = {True: "XLA on", False: "XLA off", None: None}[meta.xla]
+    if xla and meta.policy is not None and (by := _CLUSTERED_BY.get(meta.policy.clustered_by)):
+        xla += f" ({by})"
     return ", ".join(x for x in (*_policy(meta), xla) if x)
+
+
+_CLUSTERED_BY: Final[dict[str | None, str]] = {"script": "set by the script", "environment": "set by TF_XLA_FLAGS"}
 
 
 def _policy(meta: Metadata) -> Iterator[str]:

@@ -11,10 +11,20 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from tcprobe.cost.predict import Cost, Target, gains, op_cost, padding
+from tcprobe.cost.spread import pooled
 from tcprobe.gemm.resize import resized
 from tcprobe.hardware import Capability
 from tcprobe.rules.model.links import Linked, Links
-from tcprobe.rules.model.sizes import HEADS, LayerSizes, LinkedChange, products_within, units_of, with_heads, with_units
+from tcprobe.rules.model.sizes import (
+    HEADS,
+    LayerSizes,
+    LinkedChange,
+    grouped,
+    products_within,
+    units_of,
+    with_heads,
+    with_units,
+)
 from tcprobe.schema.finding import Range
 from tcprobe.schema.finding_kinds import WhyKind
 from tcprobe.schema.kinds import Evidence
@@ -144,8 +154,19 @@ class Step:
     def ns(self) -> Range | None:
         """Predicted time of one step's products with their launches, in ns; None where none could be predicted.
 
-        At best the host runs ahead of the GPU, and no launch shows.
+        The errors of unlike products are in part their own. At best the host runs ahead of the GPU: no launch shows.
         """
+        whole = self._end_to_end
+        if whole is None:
+            return None
+        own = zip(self._own, self.costs, self.model.products, strict=True)
+        alike = grouped((number, Range(*c.ends_ns).scaled(product.calls)) for number, c, product in own if c)
+        kernels = pooled(map(added, alike.values()))
+        return Range(kernels.low, whole.mid, kernels.high + whole.mid - kernels.mid)
+
+    @cached_property
+    def _end_to_end(self) -> Range | None:
+        """The same with all errors in common, as those of a saving are, which is told as a share of it."""
         costs = ((cost, product.calls) for cost, product in zip(self.costs, self.model.products, strict=True) if cost)
         return total_range([Range(c.low_ns, c.timed_ns, c.high_ns + c.launch_ns).scaled(calls) for c, calls in costs])
 
@@ -214,9 +235,10 @@ class Step:
         Low over low, likely over likely and high over high, since the model's errors go together; below 0 where the
         change may cost.
         """
-        if self.ns is None or self.ns.low <= 0:
+        whole = self._end_to_end
+        if whole is None or whole.low <= 0:
             return None
-        shares = (gain / ns for gain, ns in zip(_ends(saved), _ends(self.ns), strict=True))
+        shares = (gain / ns for gain, ns in zip(_ends(saved), _ends(whole), strict=True))
         return _ordered(tuple(min(100.0, 100.0 * share) for share in shares))
 
     def products_of(self, layer: str) -> list[int]:

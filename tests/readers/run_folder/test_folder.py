@@ -147,6 +147,9 @@ def test_the_policy_is_that_of_the_probe(tmp_path: Path) -> None:
     metadata = read(made).metadata
     expected = Policy("mixed_float16", "script", {"mixed_float16": 3}, outputs=(HalfOutput(*output.values()),))
     assert (metadata.policy, metadata.computes_in) == (expected, "mixed_float16")
+    assert metadata.xla is None
+    (made / "probe" / "probe.json").write_text(json.dumps({"policy": {"clustered_by": "script"}}))
+    assert read(made).metadata.xla is True  # whatever --no-xla asked for
     for odd in ({"policy": 7}, {"policy": {"outputs": [7], "layers": {"a": -0.5}, "set_by": "me"}}, {}):
         (made / "probe" / "probe.json").write_text(json.dumps(odd))
         assert read(made).metadata.policy in (None, Policy())

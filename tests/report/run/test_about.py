@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -88,6 +89,16 @@ def test_unknown_settings_are_left_out(xla: bool | None) -> None:
     facts = dict(about.facts(gpu_profile(precision=None, xla=xla, command=())))
     assert "command" not in facts
     assert facts.get("precision") == {None: None, True: "XLA on", False: "XLA off"}[xla]
+
+
+@pytest.mark.parametrize(
+    ("by", "said"), [("script", " (set by the script)"), ("environment", " (set by TF_XLA_FLAGS)"), ("tcprobe", "")]
+)
+def test_who_has_xla_cluster_all_functions_is_said(
+    by: Literal["script", "environment", "tcprobe"] | None, said: str
+) -> None:
+    profile = gpu_profile(precision=None, xla=True, policy=Policy(clustered_by=by))
+    assert dict(about.facts(profile))["precision"] == f"XLA on{said}"
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from tcprobe.cost.predict import Cost, op_cost
+from tcprobe.cost.spread import pooled
 from tcprobe.report.audit.words import sentence_of
 from tcprobe.rules.model.sizes import LinkedChange
 from tcprobe.schema.finding import Range
@@ -27,10 +28,14 @@ def test_a_step_is_the_sum_of_its_products_times_their_calls() -> None:
     assert step.ns is not None
     launches = [c.launch_ns for c in step.costs if c]
     assert min(launches) > 5000  # a framework's, us beside a kernel
-    assert step.ns.low == pytest.approx(sum(c.low_ns for c in step.costs if c))  # the host may run ahead of the GPU
-    assert step.ns.mid == pytest.approx(sum(c.ns for c in step.costs if c) + sum(launches))
-    assert step.ns.high == pytest.approx(sum(c.high_ns for c in step.costs if c) + sum(launches))
-    assert step.ns.low <= step.ns.mid <= step.ns.high
+    kernels = pooled(Range(*c.ends_ns) for c in step.costs if c)
+    assert step.ns.low == pytest.approx(kernels.low)  # the host may run ahead of the GPU
+    assert step.ns.mid == pytest.approx(kernels.mid + sum(launches))
+    assert step.ns.high == pytest.approx(kernels.high + sum(launches))
+    # a saving has the errors of all its products in common, and so has the step that it is a share of
+    least, likely, most = (sum(ends) for ends in zip(*(c.ends_ns for c in step.costs if c), strict=True))
+    share = step.share_pct(Range(least, likely + sum(launches), most + sum(launches)))
+    assert share == Range(*[pytest.approx(100.0)] * 3)
     twice = Network(batch=8192)
     twice.add("Dense", {"units": 1024}, twice.input(512), calls=2)
     once = dense(512, 1024)

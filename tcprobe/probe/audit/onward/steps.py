@@ -8,11 +8,12 @@ from typing import Any, Dict, Hashable, List, NamedTuple, Optional, Set, Tuple
 
 from ...tensorflow.eager.parts import Body
 from ...tensorflow.graph.records import Record
+from ...tensorflow.precision import clusters
 from ..calls import Training
 from ..document import AuditRecord
 from ..layers import EAGER, merged_layers
 from ..watch import Watch
-from ..xla import Xla, clusters
+from ..xla import Xla
 
 
 class Step(NamedTuple):
