@@ -22,7 +22,7 @@ ORDER = (
         {"schema", "errors", "masking", "visible", "progress"},
         {"foreign"},
         {"jsonfile", "grouping"},
-        {"bypath", "hardware", "gemm"},
+        {"bypath", "hardware", "forest", "gemm"},
         {"cost", "keras", "identify"},
         {"source"},
         {"rules", "calibration"},
@@ -76,7 +76,7 @@ WITHIN = {
         {"arrays", "merge"},
         {"borrow", "host_work", "rows"},
         {"dlprof", "hlo", "ncu", "nsys", "nsys_stats", "run_folder"},
-        {"xspace"},
+        {"kineto", "xspace"},
         {"open"},
         {"job"},
     ),
@@ -303,6 +303,7 @@ OPENS: dict[str, str] = {
     "tcprobe/capture/process.py": "the terminal, and what our own probe is writing",
     "tcprobe/cli/ending.py": "a standard stream that is open already",
     "tcprobe/flows/workloads.py": "the scripts that come with tcprobe",
+    "tcprobe/readers/kineto/events.py": "a member of an archive that the door opened",
 }
 """Files of the package that open files past `tcprobe.foreign`, and why they may: nobody else makes what they open."""
 

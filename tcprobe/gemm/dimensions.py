@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from tcprobe.gemm.ops import family_of, gemms_of, is_convolution
-from tcprobe.gemm.torch import torch_kind
+from tcprobe.gemm.torch import PREFIX, SWAPPED_WGRAD, torch_kind
 from tcprobe.schema.op import OpRecord
 
 # C[M,N] = A[M,K] B[K,N] of a Dense layer, pass by pass (NVIDIA, "Linear/Fully-Connected Layers"; TensorFlow
@@ -14,6 +14,7 @@ _DENSE: Final = {
     "forward": {"k": "inputs", "n": "units"},
     "dgrad": {"n": "inputs", "k": "units"},
     "wgrad": {"m": "inputs", "n": "units"},
+    SWAPPED_WGRAD: {"m": "units", "n": "inputs"},
 }
 _SWAPPED: Final = {"channels": "filters", "filters": "channels"}
 
@@ -58,7 +59,7 @@ def names_of_roles(op: OpRecord, transposed: bool) -> dict[str, str]:
         return _DENSE["forward"]
     if is_convolution(op.op_type):
         return _SWAPPED if transposed else {name: name for name in _SWAPPED}
-    if is_dense(op) or _is_weight_gradient(op):
+    if is_dense(op) or _is_weight_gradient(op) or _is_layer_of_torch(op):
         names = _DENSE.get(op.attributes.get("form") or op.pass_ or "", {})
         return dict.fromkeys(names, "units") if op.attributes.get("recurrent") else names
     return {"m": "features", "n": "features", "k": "features"}
@@ -72,6 +73,8 @@ def tells_features(op: OpRecord) -> bool:
     """
     if torch_kind(op.op_type) is not None:
         return op.pass_ == "forward"
+    if _is_layer_of_torch(op):
+        return True
     fused = family_of(op.op_type) == "matmul" and "FusedMatMul" in op.op_type and is_dense(op)
     return (family_of(op.op_type) == "conv" or fused) and op.pass_ in (None, "forward")
 
@@ -80,6 +83,11 @@ def is_dense(op: OpRecord) -> bool:
     """Return whether the op multiplies by a weight matrix, as a Dense layer does."""
     weights = op.shape(1)
     return family_of(op.op_type) == "matmul" and weights is not None and len(weights) == 2
+
+
+def _is_layer_of_torch(op: OpRecord) -> bool:
+    """Return whether the op is a product of PyTorch's of which it is known that a layer's call or gradient makes it."""
+    return op.op_type.startswith(PREFIX) and op.attributes.get("form") in _DENSE
 
 
 def _is_weight_gradient(op: OpRecord) -> bool:

@@ -1,9 +1,10 @@
 """Multiplications of PyTorch's ops, from the shapes of their arguments.
 
 Forward ops (``linear``, ``conv2d``) as DLProf and PyProf name them; their backward passes are left out, as the order of
-operands is not recorded. And what PyTorch itself calls (``aten::mm``), as `emit_nvtx` records it: arguments in the
-order of aten/src/ATen/native/native_functions.yaml, and only their shapes, not how an operand lies in memory, no stride
-or padding of a convolution, no result, no mask. What follows from those stays unknown.
+operands is not recorded. And what PyTorch itself calls (``aten::mm``): arguments in the order of
+aten/src/ATen/native/native_functions.yaml. `emit_nvtx` records only their shapes; `torch.profiler` since 2.1 also how
+an operand lies in memory (``input_strides``) and stride and padding of a convolution (``arguments``). No result and no
+mask is recorded. What follows from what is missing stays unknown.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import re
 from typing import Final, Literal
 
+from tcprobe.gemm.conv import Convolution, ConvPass
 from tcprobe.schema.op import UNKNOWN_GEMM, Contiguous, Gemm, OpRecord, Shape, Size, product
 
 TorchKind = Literal["linear", "conv"]
@@ -32,8 +34,23 @@ _ATTENTION: Final = re.compile(r"_?(?:scaled_dot_product_\w*|flash_|efficient_|c
 # They multiply, and shapes do not say what: an equation, lists of weights, the gradients asked for are not recorded.
 _UNREAD: Final = re.compile(
     r"einsum|_trilinear|bilinear|tensordot|chain_matmul|(?:linear|matmul)_backward|lstm|gru|_cudnn_rnn(?:_backward)?"
-    r"|(?:_scaled)?_grouped_mm|conv_transpose[123]d"
+    r"|(?:_scaled)?_grouped_mm|conv_transpose[123]d|cudnn_convolution_(?:transpose|(?:transpose_)?backward_(?:input|weight))"
 )
+_GEOMETRY: Final = {
+    **dict.fromkeys(("conv1d", "conv2d", "conv3d"), (3, 4, 5, None)),
+    **dict.fromkeys(("convolution", "_convolution"), (3, 4, 5, 6)),
+    "convolution_backward": (4, 5, 6, 7),
+    "cudnn_convolution": (3, 2, 4, None),
+}
+"""Which arguments are stride, padding and dilation of a convolution, and whether it is transposed; None: it is not."""
+SWAPPED_WGRAD: Final = "wgrad, swapped"
+"""The gradient of the weights as PyTorch lays them: (units, rows) x (rows, inputs)."""
+_GRADIENTS: Final[tuple[ConvPass, ConvPass]] = ("dgrad", "wgrad")
+_NAMED_PASS: Final = {
+    f"{PREFIX}cudnn_convolution_backward_{operand}": kind
+    for operand, kind in zip(("input", "weight"), _GRADIENTS, strict=True)
+}
+_MASK: Final = 10  # argument of convolution_backward: the gradients that it computes, of image, weights and bias
 
 
 def torch_kind(op_type: str | None) -> TorchKind | None:
@@ -64,26 +81,40 @@ def _aten(op: OpRecord) -> list[Gemm]:
     if name == op.op_type:
         return []
     if (at := _FIRST_OPERAND.get(name)) is not None:
-        return [_matmul(op.shape(at), op.shape(at + 1))]
+        return [_matmul(op, at)]
     if name == "linear":
         return [_linear(op.shape(0), op.shape(1))]
     if (at := _IMAGE.get(name)) is not None:
-        return _convolution(op.shape(at), op.shape(at + 1), None, name in _MAY_TRANSPOSE)
+        return _image_product(op, name, op.shape(at), op.shape(at + 1))
     if _ATTENTION.fullmatch(name) is not None:
         return _attention(op, "backward" in name)
     return [UNKNOWN_GEMM] if _UNREAD.fullmatch(name) is not None else []
 
 
-def _matmul(a: Shape | None, b: Shape | None) -> Gemm:
+def _matmul(op: OpRecord, at: int) -> Gemm:
     """Return a product of matrices; leading dimensions broadcast, and without any on the right all rows are one."""
+    a, b = op.shape(at), op.shape(at + 1)
     if a is None or b is None or len(a) < 2 or len(b) < 2 or a[-1] != b[-2]:
         return UNKNOWN_GEMM
     m, k, n = a[-2], a[-1], b[-1]
-    contiguous = (_either(m, "k", k), _either(k, "n", n), Contiguous("n", n))
+    lies = (_innermost(op, at, ("m", m), ("k", k)), _innermost(op, at + 1, ("k", k), ("n", n)))
+    contiguous = (*lies, Contiguous("n", n))
     if len(b) == 2:
         return Gemm(product(a[:-1]), n, k, 1, contiguous)
     batch = _broadcast(a[:-2], b[:-2])
     return Gemm(m, n, k, batch, contiguous) if batch is not None else UNKNOWN_GEMM
+
+
+def _innermost(op: OpRecord, at: int, rows: tuple[str, Size], columns: tuple[str, Size]) -> Contiguous:
+    """Return which dimension of a matrix is innermost in memory, by its strides; of one item, a stride says nothing."""
+    strides, shape = op.attributes.get("input_strides"), op.shape(at)
+    lies = strides[at] if isinstance(strides, list) and at < len(strides) else None
+    if isinstance(lies, list) and shape is not None and len(lies) == len(shape):
+        for dimension, stride in ((columns, lies[-1]), (rows, lies[-2])):
+            if stride == 1 and dimension[1] != 1:
+                return Contiguous(*dimension)
+    k, other = (columns, rows) if columns[0] == "k" else (rows, columns)
+    return _either(other[1], "k", k[1]) if columns[0] == "k" else _either(k[1], "n", columns[1])
 
 
 def _either(one: Size, role: str, other: Size) -> Contiguous:
@@ -128,6 +159,85 @@ def _convolution(x: Shape | None, weight: Shape | None, out: Shape | None, may_t
     if out is None:
         return [Gemm(None, filters, None, groups, contiguous)]
     return [Gemm(product((x[0], *out[2:])), filters, product(weight[1:]), groups, contiguous)]
+
+
+def _image_product(op: OpRecord, name: str, x: Shape | None, weight: Shape | None) -> list[Gemm]:
+    """Return a convolution of PyTorch's, or the gradients of one; where stride and padding are known, all of it."""
+    known = _geometry(op, name, x, weight)
+    features = _convolution(x, weight, None, name in _MAY_TRANSPOSE and known is None)
+    if known is None or not features or features == [UNKNOWN_GEMM]:
+        return features
+    if name != "convolution_backward":
+        return known.gemms("forward")
+    mask = _argument(op, _MASK).lower()
+    wanted = [word.strip() == "true" for word in mask.strip("[]").split(",")] if mask else []
+    if len(wanted) != 3:
+        return features
+    return [
+        gemm for is_wanted, kind in zip(wanted, _GRADIENTS, strict=False) if is_wanted for gemm in known.gemms(kind)
+    ]
+
+
+def _geometry(op: OpRecord, name: str, x: Shape | None, weight: Shape | None) -> Convolution | None:
+    """Return a convolution with stride, padding and dilation; None where they are not recorded, or it is transposed.
+
+    The size of its output: floor((size + 2 * padding - dilation * (kernel - 1) - 1) / stride) + 1 (torch.nn.Conv2d).
+    """
+    *places, transposed = _GEOMETRY[name]
+    if x is None or weight is None or len(x) != len(weight) or len(x) < 3:
+        return None
+    if transposed is not None and _argument(op, transposed) != "False":
+        return None
+    axes = len(x) - 2
+    stride, pads, dilations = (_per_axis(_argument(op, place), axes) for place in places)
+    if stride is None or pads is None or dilations is None or not all(stride) or not all(dilations):
+        return None
+    sizes = zip(x[2:], weight[2:], stride, pads, dilations, strict=True)
+    out = tuple(
+        None if size is None or kernel is None else (size + 2 * pad - dilation * (kernel - 1) - 1) // step + 1
+        for size, kernel, step, pad, dilation in sizes
+    )
+    if any(size is not None and size < 1 for size in out):
+        return None
+    return Convolution(x[0], x[2:], out, weight[2:], x[1], weight[0], weight[1], stride, dilations, pads)
+
+
+def _argument(op: OpRecord, at: int) -> str:
+    """Return an argument that is no tensor, as PyTorch prints it; empty where it is not recorded."""
+    given = op.attributes.get("arguments")
+    return str(given[at]) if isinstance(given, list) and at < len(given) else ""
+
+
+def _per_axis(text: str, axes: int) -> tuple[int, ...] | None:
+    """Return the numbers of a list with one for each axis; a single one is that of all."""
+    numbers = [int(number) for number in re.findall(r"(?<![\w-])\d{1,9}(?!\w)", text)]
+    if not re.fullmatch(r"\[[\d, ]*\]", text) or len(numbers) not in (1, axes):
+        return None
+    return tuple(numbers * axes if len(numbers) == 1 else numbers)
+
+
+def form_of(op_type: str, product_of: tuple[Shape | None, ...], forward: tuple[Shape | None, ...]) -> str | None:
+    """Return which gradient of a layer a product computes: dgrad, wgrad or `SWAPPED_WGRAD`; None where nothing tells.
+
+    Args:
+        op_type: of the product in the backward pass.
+        product_of: shapes of its inputs.
+        forward: shapes of the inputs of the product in the forward pass: ``mm`` of (rows, inputs) and (inputs, units),
+            behind the bias of an ``addmm``.
+    """
+    if (told := _NAMED_PASS.get(op_type)) is not None:
+        return told
+    kept = [shape for shape in forward if shape is not None and len(shape) > 1][:2]
+    operands = [shape for shape in product_of if shape is not None and len(shape) == 2][:2]
+    if op_type not in ("aten::mm", "aten::addmm") or len(kept) != 2 or len(operands) != 2 or len(kept[1]) != 2:
+        return None
+    rows, (inputs, units) = product(kept[0][:-1]), kept[1]
+    (m, k), n = operands[0], operands[1][1]
+    is_input = k == units and (m, n) == (rows, inputs)
+    is_weight = k == rows and {m, n} == {inputs, units}
+    if is_input == is_weight:
+        return None
+    return "dgrad" if is_input else "wgrad" if m == inputs else SWAPPED_WGRAD
 
 
 def _attention(op: OpRecord, backward: bool) -> list[Gemm]:

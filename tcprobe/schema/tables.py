@@ -67,6 +67,12 @@ _BLOCKER: Final = (
     C("tc_blocker_kernel", "str", "short name of the costliest kernel that ran without Tensor Cores"),
 )
 
+_TORCH: Final = C(
+    "attributes",
+    "str",
+    "JSON object, of PyTorch: input_strides, a list for each input, in elements; arguments, all that are no tensor",
+)
+
 # --- what was recorded -------------------------------------------------------------------------------
 
 LAUNCHES: Final = T(
@@ -113,6 +119,7 @@ OP_DETAILS: Final = T(
         C("input_shapes", "str", "JSON list of input shapes, null for an unknown dimension"),
         C("output_shape", "str", "JSON list"),
         C("output_dtype", "str", "dtype of its only output, where the source says it"),
+        _TORCH,
         C("layer", "str", "path of the layer, where the source itself says which"),
         C("pass", "str", "pass, where the source itself says which", values=PASSES),
     ),
@@ -180,6 +187,7 @@ RANGES: Final = T(
         C("op_type", "str", "type of the op that it marks; NA: the last part of its name"),
         C("dtype", "str", "dtype of that op's inputs"),
         C("input_shapes", "str", "JSON list of that op's input shapes"),
+        _TORCH,
         C("sequence", "int", "number that a backward op shares with its forward op (PyTorch's autograd)"),
         C("nests", "bool", "whether it was pushed and popped on one thread; false: started and ended, on any; NA: yes"),
         C("end_thread", "int", "host thread on which it ended, where that is another one"),

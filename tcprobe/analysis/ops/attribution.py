@@ -278,6 +278,8 @@ def profile_record(details: Table, row: int, pass_: str | None = None, dtype: st
 
     Pass and dtype are those of its row in `ops`: where the source gives no dtype, that of the op's kernels.
     """
-    names = {c: details.names(c)[row] for c in ("op_type", "input_shapes", "output_shape", "dtype")}
+    names = {c: details.names(c)[row] for c in ("op_type", "input_shapes", "output_shape", "dtype", "attributes")}
     shapes, output = parse_json_shapes(names["input_shapes"]), parse_shape(names["output_shape"])
-    return OpRecord(names["op_type"] or "", shapes, output, {}, names["dtype"] or dtype, pass_)
+    return OpRecord(
+        names["op_type"] or "", shapes, output, parse_object(names["attributes"]), names["dtype"] or dtype, pass_
+    )

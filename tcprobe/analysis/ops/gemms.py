@@ -180,7 +180,8 @@ def _from_profile(profile: Profile, ops: Ops | None, context: Context) -> Gemms:
     for index, key in enumerate(keys):
         record = profile_record(details, index)
         if key in known and record.input_shapes:
-            alike.setdefault((key, record.input_shapes, record.output_shape), []).append(index)
+            lies = details.names("attributes")[index]
+            alike.setdefault((key, record.input_shapes, record.output_shape, lies), []).append(index)
         elif key in known and known[key]["tc_capable"] == "yes":
             unseen.add(key)
     shapes = Counter(keys[members[0]] for members in alike.values())

@@ -16,6 +16,7 @@ from typing import Final
 import numpy as np
 from msgspec import Struct
 
+from tcprobe.forest import NEVER, Forest
 from tcprobe.grouping import (
     Codes,
     Numbers,
@@ -28,7 +29,6 @@ from tcprobe.schema.columns import FloatArray, IntArray, Names, Table
 
 MOST_LEVELS: Final = 200
 """Ranges around one another; what paths take grows with them. More is no nesting that somebody marked."""
-NEVER: Final = np.iinfo(np.int64).max
 
 
 class Paths(Struct, frozen=True):
@@ -176,56 +176,6 @@ def _threads(of_ranges: FloatArray, of_launches: FloatArray) -> tuple[Codes, Cod
     return positions_in(mine, numbers), positions_in(callers, numbers), len(numbers)
 
 
-class Forest(Struct, frozen=True):
-    """Pushed ranges of one thread, each within its parent, without a loop over the ranges.
-
-    Where ranges lie within one another, the number of those around a time is that of starts before it less that of
-    ends, and the innermost is the last one started of that depth.
-    """
-
-    starts: IntArray  # of the ranges, ascending; of equal ones the longer range first
-    ended: IntArray  # the ends of all, ascending
-    depth: Codes  # number of ranges around each
-    parent: Codes  # position of the innermost range around each; -1 where there is none
-    order: Codes  # positions by depth, then as they stand; and a last one, -1, for no range
-    keys: IntArray  # depth and position of each in that order, as one ascending number
-
-    @classmethod
-    def of(cls, starts: IntArray, ends: IntArray) -> Forest:
-        """Return how ranges nest; one that outlives the range around it counts until that one ends.
-
-        Args:
-            starts: ascending; of equal ones the longer range comes first.
-            ends: after the start of each.
-        """
-        forest = cls._counted(starts, ends)
-        inner = np.flatnonzero(forest.parent >= 0)
-        # the first range that crosses one has a right parent, which ends before it
-        if (ends[forest.parent[inner]] < ends[inner]).any():
-            return cls._counted(starts, _cut(starts, ends))
-        return forest
-
-    @classmethod
-    def _counted(cls, starts: IntArray, ends: IntArray) -> Forest:
-        count, ended = len(starts), np.sort(ends)
-        depth = np.arange(count, dtype=np.int32)
-        depth -= np.searchsorted(ended, starts, side="right").astype(np.int32)
-        narrow = depth.astype(np.uint16) if int(depth.max(initial=0)) < 1 << 16 else depth  # 16 bits sort at once
-        order = np.full(count + 1, -1, np.int32)
-        order[:-1] = np.argsort(narrow, kind="stable")
-        keys = np.multiply(depth[order[:-1]], count + 1, dtype=np.int64)
-        keys += order[:-1]
-        parent = np.empty(count, np.int32)
-        parent[order[:-1]] = order[np.searchsorted(keys, keys - (count + 1)) - 1]
-        return cls(starts, ended, depth, parent, order, keys)
-
-    def innermost(self, times: IntArray) -> Codes:
-        """Return the position of the innermost range at each time; -1 where there is none."""
-        begun = np.searchsorted(self.starts, times, side="right")
-        depth = begun - np.searchsorted(self.ended, times, side="right") - 1
-        return self.order[np.searchsorted(self.keys, depth * (len(self.starts) + 1) + begun) - 1]
-
-
 def _forest(ranges: Table, rows: IntArray) -> tuple[Codes, Forest]:
     """Return ranges of one thread as they nest, and the row of each, and of none; what has no length holds nothing."""
     spent = ranges.numbers("duration_ns")[rows]
@@ -238,17 +188,6 @@ def _forest(ranges: Table, rows: IntArray) -> tuple[Codes, Forest]:
         order = np.lexsort((-ends, starts))
         rows, starts, ends = rows[order], starts[order], ends[order]
     return np.append(rows, -1).astype(np.int32), Forest.of(starts, ends)
-
-
-def _cut(starts: IntArray, ends: IntArray) -> IntArray:
-    """Return the end of each range, at most that of the range around it, as it was cut."""
-    cut, lasting = ends.tolist(), [NEVER]
-    for row, start in enumerate(starts.tolist()):
-        while lasting[-1] <= start:
-            lasting.pop()
-        cut[row] = min(cut[row], lasting[-1])
-        lasting.append(cut[row])
-    return np.array(cut, np.int64)
 
 
 def _started(ranges: Table, rows: IntArray, times: IntArray, least: IntArray) -> Codes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from functools import reduce
 from typing import Final
@@ -12,6 +13,8 @@ from tcprobe.analysis.options import Options
 from tcprobe.analysis.ranges.nesting import MOST_LEVELS, Around, Nested, nest
 from tcprobe.analysis.ranges.steps import with_steps
 from tcprobe.gemm.ops import OpFamily, family_of
+from tcprobe.gemm.record import parse_json_shapes, parse_object
+from tcprobe.gemm.torch import form_of
 from tcprobe.grouping import distinct_numbers, distinct_rows, positions_in
 from tcprobe.schema.columns import IntArray, Row, Table, Value
 from tcprobe.schema.profile import Note, Profile
@@ -21,6 +24,7 @@ _PASS_OF: Final = {
     "forward": "forward", "dgrad": "dgrad", "wgrad": "wgrad", "backward": "other", "optimizer": "other",
 }  # fmt: skip
 _GRADIENTS: Final[dict[OpFamily | None, str]] = {"conv_dgrad": "dgrad", "conv_wgrad": "wgrad"}
+_LINEAR: Final = "aten::linear"
 _GRADIENT: Final = re.compile(r"Backward\d*$|AccumulateGrad$")
 """How PyTorch names the nodes of its graph of gradients: AddmmBackward0, torch::autograd::AccumulateGrad."""
 MOST_TEXT: Final = 1 << 26
@@ -114,28 +118,33 @@ class _Ops:
     """What ranges tell of the launches in them.
 
     Attributes:
-        numbers: of each range the path of its layers, its op within the innermost of them, its phase, and the layer
-            that its backward op has of a forward op; each as a number, negative where there is none.
+        numbers: of each range the path of its layers, its op within the innermost of them, its phase, the layer that
+            its backward op has of a forward op, the shapes of the product there, and whether a call of a linear layer
+            is around its op; each as a number, negative where there is none.
         room: characters that names may still take; below 0, those that follow are not told.
     """
 
     def __init__(self, around: Around, backward: IntArray, forward: IntArray) -> None:
         self.room = MOST_TEXT
-        columns = [around.names(name) for name in ("kind", "name", "op_type", "dtype", "input_shapes")]
+        columns = [around.names(name) for name in ("kind", "name", "op_type", "dtype", "input_shapes", "attributes")]
         ids, alike = distinct_rows(*(names.ids for names in columns))
         self._texts = [names.names for names in columns]
         self._ids = ids
         layer, op, phase = (np.where(columns[0].among(kind), alike, NONE) for kind in ("layer", "op", "phase"))
         self._layers = around.paths(layer)
         self._lent: list[str] = []
-        lent = np.full(len(around.rows), NONE)
+        lent, origin = np.full(len(around.rows), NONE), np.full(len(around.rows), NONE)
         if len(backward):
             at = positions_in(forward, around.rows)
             (paths,), place = distinct_rows(np.where(at < 0, NONE, self._layers.of_range[at]))
             self._lent = [self._layer(path) for path in paths.tolist()]
-            lent[positions_in(backward, around.rows)] = place
+            mine = positions_in(backward, around.rows)
+            lent[mine], origin[mine] = place, np.where(at < 0, NONE, alike[at])
         ops = np.where(layer >= 0, ENDS, op)
-        self.numbers = (self._layers.of_range, *map(around.nearest, (ops, phase, lent)))
+        linear = np.where(op >= 0, columns[1].among(_LINEAR), NONE)
+        linear[columns[1].among("aten::matmul")] = NONE  # which a linear layer calls for its product
+        inside = np.where(op >= 0, around.nearest(linear)[around.parent], NONE)
+        self.numbers = (self._layers.of_range, *map(around.nearest, (ops, phase, lent, origin, inside)))
 
     def _text(self, alike: int, column: int) -> str | None:
         number = int(self._ids[column][alike])
@@ -150,19 +159,32 @@ class _Ops:
             path = int(self._layers.outer[path])
         return reduce(_below, reversed(names), "")
 
-    def row(self, path: int, op: int, phase: int, lent: int) -> Row | None:
+    def row(self, path: int, op: int, phase: int, lent: int, origin: int, linear: int) -> Row | None:
         """Return the row of `op_details` for launches in such ranges; None where no op or layer is around them."""
         layer = self._layer(path) or (self._lent[lent] if lent >= 0 else "")
         pass_ = _PASS_OF.get(str(self._text(phase, 1)).lower()) if phase >= 0 else None
         if op < 0:
             return {"op": layer, "layer": layer, "pass": pass_} if layer else None
-        name, dtype, shapes = str(self._text(op, 1)), self._text(op, 3), self._text(op, 4)
+        name, dtype, shapes, attributes = str(self._text(op, 1)), *(self._text(op, column) for column in (3, 4, 5))
         kind = self._text(op, 2) or name.rpartition("/")[2]
+        form = "forward" if linear > 0 and _is_product(kind) else None
         if lent >= 0:
-            pass_ = _GRADIENTS.get(family_of(kind), "other")
-        self.room -= len(name) + len(shapes or "")
-        given: Row = {"op_type": kind, "dtype": dtype, "input_shapes": shapes}
+            products = parse_json_shapes(shapes), parse_json_shapes(self._text(origin, 4) if origin >= 0 else None)
+            form = form_of(kind, *products)
+            pass_ = _GRADIENTS.get(family_of(kind), "other") if form is None else form.partition(",")[0]
+        elif form is not None and pass_ is None:
+            pass_ = form
+        if form is not None:
+            attributes = json.dumps({**parse_object(attributes), "form": form})
+        self.room -= len(name) + len(shapes or "") + len(attributes or "")
+        given: Row = {"op_type": kind, "dtype": dtype, "input_shapes": shapes, "attributes": attributes}
+        if lent >= 0 and form is not None:
+            name = f"{pass_}/{name}"  # both gradients are made by ops of one name
         return {"op": _below(layer, name), **given, "layer": layer or None, "pass": pass_}
+
+
+def _is_product(kind: str) -> bool:
+    return kind in ("aten::mm", "aten::addmm")
 
 
 def _below(outer: str, name: str) -> str:

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tcprobe.analysis import analyse
-from tcprobe.analysis.ranges.nesting import Forest, nest
+from tcprobe.analysis.ranges.nesting import nest
+from tcprobe.forest import Forest
 from tcprobe.schema.columns import Table
 from tcprobe.schema.profile import Profile
 from tcprobe.schema.tables import LAUNCHES, RANGES

@@ -44,13 +44,14 @@ def test_the_products_of_a_step(tmp_path: Path) -> None:
     found = [(row["op"], row["m"], row["n"], row["k"], row["calls_per_step"]) for row in b.rows(out, "gemms")]
     assert sorted(map(str, found)) == [
         "('aten::addmm', 64, 256, 784, 1.0)",
-        "('aten::mm', 256, 784, 64, 1.0)",
-        "('aten::mm', 64, 784, 256, 1.0)",
+        "('dgrad/aten::mm', 64, 784, 256, 1.0)",
+        "('wgrad/aten::mm', 256, 784, 64, 1.0)",
     ]
     figure = out.figure("flops_per_step")
     assert figure is not None
     assert figure["value"] == 3 * 2 * BATCH * INPUTS * UNITS
     assert {row["op"]: (row["tc_capable"], row["pass"]) for row in b.rows(out, "ops")} == {
-        "aten::addmm": ("yes", None),
-        "aten::mm": ("yes", "other"),
+        "aten::addmm": ("yes", "forward"),  # in a call of aten::linear
+        "dgrad/aten::mm": ("yes", "dgrad"),
+        "wgrad/aten::mm": ("yes", "wgrad"),
     }

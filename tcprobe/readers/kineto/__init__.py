@@ -1,0 +1,1 @@
+"""Traces of PyTorch's profiler: the Chrome-trace JSON that Kineto writes."""

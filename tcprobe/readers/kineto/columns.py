@@ -1,0 +1,174 @@
+"""Events of a trace as columns: what ran on the GPUs, the calls that launched it, ops, modules and frames of Python."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from msgspec import Raw, Struct
+from numpy.typing import NDArray
+
+from tcprobe.grouping import positions_in
+from tcprobe.readers.arrays import Ints
+from tcprobe.readers.kineto.events import Args, Event, Trace, read_events
+from tcprobe.readers.rows import Texts
+from tcprobe.schema.columns import FloatArray, Names
+
+# Categories in lower case: ``Kernel``, ``Memcpy``, ``Runtime`` and ``Operator`` are those of Kineto before 2021-12.
+KINDS: Final = {
+    "kernel": "kernels",
+    **dict.fromkeys(("gpu_memcpy", "memcpy", "gpu_memset", "memset"), "memory"),
+    **dict.fromkeys(("cuda_runtime", "cuda_driver", "runtime"), "calls"),
+    **dict.fromkeys(("cpu_op", "operator", "user_annotation"), "ops"),
+    "python_function": "frames",
+    "overhead": "overheads",
+}
+MODULE: Final = "nn.Module: "
+LONGEST_US: Final = 1e11  # of a capture: a day
+_NUMBERS: Final = {
+    "kernels": ("device", "stream", "correlation", "registers", "shared", "graph"),
+    "memory": ("device", "stream", "correlation", "size"),
+    "calls": ("correlation",),
+    "ops": ("sequence",),
+}
+_TEXTS: Final[dict[str, dict[str, Callable[[Args], str]]]] = {
+    "kernels": {"grid": lambda args: _size(args.grid), "block": lambda args: _size(args.block)},
+    "ops": {
+        "dims": lambda args: _text(args.dims) or _text(args.old_dims),
+        "types": lambda args: _text(args.types),
+        "strides": lambda args: _text(args.strides),
+        "concrete": lambda args: _text(args.concrete),
+        "modules": lambda args: args.modules or "",
+    },
+}
+_NO_ARGS: Final = Args()
+
+
+class Part(Struct):
+    """The events of one kind: times in ns from the start of the capture, and what else is read of them."""
+
+    start: Ints
+    end: Ints
+    thread: Ints  # place in `Trace.threads`
+    texts: dict[str, Names]
+    numbers: dict[str, FloatArray]  # NaN where the event does not say
+    odd: int = 0  # events that were left out: their times cannot be
+
+    @property
+    def rows(self) -> int:
+        return len(self.start)
+
+    def take(self, index: NDArray[Any]) -> Part:
+        """Return some events, by position or mask."""
+        texts = {name: names.take(index) for name, names in self.texts.items()}
+        numbers = {name: values[index] for name, values in self.numbers.items()}
+        return Part(self.start[index], self.end[index], self.thread[index], texts, numbers, self.odd)
+
+
+class Recording(Struct):
+    """One trace."""
+
+    path: Path
+    parts: dict[str, Part]  # by the kinds of `KINDS`
+    threads: list[tuple[str, str]]  # process and thread, as named in the file
+    beside: Trace  # its events are among the parts
+
+
+class _Numbered(dict[Any, int]):
+    """Numbers what it is asked for in order of appearance."""
+
+    def __missing__(self, key: Any) -> int:
+        self[key] = code = len(self)
+        return code
+
+
+class _Collected:
+    """The events of one kind, block by block."""
+
+    def __init__(self, kind: str) -> None:
+        self._numbers, self._told = _NUMBERS.get(kind, ()), _TEXTS.get(kind, {})
+        self._texts = Texts(("name", *self._told))
+        self._times: list[NDArray[np.float64]] = []
+        self._values: list[NDArray[np.float64]] = []
+        self._threads: list[Ints] = []
+
+    def add(self, events: Sequence[Event], threads: _Numbered) -> None:
+        """Append events."""
+        self._times.append(np.array([[event.ts for event in events], [event.dur for event in events]]))
+        self._threads.append(np.array([threads[event.pid, event.tid] for event in events], np.int64))
+        args = [event.args or _NO_ARGS for event in events]
+        values = [[getattr(one, name) for one in args] for name in self._numbers]
+        self._values.append(np.array(values, np.float64).reshape(len(values), len(events)))
+        self._texts.add([[event.name for event in events], *([*map(told, args)] for told in self._told.values())])
+
+    def times(self) -> NDArray[np.float64]:
+        """Return when they began, in microseconds."""
+        return np.concatenate([np.zeros(0), *(times[0] for times in self._times)])
+
+    def part(self, origin: float) -> Part:
+        """Return them as columns; times from `origin`, in microseconds."""
+        start, spent = np.concatenate([np.zeros((2, 0)), *self._times], axis=1)
+        start = start - origin
+        sane = (np.abs(start) < LONGEST_US) & (spent >= 0) & (spent < LONGEST_US)
+        start, spent = np.where(sane, start, 0), np.where(sane, spent, 0)
+        begin = np.rint(start * 1000).astype(np.int64)
+        values = np.concatenate([np.zeros((len(self._numbers), 0)), *self._values], axis=1)
+        whole = Part(
+            begin,
+            begin + np.rint(spent * 1000).astype(np.int64),
+            np.concatenate([np.zeros(0, np.int64), *self._threads]),
+            self._texts.names(),
+            dict(zip(self._numbers, values, strict=True)),
+        )
+        part = whole if sane.all() else whole.take(sane)
+        part.odd = int(np.count_nonzero(~sane))
+        return part
+
+
+def _text(raw: Raw) -> str:
+    return str(raw, "utf-8", "replace") if len(raw) else ""
+
+
+def _size(sizes: list[int] | None) -> str:
+    return ",".join(map(str, sizes)) if sizes else ""
+
+
+def read_recording(path: Path) -> Recording:
+    """Read a trace.
+
+    Raises:
+        InputError: it cannot be read, is no trace, is cut off or damaged.
+    """
+    collected = {kind: _Collected(kind) for kind in dict.fromkeys(KINDS.values())}
+    threads, beside = _Numbered(), Trace()
+    for some in read_events(path):
+        if isinstance(some, Trace):
+            beside, some = some, some.events
+        by: dict[str | None, list[Event]] = defaultdict(list)
+        for event in some:
+            if event.ph == "X":
+                by[event.cat].append(event)
+        for category, events in by.items():
+            kind = KINDS.get((category or "").lower())
+            if kind in collected:
+                collected[kind].add(events, threads)
+    beside.events = []
+    began = np.concatenate([one.times() for one in collected.values()])
+    began = began[np.abs(began - np.median(began)) < LONGEST_US] if len(began) else began
+    origin = float(np.floor(began.min())) if len(began) else 0.0
+    parts = {kind: one.part(origin) for kind, one in collected.items()}
+    return Recording(path, parts, [(str(process), str(thread)) for process, thread in threads], beside)
+
+
+def calls_of(calls: Part, ran: Part) -> Ints:
+    """Return the call that launched each kernel or copy, -1 where none was recorded: they share a correlation id."""
+    order = np.argsort(calls.start, kind="stable")
+    ids = calls.numbers["correlation"][order]
+    named = ids > 0
+    distinct, first = np.unique(ids[named], return_index=True)
+    place = positions_in(np.nan_to_num(ran.numbers["correlation"], nan=-1).astype(np.int64), distinct.astype(np.int64))
+    rows = np.append(order[named][first], -1)
+    return rows[place].astype(np.int64)

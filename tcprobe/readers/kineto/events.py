@@ -1,0 +1,210 @@
+"""The events of a Chrome trace, some MB at a time: the file is never in memory as a whole."""
+
+from __future__ import annotations
+
+import gc
+import gzip
+import json
+import re
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO, Final, TypeVar
+
+import msgspec
+from msgspec import Raw, Struct, field
+
+from tcprobe.errors import WrongFormat
+from tcprobe.foreign import opened, size_text
+
+MOST_FILE: Final = 8 << 30  # bytes as they lie on the disk
+MOST_TEXT: Final = 64 << 30  # bytes of JSON; text packs to a tenth
+BLOCK: Final = 8 << 20
+MOST_HEAD: Final = 64 << 20  # bytes before the first event: properties of the devices, and what users add
+_LONGEST_EVENT: Final = 1 << 20  # an op with its stack of calls takes some KB
+_TRIES: Final = 64  # places of a block at which it may be cut
+_EVENTS: Final = re.compile(rb'"traceEvents"\s*:\s*\[')
+_ARRAY: Final = re.compile(rb"\s*\[")
+_CUT: Final = re.compile(rb"\}\s*,\s*\{")
+_ODD: Final = re.compile(rb"NaN|Infinity|[\x00-\x08\x0b\x0c\x0e-\x1f\x80-\xff]")
+_Decoded = TypeVar("_Decoded")
+GZIP: Final = b"\x1f\x8b"
+ZIP: Final = b"PK\x03\x04"
+
+_NONE: Final = Raw()
+
+
+class Args(
+    Struct,
+    gc=False,
+    frozen=True,
+    rename={
+        "registers": "registers per thread",
+        "shared": "shared memory",
+        "graph": "graph id",
+        "size": "bytes",
+        "dims": "Input Dims",
+        "old_dims": "Input dims",
+        "types": "Input type",
+        "strides": "Input Strides",
+        "concrete": "Concrete Inputs",
+        "sequence": "Sequence number",
+        "modules": "Module Hierarchy",
+    },
+):
+    """What is read of an event's arguments."""
+
+    device: int | None = None
+    stream: int | None = None
+    correlation: int | None = None
+    registers: int | None = None
+    shared: int | None = None
+    grid: list[int] | None = None
+    block: list[int] | None = None
+    graph: int | None = None
+    size: int | None = None
+    dims: Raw = _NONE
+    old_dims: Raw = _NONE
+    types: Raw = _NONE
+    strides: Raw = _NONE
+    concrete: Raw = _NONE
+    sequence: int | None = None
+    modules: str | None = None
+
+
+class Event(Struct, gc=False, frozen=True):
+    """One event: of a duration (``ph`` X), or of another kind, of which nothing is read."""
+
+    ph: str = ""
+    cat: str | None = None
+    name: str = ""
+    pid: int | str | None = None
+    tid: int | str | None = None
+    ts: float = 0.0  # microseconds
+    dur: float = 0.0
+    args: Args | None = None
+
+
+class Trace(Struct):
+    """What stands beside the events, the last of which it holds."""
+
+    events: list[Event] = field(name="traceEvents", default_factory=list)
+    properties: list[dict[str, Any]] | None = field(name="deviceProperties", default=None)
+    distributed: dict[str, Any] | None = field(name="distributedInfo", default=None)
+
+
+_LIST: Final = msgspec.json.Decoder(list[Event])
+_TRACE: Final = msgspec.json.Decoder(Trace)
+
+
+@contextmanager
+def text_of(path: Path) -> Iterator[BinaryIO]:
+    """Open a trace as its JSON, whether it is packed by gzip, the only file of a zip archive, or neither.
+
+    Raises:
+        InputError: the file cannot be read, or ends before what it packs does.
+    """
+    with opened(path, MOST_FILE) as file:
+        start = file.read(4)
+        file.seek(0)
+        try:
+            if start.startswith(GZIP):
+                with gzip.GzipFile(fileobj=file) as text:
+                    yield text  # type: ignore[misc]
+            elif start == ZIP:
+                with zipfile.ZipFile(file) as archive:
+                    yield _only(archive, path)
+            else:
+                yield file
+        except (EOFError, zlib.error, gzip.BadGzipFile, zipfile.BadZipFile, NotImplementedError) as error:
+            raise WrongFormat(path, f"damaged: it cannot be unpacked ({error})", "copy it again") from error
+
+
+def _only(archive: zipfile.ZipFile, path: Path) -> BinaryIO:
+    names = [name for name in archive.namelist() if name.lower().endswith(".json")]
+    if len(names) != 1:
+        raise WrongFormat(path, f"holds {len(names)} JSON files, expected one trace", "unpack it, and name one of them")
+    return archive.open(names[0])  # type: ignore[return-value]
+
+
+def read_events(path: Path) -> Iterator[list[Event] | Trace]:
+    """Yield the events of a trace, some at a time; last what stands beside them, with the last of them.
+
+    Raises:
+        InputError: the file cannot be read, is no trace, is cut off or damaged.
+    """
+    collects = gc.isenabled()
+    gc.disable()  # millions of events make no cycle, and looking for some takes longer than to decode them
+    try:
+        with text_of(path) as file:
+            yield from _read(file, path)
+    finally:
+        if collects:
+            gc.enable()
+
+
+def _read(file: BinaryIO, path: Path) -> Iterator[list[Event] | Trace]:
+    text = file.read(BLOCK)
+    while (at := _begin(text)) is None:
+        if len(text) > MOST_HEAD or not (more := file.read(BLOCK)):
+            raise WrongFormat(path, "is no trace: it has no traceEvents", "give the JSON that torch.profiler wrote")
+        text += more
+    head, rest, events, count = text[:at], text[at:], 0, len(text)
+    while more := file.read(BLOCK):
+        if (count := count + len(more)) > MOST_TEXT:
+            raise WrongFormat(path, f"is too large: over {size_text(MOST_TEXT)} of JSON")
+        some, rest = _whole(rest + more)
+        if not some:
+            break
+        events += len(some)
+        yield some
+    yield _last(head, rest + file.read(), path, events)
+
+
+def _begin(text: bytes) -> int | None:
+    """Return where the events begin: in an object the list of that name, else the list that the file is."""
+    match = _EVENTS.search(text) or _ARRAY.match(text)
+    return None if match is None else match.end()
+
+
+def _whole(text: bytes) -> tuple[list[Event], bytes]:
+    """Return the events up to the last end of one, and what follows; no events where no end is seen.
+
+    A cut within an event leaves a bracket or a string open, so that what can be decoded was cut between two.
+    """
+    places = [match.start() + 1 for match in _CUT.finditer(text, max(0, len(text) - _LONGEST_EVENT))]
+    for place in places[: -_TRIES - 1 : -1]:
+        if (events := _decoded(_LIST, b"[" + text[:place] + b"]")) is not None:
+            return events, text[text.index(b"{", place) :]
+    return [], text
+
+
+def _decoded(decoder: msgspec.json.Decoder[_Decoded], text: bytes) -> _Decoded | None:
+    """Decode JSON, else what Python's parser takes for it (NaN, control characters, text of no encoding)."""
+    try:
+        return decoder.decode(text)
+    except msgspec.ValidationError:
+        pass
+    except msgspec.DecodeError:
+        if not _ODD.search(text):
+            return None
+    try:
+        plain = json.loads(text.decode("utf-8", "replace"), strict=False, parse_constant=lambda _: None)
+        return msgspec.json.decode(msgspec.json.encode(plain), type=decoder.type, strict=False)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _last(head: bytes, text: bytes, path: Path, count: int) -> Trace:
+    """Decode the last events and what stands before and after all of them."""
+    if _EVENTS.search(head):
+        trace = _decoded(_TRACE, head + text)
+    else:
+        events = _decoded(_LIST, b"[" + text)
+        trace = None if events is None else Trace(events)
+    if trace is None:
+        found = f"is damaged or cut off after {count:,} events, which are in no order: nobody knows which are missing"
+        raise WrongFormat(path, found, "copy it again, or record it again")
+    return trace
