@@ -10,8 +10,6 @@ missed.
 from __future__ import annotations
 
 import csv
-import gzip
-import json
 import sys
 import time
 from collections import Counter
@@ -101,11 +99,6 @@ class Capture:
 def launched(path: Path) -> tuple[Counter[str], str]:
     """Return the time of each kernel name in a capture, and the vendor of its GPU."""
     time_of: Counter[str] = Counter()
-    if path.suffix == ".gz":  # Kineto's traces, which tcprobe does not read
-        for event in json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]:
-            if event.get("cat", "").lower() == "kernel":
-                time_of[event["name"]] += event.get("dur", 0)
-        return time_of, "Nvidia"
     profile = open_profile(path)
     launches = profile.require("launches")
     table, column = (launches, "duration_ns") if len(launches) else (profile.require("kernels"), "sum_ns")

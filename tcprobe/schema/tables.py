@@ -72,6 +72,9 @@ _TORCH: Final = C(
     "str",
     "JSON object, of PyTorch: input_strides, a list for each input, in elements; arguments, all that are no tensor",
 )
+_CALLED_FROM: Final = C(
+    "called_from", "str", "file:line where the innermost function of Python that calls it begins, PyTorch's own apart"
+)
 
 # --- what was recorded -------------------------------------------------------------------------------
 
@@ -120,6 +123,7 @@ OP_DETAILS: Final = T(
         C("output_shape", "str", "JSON list"),
         C("output_dtype", "str", "dtype of its only output, where the source says it"),
         _TORCH,
+        _CALLED_FROM,
         C("layer", "str", "path of the layer, where the source itself says which"),
         C("pass", "str", "pass, where the source itself says which", values=PASSES),
     ),
@@ -188,6 +192,7 @@ RANGES: Final = T(
         C("dtype", "str", "dtype of that op's inputs"),
         C("input_shapes", "str", "JSON list of that op's input shapes"),
         _TORCH,
+        _CALLED_FROM,
         C("sequence", "int", "number that a backward op shares with its forward op (PyTorch's autograd)"),
         C("nests", "bool", "whether it was pushed and popped on one thread; false: started and ended, on any; NA: yes"),
         C("end_thread", "int", "host thread on which it ended, where that is another one"),
@@ -416,7 +421,11 @@ OPS: Final = T(
         C("shapes", "str", "input shapes -> output shape"),
         C("flops", "int", "floating-point operations of one execution, from the shapes"),
         C("source", "str", "file:line where its layer was constructed"),
-        C("called_from", "str", "file:line where it was called"),
+        C(
+            "called_from",
+            "str",
+            "file:line where it was called; of PyTorch's ops where its caller begins",
+        ),
         C("basis", "str", "what its shapes and layer rest on", values=BASES),
         *_BLOCKER,
         _CAUSE,
@@ -891,7 +900,7 @@ BAD_SIZES: Final = T(
         C("saving_pct", "float", "the likely over the step's predicted products (all kernel time if measured), to 100"),
         C("saving_basis", "str", "predicted outright, or as a share of measured time; NA if unknown", True, SAVINGS),
         C("advice", "str", "what to do, or why nothing"),
-        C("source", "str", "file:line where the layer was constructed; outside any layer, where it was called"),
+        C("source", "str", "file:line where the layer was constructed; else, where it was called"),
         C("basis", "str", "what it rests on", False, BASES),
         C("advice_kind", "str", "what to do, as a kind", values=SIZE_ADVICE),
         C("advice_gpu", "str", "name of the GPU that the rates are of, or that has no Tensor Cores"),

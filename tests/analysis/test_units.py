@@ -10,15 +10,16 @@ import pytest
 from tcprobe.analysis.flow import analyse
 from tcprobe.analysis.units import find_units, unit_table
 from tcprobe.flows.report import make_report
+from tcprobe.readers.open import open_profile
 from tcprobe.schema.columns import Table
 from tcprobe.schema.profile import Profile
 from tcprobe.schema.tables import LAUNCH_CONFIGS, LAUNCHES, THREADS
 from tests.analysis.builders import FP32, OTHER, TC, devices, marks, profile, table
-from tests.analysis.kineto import FOLDER, read
 from tests.analysis.ranges.made import told
 from tests.support import ROOT
 
 NSYS = ROOT.parent / "shared" / "samples" / "nsys"
+FOLDER = ROOT.parent / "shared" / "samples" / "kineto"
 ADAM = "void multi_tensor_apply_kernel<TensorListMetadata<4>, AdamFunctor<float>, float>(int, AdamFunctor<float>)"
 STEP = (TC, OTHER, FP32, OTHER, TC, TC)
 
@@ -128,7 +129,7 @@ def test_units_mark_no_step_where_nothing_says_that_they_are_one() -> None:
 def test_the_unit_of_a_recorded_training_is_the_step_that_its_profiler_marks(
     name: str, kernels: int, steps: int
 ) -> None:
-    marked = told(read(FOLDER / f"{name}.json.gz"))
+    marked = told(open_profile(FOLDER / f"{name}.json.gz"))
     (one,) = units(marked)
     assert (one["kernels"], one["repeats"], one["is_step"], one["basis"]) == (kernels, steps, "yes", "marks")
     length = np.median(np.diff(marked.require("step_marks").numbers("start_ns")))
@@ -137,9 +138,9 @@ def test_the_unit_of_a_recorded_training_is_the_step_that_its_profiler_marks(
 
 @pytest.mark.skipif(not FOLDER.is_dir(), reason="the samples of PyTorch's profiler are not here")
 def test_recorded_updates_alone_mark_the_steps() -> None:
-    marked = told(read(FOLDER / "a100_train_control.json.gz"))
+    marked = told(open_profile(FOLDER / "a100_train_control.json.gz"))
     whole = marked.require("ranges").take(np.zeros(0, np.int64))
-    unmarked = read(FOLDER / "a100_train_control.json.gz").with_tables(whole, devices({"device": 3}))
+    unmarked = open_profile(FOLDER / "a100_train_control.json.gz").with_tables(whole, devices({"device": 3}))
     analysed = analyse(unmarked)
     (one,) = analysed.require("units").rows()
     assert (one["kernels"], one["is_step"], one["basis"]) == (1428, "yes", "updates")
@@ -150,14 +151,14 @@ def test_recorded_updates_alone_mark_the_steps() -> None:
 @pytest.mark.skipif(not FOLDER.is_dir(), reason="the samples of PyTorch's profiler are not here")
 @pytest.mark.parametrize(("name", "kernels", "is_step"), [("h100_qwen_bf16", 42, "no"), ("h100_owlv2_bf16", 866, "no")])
 def test_units_within_a_recorded_step_are_none(name: str, kernels: int, is_step: str) -> None:
-    (one,) = units(told(read(FOLDER / f"{name}.json.gz")))
+    (one,) = units(told(open_profile(FOLDER / f"{name}.json.gz")))
     assert (one["kernels"], one["is_step"], one["basis"]) == (kernels, is_step, "marks")
 
 
 @pytest.mark.skipif(not FOLDER.is_dir(), reason="the samples of PyTorch's profiler are not here")
 @pytest.mark.parametrize("name", ["a100_train_control", "v100_resnet50_fp32", "a100_nccl"])
 def test_one_recorded_step_repeats_nothing(name: str) -> None:
-    marked = told(read(FOLDER / f"{name}.json.gz"))
+    marked = told(open_profile(FOLDER / f"{name}.json.gz"))
     launches = marked.require("launches")
     numbers = launches.numbers("iteration")
     for step in np.unique(numbers[~np.isnan(numbers)]):

@@ -20,6 +20,7 @@ from tests.fuzz.inputs import Input, load
 from tests.fuzz.mutate import bytewise, cells, database, protobuf, python, toml, trees
 from tests.fuzz.mutate import names as name_mutator
 from tests.fuzz.mutate.chance import Chance, encoded
+from tests.readers.kineto import made as traces
 from tests.support import ROOT, notebook_text
 
 Mutator = Callable[[bytes, Chance], bytes]
@@ -184,6 +185,13 @@ def _ncu() -> list[Input]:
     return [Input({name: content}) for name, content in ncu_fixtures.FIXTURES.items()]
 
 
+def _traces() -> list[Input]:
+    """Return a trace of a training, and one in the spelling of 2021."""
+    made = traces.training(2).text()
+    old = made.replace('"cpu_op"', '"Operator"').replace('"kernel"', '"Kernel"').replace("Input Dims", "Input dims")
+    return [Input({"worker.pt.trace.json": text.encode()}) for text in (made, old)]
+
+
 def _stats() -> list[Input]:
     """Return reports of nsys stats, old and new, each by itself and those of one recording together."""
     made = {
@@ -288,6 +296,7 @@ TARGETS: Final = {
         Target("dlprof-json", "DLProf's JSON reports", lambda: _dlprof("json"), report),
         Target("ncu-csv", "Nsight Compute's CSV", _ncu, report),
         Target("nsys", "SQLite exports of Nsight Systems", recordings.databases, report),
+        Target("kineto", "traces of PyTorch's profiler", _traces, report),
         Target("nsys-stats", "CSV of nsys stats", _stats, report),
         Target("run-folder", "run folders, whole, partial and mixed", _runs, report),
         Target("hlo", "HLO modules in a profile", _modules, report, place_module),

@@ -251,7 +251,9 @@ def _entry(details: Table, key: OpIdentity, rows: list[int], figures: dict[str, 
     told = ("hlo_module", "hlo_op", "layer", "pass")
     others = (_same(details.names(c)[r] for r in rows) for c in told)
     records = [profile_record(details, r) for r in rows]
-    return _OpEntry({"op": key[0], "op_type": key[1], **figures}, OpName(*key, *others), records)
+    row: Row = {"op": key[0], "op_type": key[1], **figures}
+    row["called_from"] = _same(details.names("called_from")[r] for r in rows)
+    return _OpEntry(row, OpName(*key, *others), records)
 
 
 def _same(values: Iterator[Any]) -> Any:

@@ -25,6 +25,7 @@ _PASS_OF: Final = {
 }  # fmt: skip
 _GRADIENTS: Final[dict[OpFamily | None, str]] = {"conv_dgrad": "dgrad", "conv_wgrad": "wgrad"}
 _LINEAR: Final = "aten::linear"
+_COLUMNS: Final = ("kind", "name", "op_type", "dtype", "input_shapes", "attributes", "called_from")
 _GRADIENT: Final = re.compile(r"Backward\d*$|AccumulateGrad$")
 """How PyTorch names the nodes of its graph of gradients: AddmmBackward0, torch::autograd::AccumulateGrad."""
 MOST_TEXT: Final = 1 << 26
@@ -126,7 +127,7 @@ class _Ops:
 
     def __init__(self, around: Around, backward: IntArray, forward: IntArray) -> None:
         self.room = MOST_TEXT
-        columns = [around.names(name) for name in ("kind", "name", "op_type", "dtype", "input_shapes", "attributes")]
+        columns = [around.names(name) for name in _COLUMNS]
         ids, alike = distinct_rows(*(names.ids for names in columns))
         self._texts = [names.names for names in columns]
         self._ids = ids
@@ -177,7 +178,9 @@ class _Ops:
         if form is not None:
             attributes = json.dumps({**parse_object(attributes), "form": form})
         self.room -= len(name) + len(shapes or "") + len(attributes or "")
-        given: Row = {"op_type": kind, "dtype": dtype, "input_shapes": shapes, "attributes": attributes}
+        line = self._text(op, 6) or (self._text(origin, 6) if origin >= 0 else None)
+        given: Row = {"op_type": kind, "dtype": dtype, "input_shapes": shapes}
+        given = {**given, "attributes": attributes, "called_from": line}
         if lent >= 0 and form is not None:
             name = f"{pass_}/{name}"  # both gradients are made by ops of one name
         return {"op": _below(layer, name), **given, "layer": layer or None, "pass": pass_}

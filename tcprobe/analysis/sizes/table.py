@@ -65,8 +65,7 @@ class _Rows:
     def row(self, bad: Bad) -> Row:
         """Return the row of one size."""
         known = bad.dimension
-        first = self._first[known.layer]  # of one outside any layer, the line that called it counts
-        line = first.get("called_from") if first["source"] is None and first["layer"] is None else first["source"]
+        first = self._first[known.layer]
         times = [time for index in known.products if (time := self._run.timed[index].spent) is not None]
         advice = advice_on(self._step, bad, measured=bool(times))
         row: Row = {
@@ -78,7 +77,7 @@ class _Rows:
             "multiple": bad.multiple,
             "passes": ", ".join(passes_of(self._step, known.products)) or None,
             "dtype": bad.dtype,
-            "source": line,
+            "source": first["source"] or first.get("called_from"),
             "basis": self._run.basis,
             **advice.columns(),
             **self._shares(bad, times),

@@ -116,6 +116,7 @@ class _Collected:
         start, spent = np.where(sane, start, 0), np.where(sane, spent, 0)
         begin = np.rint(start * 1000).astype(np.int64)
         values = np.concatenate([np.zeros((len(self._numbers), 0)), *self._values], axis=1)
+        values = np.where((values >= 0) & (values < 1 << 53), values, np.nan)
         whole = Part(
             begin,
             begin + np.rint(spent * 1000).astype(np.int64),
@@ -166,9 +167,15 @@ def read_recording(path: Path) -> Recording:
 def calls_of(calls: Part, ran: Part) -> Ints:
     """Return the call that launched each kernel or copy, -1 where none was recorded: they share a correlation id."""
     order = np.argsort(calls.start, kind="stable")
-    ids = calls.numbers["correlation"][order]
+    ids = _correlation(calls)[order]
     named = ids > 0
     distinct, first = np.unique(ids[named], return_index=True)
-    place = positions_in(np.nan_to_num(ran.numbers["correlation"], nan=-1).astype(np.int64), distinct.astype(np.int64))
+    place = positions_in(_correlation(ran), distinct)
     rows = np.append(order[named][first], -1)
     return rows[place].astype(np.int64)
+
+
+def _correlation(part: Part) -> Ints:
+    """Return the correlation ids; -1 where there is none that CUPTI gives (32 bits)."""
+    ids = part.numbers["correlation"]
+    return np.where((ids > 0) & (ids < 1 << 32), ids, -1).astype(np.int64)

@@ -24,11 +24,13 @@ MOST_TEXT: Final = 64 << 30  # bytes of JSON; text packs to a tenth
 BLOCK: Final = 8 << 20
 MOST_HEAD: Final = 64 << 20  # bytes before the first event: properties of the devices, and what users add
 _LONGEST_EVENT: Final = 1 << 20  # an op with its stack of calls takes some KB
+_NO_NUMBER: Final = 1e300  # stands for NaN and infinity: no time is as long
 _TRIES: Final = 64  # places of a block at which it may be cut
 _EVENTS: Final = re.compile(rb'"traceEvents"\s*:\s*\[')
 _ARRAY: Final = re.compile(rb"\s*\[")
 _CUT: Final = re.compile(rb"\}\s*,\s*\{")
-_ODD: Final = re.compile(rb"NaN|Infinity|[\x00-\x08\x0b\x0c\x0e-\x1f\x80-\xff]")
+_ODD: Final = re.compile(rb"NaN|Infinity|\\u[dD][89a-fA-F]|[\x00-\x08\x0b\x0c\x0e-\x1f\x80-\xff]")
+_SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
 _Decoded = TypeVar("_Decoded")
 GZIP: Final = b"\x1f\x8b"
 ZIP: Final = b"PK\x03\x04"
@@ -56,21 +58,21 @@ class Args(
 ):
     """What is read of an event's arguments."""
 
-    device: int | None = None
-    stream: int | None = None
-    correlation: int | None = None
-    registers: int | None = None
-    shared: int | None = None
+    device: float | None = None
+    stream: float | None = None
+    correlation: float | None = None
+    registers: float | None = None
+    shared: float | None = None
     grid: list[int] | None = None
     block: list[int] | None = None
-    graph: int | None = None
-    size: int | None = None
+    graph: float | None = None
+    size: float | None = None
     dims: Raw = _NONE
     old_dims: Raw = _NONE
     types: Raw = _NONE
     strides: Raw = _NONE
     concrete: Raw = _NONE
-    sequence: int | None = None
+    sequence: float | None = None
     modules: str | None = None
 
 
@@ -91,8 +93,8 @@ class Trace(Struct):
     """What stands beside the events, the last of which it holds."""
 
     events: list[Event] = field(name="traceEvents", default_factory=list)
-    properties: list[dict[str, Any]] | None = field(name="deviceProperties", default=None)
-    distributed: dict[str, Any] | None = field(name="distributedInfo", default=None)
+    properties: Any = field(name="deviceProperties", default=None)
+    distributed: Any = field(name="distributedInfo", default=None)
 
 
 _LIST: Final = msgspec.json.Decoder(list[Event])
@@ -185,13 +187,16 @@ def _decoded(decoder: msgspec.json.Decoder[_Decoded], text: bytes) -> _Decoded |
     """Decode JSON, else what Python's parser takes for it (NaN, control characters, text of no encoding)."""
     try:
         return decoder.decode(text)
-    except msgspec.ValidationError:
+    except (msgspec.ValidationError, UnicodeDecodeError):
         pass
     except msgspec.DecodeError:
         if not _ODD.search(text):
             return None
+    except RecursionError:
+        return None
     try:
-        plain = json.loads(text.decode("utf-8", "replace"), strict=False, parse_constant=lambda _: None)
+        whole = _SURROGATE.sub(rb"\\ufffd", text).decode("utf-8", "replace")
+        plain = json.loads(whole, strict=False, parse_constant=lambda _: _NO_NUMBER)
         return msgspec.json.decode(msgspec.json.encode(plain), type=decoder.type, strict=False)
     except (ValueError, RecursionError):
         return None

@@ -55,8 +55,8 @@ def read_trace(format_: str, path: Path) -> Profile:
 
 
 def _metadata(format_: str, recording: Recording, ran: Part) -> Metadata:
-    distributed = recording.beside.distributed or {}
-    rank = distributed.get("rank")
+    distributed = recording.beside.distributed
+    rank = distributed.get("rank") if isinstance(distributed, dict) else None
     return Metadata(
         format_,
         (str(recording.path),),
@@ -156,7 +156,9 @@ def _threads(recording: Recording) -> Table:
 
 
 def _devices(recording: Recording, ran: Part) -> Table:
-    described = {one.get("id"): one for one in recording.beside.properties or []}
+    properties = recording.beside.properties
+    given = [one for one in (properties if isinstance(properties, list) else []) if isinstance(one, dict)]
+    described = {one["id"]: one for one in given if isinstance(one.get("id"), int)}
     used = sorted({int(device) for device in np.unique(ran.numbers["device"]).tolist()})
     rows: list[dict[str, Value]] = []
     for device in used:

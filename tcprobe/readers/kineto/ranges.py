@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import sys
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -33,6 +35,9 @@ DTYPES: Final = {
     "signed char": "int8", "unsigned char": "uint8", "Char": "int8", "Byte": "uint8",
 }  # fmt: skip
 _OP_TEXTS: Final = ("name", "dims", "types", "strides", "concrete")
+# torch/csrc/autograd/profiler_python.cpp: path below sys.path, line where the function begins, name
+_FRAME: Final = re.compile(r"([^<].*\.py)\((\d{1,7})\): .+", re.DOTALL)
+_NOT_THE_PROGRAM: Final = frozenset(("torch", *sys.stdlib_module_names))
 _WAITS: Final = ("input", "communicate")
 
 
@@ -46,6 +51,7 @@ class Ranges(Struct):
     sequence: FloatArray  # number that autograd gave an op; NaN without one
     held: NDArray[np.bool_]  # whether a launch of its thread lies in it
     named: list[tuple[RangeName, str | None]]  # what they are, with `ranges.attributes`
+    called_from: Names  # as `ranges` has it
 
     def flags(self, kind: str) -> NDArray[np.bool_]:
         """Say which are of a kind."""
@@ -64,6 +70,7 @@ class Ranges(Struct):
             {
                 **columns,
                 "attributes": Names.of([attributes for _, attributes in self.named]).take(code),
+                "called_from": self.called_from.take(kept),
                 "thread": self.thread[kept],
                 "start_ns": self.start[kept],
                 "duration_ns": self.end[kept] - self.start[kept],
@@ -92,7 +99,37 @@ def ranges_of(parts: dict[str, Part], launching: Part) -> Ranges:
         np.concatenate([getattr(ops, column), getattr(modules, column)]) for column in ("start", "end", "thread")
     )
     sequence = np.concatenate([ops.numbers["sequence"], np.full(modules.rows, np.nan)])
-    return Ranges(start, end, thread, code, sequence, _holding(start, end, thread, launching), named)
+    held = _holding(start, end, thread, launching)
+    return Ranges(start, end, thread, code, sequence, held, named, _called_from(start, thread, held, frames))
+
+
+def _called_from(start: Ints, thread: Ints, held: NDArray[np.bool_], frames: Part) -> Names:
+    """Return where the innermost function of the program around each range begins; of ranges around launches alone."""
+    lines = frames.texts["name"].map(line_of)
+    mine = np.flatnonzero(lines.ids >= 0)
+    mine = mine[np.lexsort((-frames.end[mine], frames.start[mine]))]
+    rows = np.flatnonzero(held)
+    rows = rows[np.lexsort((start[rows], thread[rows]))]
+    place = np.full(len(start), -1, np.int32)
+    for one in dense(thread[rows])[1].tolist():
+        of_thread, inside = rows[thread[rows] == one], mine[frames.thread[mine] == one]
+        first, last = (np.searchsorted(start[of_thread], bound[inside]) for bound in (frames.start, frames.end))
+        code, ids = np.full(len(of_thread), -1, np.int32), lines.ids[inside]
+        for at in np.flatnonzero(last > first).tolist():  # an inner function comes after the one around it
+            code[first[at] : last[at]] = ids[at]
+        place[of_thread] = code
+    return Names(place, lines.names)
+
+
+def line_of(frame: str) -> str | None:
+    """Return file:line of a function of the program; None of PyTorch, of Python's own modules and of built-in ones."""
+    match = _FRAME.fullmatch(frame)
+    if match is None:
+        return None
+    path = match[1].replace("\\", "/")
+    inside = re.sub(r".*/(?:site-packages|dist-packages|lib/python[\d.]+)/", "", path)
+    top = inside.split("/")[0].removesuffix(".py")
+    return None if top in _NOT_THE_PROGRAM else f"{match[1]}:{match[2]}"
 
 
 def _holding(start: Ints, end: Ints, thread: Ints, launching: Part) -> NDArray[np.bool_]:

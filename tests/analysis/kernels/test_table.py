@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import json
 import sqlite3
 from collections import Counter
@@ -19,6 +18,7 @@ from hypothesis import strategies as st
 
 from tcprobe.analysis.kernels.table import Verdict, classify, derive_kernels, reclassify, refine
 from tcprobe.hardware import find_gpu
+from tcprobe.readers.open import open_profile
 from tcprobe.readers.xspace import xplane
 from tcprobe.schema.columns import Table
 from tcprobe.schema.profile import Metadata, Profile
@@ -277,10 +277,9 @@ def test_no_note_where_both_agree() -> None:
 
 
 def kineto_time(path: Path) -> Counter[str]:
-    time: Counter[str] = Counter()
-    for event in json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]:
-        if event.get("cat", "").lower() == "kernel":
-            time[event["name"]] += event.get("dur", 0)
+    launches, time = open_profile(path).require("launches"), Counter[str]()
+    for kernel, spent in zip(launches.values("kernel"), launches.values("duration_ns"), strict=True):
+        time[str(kernel)] += int(spent or 0)
     return time
 
 

@@ -1,0 +1,215 @@
+"""Traces of PyTorch's profiler, from a made file to layers, passes and products: worked by hand."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tcprobe.analysis.flow import analyse
+from tcprobe.errors import EmptyInput, UsageError
+from tcprobe.readers.kineto import trace
+from tcprobe.readers.kineto.ranges import line_of
+from tcprobe.readers.open import open_profile
+from tcprobe.schema.profile import Profile
+from tests.analysis import builders as b
+from tests.readers.kineto.made import INPUTS, ROWS, UNITS, Made, training
+from tests.support import ROOT
+
+FLOPS = 2 * ROWS * INPUTS * UNITS
+
+
+def read(made: Made, folder: Path) -> Profile:
+    return open_profile(made.write(folder / "worker.pt.trace.json"))
+
+
+def codes(profile: Profile) -> set[str]:
+    return {note.code for note in profile.metadata.notes}
+
+
+def test_layers_passes_and_products_of_a_step(tmp_path: Path) -> None:
+    out = analyse(read(training(), tmp_path))
+    (layer,) = [row for row in b.rows(out, "layers") if row["layer"] == "Net_0/Linear_0"]
+    assert {row["called_from"] for row in b.rows(out, "gemms")} == {"train.py:12"}  # of the gradients too
+    times = [layer[name] for name in ("sum_ns", "forward_ns", "dgrad_ns", "wgrad_ns", "tc_ns")]
+    assert times == [3 * 95_000, 3 * 40_000, 3 * 30_000, 3 * 20_000, 3 * 70_000]
+    products = [(row["op"], row["pass"], row["m"], row["n"], row["k"]) for row in b.rows(out, "gemms")]
+    assert sorted(products) == [
+        ("Net_0/Linear_0/aten::addmm", "forward", ROWS, UNITS, INPUTS),
+        ("Net_0/Linear_0/dgrad/aten::mm", "dgrad", ROWS, INPUTS, UNITS),
+        ("Net_0/Linear_0/wgrad/aten::mm", "wgrad", UNITS, INPUTS, ROWS),
+    ]
+    assert out.value("flops_per_step") == 3 * FLOPS
+    bad = {(row["layer"], row["dimension"], row["size"], row["passes"]) for row in b.rows(out, "bad_sizes")}
+    assert bad == {("Net_0/Linear_0", "units", UNITS, "forward, dgrad, wgrad")}
+    assert (out.metadata.window.first, out.metadata.window.last) == (0, 2)
+
+
+def test_where_and_when_kernels_ran(tmp_path: Path) -> None:
+    found = read(training(1), tmp_path)
+    first = next(row for row in b.rows(found, "launches") if row["kernel"] == b.TC)
+    origin = 10_000
+    assert (first["start_ns"], first["duration_ns"]) == ((10_120 - origin) * 1000, 40_000)
+    assert (first["launch_ns"], first["device"], first["stream"]) == ((10_110 - origin) * 1000, 0, 7)
+    config = b.rows(found, "launch_configs")[int(first["config_id"])]
+    assert (config["grid"], config["block"], config["registers"]) == ("8,4,1", "128,1,1", 168)
+    assert (config["dynamic_shared_bytes"], config["static_shared_bytes"], config["occupancy_pct"]) == (
+        1024,
+        None,
+        None,
+    )
+    (gpu,) = b.rows(found, "devices")
+    assert (gpu["name"], gpu["compute_capability"], gpu["sm_count"]) == ("NVIDIA H100 80GB HBM3", "9.0", 132)
+
+
+def test_the_host_spends_time_in_an_op_once(tmp_path: Path) -> None:
+    """Of 250 us in the layer's call 40 us are in its cast and 100 us in its product."""
+    host = {row["op"]: (row["calls"], row["sum_ns"]) for row in b.rows(read(training(2), tmp_path), "host_ops")}
+    assert host["aten::linear"] == (2, 2 * 110_000)
+    assert host["aten::addmm"] == (2, 200_000)
+    assert host["AddmmBackward0"] == (2, 2 * 180_000)
+
+
+FRAMES = {
+    "train.py(12): step": "train.py:12",
+    "/home/me/lab/model.py(7): forward": "/home/me/lab/model.py:7",
+    "transformers/models/owlv2/modeling_owlv2.py(353): forward": "transformers/models/owlv2/modeling_owlv2.py:353",
+    "/x/site-packages/timm/mlp.py(9): forward": "/x/site-packages/timm/mlp.py:9",
+    "torch/nn/modules/linear.py(114): forward": None,
+    "/x/lib/python3.10/site-packages/torch/nn/modules/linear.py(114): forward": None,
+    "/usr/lib/python3.11/threading.py(975): _bootstrap": None,
+    "threading.py(975): _bootstrap": None,
+    "<built-in method mm of type object at 0x7f>": None,
+    "<string>(1): <module>": None,
+}
+
+
+@pytest.mark.parametrize("frame", FRAMES)
+def test_functions_of_the_program_are_told_from_those_of_python_and_pytorch(frame: str) -> None:
+    assert line_of(frame) == FRAMES[frame]
+
+
+def test_ranks_of_a_job_are_one_profile_and_runs_are_not(tmp_path: Path) -> None:
+    for rank in (1, 0):
+        made = training(2)
+        made.beside["distributedInfo"] = {"rank": rank, "world_size": 2}
+        made.write(tmp_path / f"rank{rank}.pt.trace.json")
+    both = open_profile(tmp_path)
+    assert sorted(set(both.require("launches").values("device"))) == [0, 1]
+    training(2).write(tmp_path / "other.pt.trace.json")
+    with pytest.raises(UsageError, match="nothing in them tells that they are different ranks"):
+        open_profile(tmp_path)
+
+
+def test_what_is_missing_is_said(tmp_path: Path) -> None:
+    made = training(1)
+    made.beside = {"schemaVersion": 1}
+    for event in made.events:
+        event["args"].pop("Input Dims", None)
+    assert codes(read(made, tmp_path)) == {"gpu-not-named", "no-shapes"}
+    made.events = [event for event in made.events if event["cat"] not in ("cpu_op", "user_annotation")]
+    assert "no-ops" in codes(read(made, tmp_path))
+    made = training(1)
+    made.events = [event for event in made.events if event["cat"] != "kernel"]
+    found = read(made, tmp_path)
+    assert codes(found) == {"no-kernels"}
+    assert found.metadata.gpu_used is None
+    made.events = []
+    with pytest.raises(EmptyInput, match="neither kernels nor ops"):
+        read(made, tmp_path)
+
+
+def test_odd_events_are_counted_and_left_out(tmp_path: Path) -> None:
+    made = training(1)
+    made.launch(b.TC, 10_050, 10_060, -5)
+    made.launch(b.TC, 10_050, float("nan"), 5)
+    made.launch(b.TC, 10_050, 10_060, 5, device=-1)
+    found = read(made, tmp_path)
+    assert len(found.require("launches")) == 4
+    assert [note.message for note in found.metadata.notes if note.code == "events-odd"] == [
+        "3 events have times or a GPU that cannot be, and are not counted"
+    ]
+
+
+@pytest.mark.parametrize("beside", [{"id": {}}, 7, [7], [{"id": {}}, {"id": 0, "name": [], "numSms": "x"}]])
+def test_odd_properties_name_no_gpu(beside: Any, tmp_path: Path) -> None:
+    made = training(1)
+    made.beside |= {"deviceProperties": beside, "distributedInfo": [beside]}
+    (gpu,) = b.rows(read(made, tmp_path), "devices")
+    assert (gpu["name"], gpu["sm_count"]) == (None, None)
+
+
+OLD = {"kernel": "Kernel", "cuda_runtime": "Runtime", "cpu_op": "Operator", "user_annotation": "Operator"}
+
+
+def test_old_spellings_give_the_same_tables(tmp_path: Path) -> None:
+    new = read(training(2), tmp_path)
+    made = training(2)
+    for event in made.events:
+        event["cat"] = OLD.get(event["cat"], event["cat"])
+        event["tid"] = f"stream {event['tid']}" if event["cat"] == "Kernel" else str(event["tid"])
+        if "Input Dims" in event["args"]:
+            event["args"]["Input dims"] = event["args"].pop("Input Dims")
+    old = read(made, tmp_path)
+    for name in ("launches", "ranges", "host_ops", "devices"):
+        assert b.rows(old, name) == b.rows(new, name)
+
+
+def test_other_chrome_traces_are_none_of_ours(tmp_path: Path) -> None:
+    for text in ('{"displayTimeUnit":"ns","traceEvents":[{"ph":"X","name":"op"}]}', '{"a": 1}', "[1, 2]", ""):
+        (tmp_path / "x.trace.json").write_text(text)
+        assert trace.finds(tmp_path / "x.trace.json") == []
+
+
+def test_conv_geometry_is_read(tmp_path: Path) -> None:
+    """32 images of 64 x 56 x 56, 128 filters of 3 x 3, stride 2, padding 1: 28 x 28 outputs."""
+    made = Made()
+    shapes: list[list[int]] = [[32, 64, 56, 56], [128, 64, 3, 3], [], [], [], [], [], [], []]
+    concrete = ["", "", "[1, 1]", "[2, 2]", "[1, 1]", "1", "False", "False", "True"]
+    made.op("aten::cudnn_convolution", 100, 50, *shapes, concrete=concrete)
+    made.launch(b.TC, 110, 120, 20)
+    (row,) = b.rows(analyse(read(made, tmp_path)), "gemms")
+    assert (row["m"], row["n"], row["k"]) == (32 * 28 * 28, 128, 64 * 9)
+    assert row["flops"] == 2 * 32 * 28 * 28 * 128 * 64 * 9
+
+
+SAMPLES = ROOT.parent / "shared" / "samples" / "kineto"
+OWN = ROOT / "bench" / "gpu" / "results" / "h100-sxm-2026-11-27"
+
+
+def by_own_pass(path: Path) -> dict[str, int]:
+    spent: dict[str, int] = {}
+    for event in json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]:
+        if event.get("ph") == "X" and event["cat"].lower() == "kernel":
+            spent[event["name"]] = spent.get(event["name"], 0) + round(event["dur"] * 1000)
+    return spent
+
+
+@pytest.mark.parametrize(
+    "path", sorted(SAMPLES.glob("*.json.gz")) or [SAMPLES / "none.json.gz"], ids=lambda path: path.name.split(".")[0]
+)
+def test_sums_of_every_kernel_are_those_of_another_pass(path: Path) -> None:
+    if not path.exists():
+        pytest.skip("the samples of PyTorch's profiler are not here")
+    launches = open_profile(path).require("launches")
+    spent: dict[Any, int] = {}
+    for kernel, duration in zip(launches.values("kernel"), launches.values("duration_ns"), strict=True):
+        spent[kernel] = spent.get(kernel, 0) + int(duration or 0)
+    assert spent == by_own_pass(path)
+
+
+@pytest.mark.parametrize(("name", "bad"), [("trace-torch-bfloat16", set()), ("trace-torch-bfloat16-odd", {1018, 3054})])
+def test_a_recorded_training_on_an_h100(name: str, bad: set[int]) -> None:
+    """Four blocks of linear layers under autocast to bfloat16: every layer of a block has three products a step."""
+    out = analyse(open_profile(OWN / name / "step.json.gz"))
+    passes: dict[Any, list[Any]] = {}
+    for row in b.rows(out, "gemms"):
+        if "/Linear_" in str(row["layer"]):
+            passes.setdefault(row["layer"], []).append(row["pass"])
+    assert len(passes) == 18
+    assert all(sorted(each) == ["dgrad", "forward", "wgrad"] for each in passes.values())
+    found = {row["size"] for row in b.rows(out, "bad_sizes") if row["advice_kind"] == "change"}
+    assert found == bad
