@@ -43,18 +43,22 @@ def module_of(p: State, name: str, importing: str) -> Module | None:
     return p.modules[path]
 
 
-def taken_from(p: State, module: str, name: str, importing: str) -> SourceValue:
+def taken_from(p: State, node: ast.ImportFrom, alias: ast.alias) -> SourceValue:
     """Return what ``from module import name`` binds, of another file once it is read."""
+    module, name, importing = "." * node.level + (node.module or ""), alias.name, p.here.path
     inner = f"{module}{name}" if module.endswith(".") else f"{module}.{name}"
     if any(file_of(path, importing, p.tree) is not None for path in (module, inner)):
-        return Awaited(partial(_taken, p, module, name, inner, importing))
+        return Awaited(partial(_taken, p, p.here, node, alias, (module, inner)))
     return _of_another(name) if module.startswith(".") else Named(inner)
 
 
-def _taken(p: State, module: str, name: str, inner: str, importing: str) -> SourceValue:
-    whole = module_of(p, module, importing)
-    found = whole.env.find(name) if whole is not None else None
-    return found or module_of(p, inner, importing) or _of_another(name)
+def _taken(p: State, home: Source, node: ast.ImportFrom, alias: ast.alias, paths: tuple[str, str]) -> SourceValue:
+    handed_on = home.names.imported(node, alias.asname or alias.name)
+    if handed_on:
+        return Named(handed_on)
+    whole = module_of(p, paths[0], home.path)
+    found = whole.env.find(alias.name) if whole is not None else None
+    return found or module_of(p, paths[1], home.path) or _of_another(alias.name)
 
 
 def _member(p: State, path: str, name: str) -> SourceValue:

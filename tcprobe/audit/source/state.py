@@ -321,7 +321,7 @@ class State(Struct, eq=False):
         env.vars = before
         for name in {n: None for end in ends for n, value in end.items() if before.get(n) is not value}:
             found = [end.get(name) for end in ends]
-            if any(value is not found[0] for value in found):
+            if None not in found and any(value is not found[0] for value in found):
                 found = [value.read() if isinstance(value, Awaited) else value for value in found]
             env.vars[name] = one_of(found)
         return None if ends else lefts[0]

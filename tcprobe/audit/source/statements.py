@@ -66,12 +66,9 @@ def _import(p: State, node: ast.Import) -> None:
 
 
 def _import_from(p: State, node: ast.ImportFrom) -> None:
-    module = "." * node.level + (node.module or "")
     for alias in node.names:
         if alias.name != "*":
-            name = alias.asname or alias.name
-            handed_on = p.here.names.imported(node, name)
-            p.env.vars[name] = Named(handed_on) if handed_on else taken_from(p, module, alias.name, p.here.path)
+            p.env.vars[alias.asname or alias.name] = taken_from(p, node, alias)
 
 
 def _function(p: State, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:

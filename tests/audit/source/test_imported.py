@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tcprobe.audit.source.read import read_model, read_source
+from tcprobe.audit.source.read import Answers, read_model, read_source
 from tcprobe.flows.audit.flow import AuditOutcome, audit
 from tcprobe.flows.audit.options import AuditOptions
 from tcprobe.schema.model import InputShape, Layer, Model
@@ -126,6 +126,17 @@ def test_a_constant_is_what_it_is_when_its_module_has_run(tmp_path: Path, config
 def test_what_no_one_uses_of_another_file_is_left_to_that_file(tmp_path: Path) -> None:
     assert not any(layer.config.get("units") == 77 for layer in read(library(tmp_path)).layers)
     assert any(layer.config.get("units") == 77 for layer in read(library(tmp_path), "lib/blocks.py").layers)
+
+
+def test_what_a_package_may_import_is_not_read_for_a_name_that_it_may_lack(tmp_path: Path) -> None:
+    package = "if UNKNOWN:\n    from .many import WIDTH\n    from .others import Other\nelse:\n    pass\n"
+    train = "import keras\nfrom lib import WIDTH\nkeras.layers.Dense(WIDTH)\n"
+    many = {"lib___many": "WIDTH = 250\n", "lib___others": "from keras import Model as Other\n"}
+    root = tree(tmp_path, **many, **{"lib__/__init__": package}, train=train)
+    answers = read_source(root / "train.py", str(root)).readings
+    assert isinstance(answers, Answers)
+    assert [draft.missing for draft in answers.state.layers.drafts] == [{"units": "is set under a condition"}]
+    assert {Path(path).name for path in answers.state.modules} == {"__init__.py"}
 
 
 def test_products_of_another_file_without_sizes_are_left_to_it_in_a_tree(tmp_path: Path) -> None:
