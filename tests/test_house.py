@@ -49,6 +49,7 @@ WITHIN = {
             {"causes"},
             {"screen"},
             {"compare", "flow", "ranks"},
+            {"sweep"},
         ),
     ),
     "audit": ({"settings", "severity", "suppress"}, {"fix", "source", "trace"}),
@@ -59,7 +60,13 @@ WITHIN = {
         {"probed", "run_record"},
         {"dlprof", "here", "nsys", "tensorflow"},
     ),
-    "flows": ({"conditions", "workloads", "write"}, {"audit"}),
+    "flows": (
+        {"conditions", "constants", "patterns", "ranks", "runs", "workloads", "write"},
+        {"report", "second_run"},
+        {"audit", "profile"},
+        {"key_node"},
+        {"sweep"},
+    ),
     "keras": ({"row"}, {"classes"}, {"catalogue"}, {"settings"}, {"images"}, {"shapes"}, {"products"}),
     "probe": (
         {"constants", "ranks"},
@@ -87,7 +94,7 @@ WITHIN = {
         {"names"},
         {"grid"},
         {"audit", "key_node", "run", "csv", "html", "json", "markdown", "text"},
-        {"compare", "github", "junit", "sarif"},
+        {"compare", "sweep", "github", "junit", "sarif"},
     ),
     "rules": ({"model", "words"}, {"base"}, {"precision", "run", "sizes"}, {"registry"}, {"docs", "says"}),
 }

@@ -23,7 +23,17 @@ _Text: TypeAlias = Annotated[str, Meta(min_length=1)]
 MODES: Final = ("auto", "traced", "source")
 DTYPES: Final = ("float32", "tf32", "float16", "bfloat16", "float8")
 LIBRARIES: Final = ("cublas10", "cublas11", "cublas12")
-VERBS: Final = ("profile", "report", "compare", "audit-shapes", "find-key-node", "calibrate", "explain", "workloads")
+VERBS: Final = (
+    "profile",
+    "sweep",
+    "report",
+    "compare",
+    "audit-shapes",
+    "find-key-node",
+    "calibrate",
+    "explain",
+    "workloads",
+)
 """Tables of their own, which hold the options of a verb (`tcprobe.cli.config`)."""
 FAIL_ON: Final = ("error", "warning", "note", "never")
 

@@ -22,6 +22,7 @@ class Invocation(Struct, frozen=True):
     name: str  # path of the script, or dotted name of the module
     args: tuple[str, ...] = ()  # its own arguments, unchanged
     label: str = "workload"  # short name for folders and headings (``train_gan``)
+    source: bytes | None = None  # what runs in place of what the script's file holds; None: that
 
 
 class DlprofOptions(Struct, frozen=True):

@@ -85,7 +85,7 @@ def make_folder(output: Path | None, label: str, force: bool = False, share: boo
     Raises:
         OutputError: `output` exists, or the folder cannot be made or lacks free space.
     """
-    final = output if output is not None else _free(Path(HOME) / _stamp(label))
+    final = output if output is not None else derived(label)
     refuse(final, force)
     with writing(final):
         final.parent.mkdir(parents=True, exist_ok=True)
@@ -113,6 +113,11 @@ def was_replaced(folder: RunFolder) -> bool:
 def _short(start: str, final: Path) -> str:
     """Return the beginning of a temporary name; a file system takes 255 bytes, and characters take up to four."""
     return f"{start}{final.name[:50]}-"
+
+
+def derived(label: str) -> Path:
+    """Return a path for a new folder below ``tcprobe-runs``, by name and time."""
+    return _free(Path(HOME) / _stamp(label))
 
 
 def _stamp(label: str) -> str:

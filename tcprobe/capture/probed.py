@@ -24,6 +24,8 @@ from tcprobe.probe.constants import OTHERS, SKIPPED_STEPS, WINDOW_BYTES, WINDOW_
 from tcprobe.schema.profile import Note
 
 CONFIG: Final = "config.json"
+CHANGED: Final = "script.py"
+"""The script as it runs, where that is not as its file has it."""
 
 
 def install_probe(request: CaptureRequest, profile: bool, **other: Any) -> tuple[str, ...]:
@@ -42,6 +44,8 @@ def install_probe(request: CaptureRequest, profile: bool, **other: Any) -> tuple
     with writing(home):
         wanted = {**orders(request, profile), **other}
         command = PROBE.command(request.python, home / "src", wanted, home / CONFIG, link=False)
+        if request.target.source is not None:
+            (home / CHANGED).write_bytes(request.target.source)
         if wanted["masked"]:
             _hand_over(home / WORDS, request.target.args)
     return command
@@ -157,6 +161,8 @@ def unwatched(request: CaptureRequest, unprobed: Unprobed) -> tuple[str, ...]:
             f"{request.precision} is set by the probe, which cannot run here: {unprobed.why}",
             "set the policy in the script, or profile with --profiler tensorflow",
         )
+    if request.target.source is not None:
+        raise ToolError(f"constants are changed by the probe, which cannot run here: {unprobed.why}", unprobed.remedy)
     module = ("-m",) if request.target.kind == "module" else ()
     return (request.python, *module, request.target.name, *request.target.args)
 
@@ -174,6 +180,7 @@ def orders(request: CaptureRequest, profile: bool) -> dict[str, object]:
         "out": str(request.folder / "probe"),
         "raw": str(request.folder / "raw"),
         "target": [request.target.kind, request.target.name],
+        "source": None if request.target.source is None else str(request.folder / "probe" / CHANGED),
         "argv": list(argv),
         "masked": _masked(request, argv),
         "profile": profile,

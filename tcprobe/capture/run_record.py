@@ -27,7 +27,7 @@ def begin(request: CaptureRequest, launch: Launch, asked: Mapping[str, Any]) -> 
         request: what to capture.
         launch: how it is started.
         asked: ``workload``, ``profiler``, ``precision``, ``xla``, ``target_gpu`` and ``step_range`` as the user gave
-            them, and how the ``key_node`` was found.
+            them, and how the ``key_node`` was found, and which ``constants`` of the script were changed.
     """
     holds = environment.ask_interpreter(request.python, request.launcher)
     module = ("-m",) if request.target.kind == "module" else ()
@@ -67,7 +67,7 @@ def new_record(values: Mapping[str, Any], chosen: Mapping[str, str]) -> dict[str
         **environment.host_facts(),
         "rank": rank_of(os.environ),
         **dict.fromkeys(("python", "tensorflow", "keras", "precision", "xla", "iter_start", "iter_stop")),
-        **dict.fromkeys((*FROM_PROBE, "target_gpu", "step_range", "with_xspace", "key_node")),
+        **dict.fromkeys((*FROM_PROBE, "target_gpu", "step_range", "with_xspace", "key_node", "constants")),
         "notes": [],
         **values,
     }

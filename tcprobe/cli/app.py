@@ -18,9 +18,19 @@ from tcprobe.errors import Interrupted
 from tcprobe.errors import UsageError as OurUsageError
 from tcprobe.visible import put, visible
 
-VERBS: Final = ("profile", "report", "compare", "audit-shapes", "find-key-node", "calibrate", "explain", "workloads")
+VERBS: Final = (
+    "profile",
+    "sweep",
+    "report",
+    "compare",
+    "audit-shapes",
+    "find-key-node",
+    "calibrate",
+    "explain",
+    "workloads",
+)
 """The verbs in the order of the help, each a function in a module of this package."""
-RUNS_WORKLOAD: Final = ("profile", "find-key-node")
+RUNS_WORKLOAD: Final = ("profile", "sweep", "find-key-node")
 WORDS_FOLLOW: Final = {"allow_extra_args": True, "ignore_unknown_options": True, "allow_interspersed_args": False}
 """Settings of a verb that runs a workload: the words after that are its own."""
 HELP: Final = ("-h", "--help")

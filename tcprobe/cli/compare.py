@@ -15,7 +15,9 @@ By = StrEnum("By", ["figure", "layer", "op", "kernel", "renamed", "place", "rang
 
 PathsArgument = Annotated[
     list[str],
-    typer.Argument(metavar="A B [C...]", help="Run folders, profile files, or directories with one; A is the first."),
+    typer.Argument(
+        metavar="A B [C...]", help="Run folders, profile files, or directories with one; A is the first. Or a sweep."
+    ),
 ]
 ByOption = Annotated[
     list[By] | None, typer.Option(help="Show only this table below the answer; may be given several times.")
@@ -49,6 +51,7 @@ def compare(
         from tcprobe.analysis import Options
         from tcprobe.flows.compare import make_comparison, refuse_same
         from tcprobe.flows.conditions import judge_comparison, parse_conditions
+        from tcprobe.flows.runs import is_sweep
         from tcprobe.foreign import input_path
         from tcprobe.report.compare.document import CompareDocument
         from tcprobe.report.document import ReportSpec
@@ -56,8 +59,14 @@ def compare(
         conditions = parse_conditions(fail_if or (), changes=True)
         given = [input_path(path) for path in paths]
         refuse_same(given)
-        found = make_comparison(given, Options(iter_start, iter_stop, target_gpu, step_range))
+        options = Options(iter_start, iter_stop, target_gpu, step_range)
+        asked = ReportSpec(top, tuple(by or ()), out.brief(all), out.width)
+        if len(given) == 1 and is_sweep(given[0]):
+            from tcprobe.cli.sweep import show_sweep
+
+            show_sweep(given[0], out, options, asked, (by, fail_if))
+            return
+        found = make_comparison(given, options)
         verdicts = judge_comparison(conditions, found)
         with o.judged(verdicts, found.names):
-            asked = ReportSpec(top, tuple(by or ()), out.brief(all), out.width)
             o.tell_written(out.write(CompareDocument(found, asked, verdicts)))

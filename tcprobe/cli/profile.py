@@ -136,13 +136,13 @@ def profile(
         from tcprobe.flows.key_node import profile_by_key_node as run
 
         to = _destination(json, report_file, force)
-        outcome = run(_options(given), on_stdout, say)
+        outcome = run(options_of(given), on_stdout, say)
         _show(outcome, to)
     _hint(ctx, outcome, words or [])
     raise typer.Exit(outcome.exit_code)
 
 
-def _options(given: dict[str, Any]) -> ProfileOptions:
+def options_of(given: dict[str, Any]) -> ProfileOptions:
     """Return what was asked for; most parameters are fields of the same name."""
     from tcprobe.capture.base import DlprofOptions, NsysOptions
     from tcprobe.flows.profile import ProfileOptions

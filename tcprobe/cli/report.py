@@ -28,7 +28,7 @@ PathArgument = Annotated[
     typer.Argument(
         metavar="PATH",
         show_default=False,
-        help="Run folder, profile file, or directory with one, or a job's ranks; lists runs. Default: the last run.",
+        help="Run folder, profile file, directory with one, a sweep, or a job's ranks; lists runs. Default: the last.",
     ),
 ]
 LastOption = Annotated[
@@ -77,18 +77,24 @@ def report(
     with o.document(ctx, "run", format, output, force, o.render_spec(width, safe_csv)) as out:
         from tcprobe.analysis import Options
         from tcprobe.flows.compare import make_judged_report
+        from tcprobe.flows.runs import is_sweep
         from tcprobe.foreign import input_path
         from tcprobe.report.document import ReportSpec
         from tcprobe.report.run.document import RunDocument
 
         read = _read(path, last)
+        options = Options(iter_start, iter_stop, target_gpu, step_range)
+        asked = ReportSpec(top, tuple(by or ()), out.brief(all), out.width)
+        if is_sweep(read):
+            from tcprobe.cli.sweep import show_sweep
+
+            show_sweep(read, out, options, asked, (by, against, fail_if))
+            return
         if _listed(read, format, unless=(output, by, against, fail_if, format in ("csv", "markdown"))):
             return
-        options = Options(iter_start, iter_stop, target_gpu, step_range)
         other = None if against is None else input_path(against)
         made = make_judged_report(read, options, other, fail_if or (), top)
         with o.judged(made.verdicts, made.names):
-            asked = ReportSpec(top, tuple(by or ()), out.brief(all), out.width)
             o.tell_written(out.write(RunDocument(made.profile, asked, made.added)))
 
 

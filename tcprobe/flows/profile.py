@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -17,6 +17,7 @@ from tcprobe.capture import CAPTURES, environment, folder, process, run_record, 
 from tcprobe.capture.base import Capture, CaptureOptions, CaptureRequest, Collected, Invocation, Launch
 from tcprobe.capture.probed import read_probe, run
 from tcprobe.errors import MeasurementFailed, OutputError, TcprobeError, ToolError, UsageError
+from tcprobe.flows.constants import with_constants
 from tcprobe.flows.patterns import checked
 from tcprobe.flows.report import STEPS_AS, make_report
 from tcprobe.flows.second_run import SecondRun
@@ -63,6 +64,8 @@ class ProfileOptions(CaptureOptions, frozen=True):
     step_range: str | None = None
     key_node: dict[str, Any] | None = None  # how the key node was found, for run.json; None where nobody searched
     notes: tuple[Note, ...] = ()  # what is known of the run before it begins
+    # names at the top of the script, and the literals that they are in this run, as Python writes them
+    constants: tuple[tuple[str, str], ...] = ()
     share: bool = False  # let others read the run folder
 
 
@@ -119,7 +122,7 @@ def profile(
     options = _checked(options)
     target, workload = find_workload(options.words)
     _check_tensorflow(options, workload)
-    target = replace(target, label=mask_text(target.label))
+    target = replace(target, label=mask_text(target.label), source=changed_source(target, options.constants))
     home = folder.make_folder(options.output, target.label, options.force, options.share)
     with folder.private_files() as umask:
         with ExitStack() as unstarted:
@@ -223,6 +226,18 @@ def _check_tensorflow(options: ProfileOptions, workload: Workload | None) -> Non
     )
 
 
+def changed_source(target: Invocation, constants: Sequence[tuple[str, str]]) -> bytes | None:
+    """Return the text of a script with other constants; None where none is changed.
+
+    Raises:
+        UsageError: it is a module, or as `with_constants`.
+        InputError: the script cannot be read, or is no Python.
+    """
+    if constants and target.kind != "script":
+        raise UsageError(f"-m {target.name} is a module: constants are changed of a script", "name its file")
+    return with_constants(Path(target.name), constants) if constants else None
+
+
 def _request(
     options: ProfileOptions, target: Invocation, workload: Workload | None, home: Path, umask: int
 ) -> CaptureRequest:
@@ -285,6 +300,7 @@ def _asked(
         "target_gpu": options.target_gpu,
         "step_range": options.step_range,
         "key_node": options.key_node,
+        "constants": dict(options.constants) or None,
     }
 
 

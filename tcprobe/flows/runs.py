@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from tcprobe.capture.folder import HOME
 from tcprobe.errors import UsageError
-from tcprobe.foreign import walk
+from tcprobe.foreign import is_file, walk
 from tcprobe.jsonfile import read_object
 from tcprobe.masking import mask_words
 from tcprobe.probe.constants import PARTIAL, RECORD
@@ -17,8 +17,17 @@ from tcprobe.probe.constants import PARTIAL, RECORD
 _MAKE: Final = "tcprobe profile WORKLOAD makes one; or name a profile"
 
 
+SWEEP: Final = "sweep.json"
+"""What the folder of a sweep holds."""
+
+
+def is_sweep(path: Path) -> bool:
+    """Return whether a path is the folder of a sweep."""
+    return is_file(path / SWEEP)
+
+
 class Run(Struct, frozen=True):
-    """A run folder; None for what its record does not say."""
+    """A run folder, or that of a sweep; None for what its record does not say."""
 
     path: Path  # the folder, below the one that was searched
     started: str | None  # UTC, ISO 8601
@@ -54,7 +63,7 @@ def last_run(number: int = 1) -> Path:
 
 
 def _run(place: Path) -> Run | None:
-    if not (record := read_object(place / RECORD)):
+    if not (record := read_object(place / RECORD) or read_object(place / SWEEP)):
         return None
     command, profiler = record.get("command"), record.get("profiler")
     words = [str(word) for word in command] if isinstance(command, list) else []

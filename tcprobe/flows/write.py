@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 Say = Callable[[str], None]
 """How a flow tells its user what it is doing: takes one line of progress."""
-FOLDERS: Final[tuple[DocumentKind, ...]] = ("run", "compare")
+FOLDERS: Final[tuple[DocumentKind, ...]] = ("run", "compare", "sweep")
 """Kinds of documents that a folder takes as one CSV per table; other kinds are one file."""
 
 

@@ -17,6 +17,7 @@ class Config(NamedTuple):
     kind: str
     name: str
     argv: List[str]
+    source: Optional[str] = None
     profile: bool = True
     nvtx: bool = True
     tool: bool = False

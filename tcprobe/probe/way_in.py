@@ -47,7 +47,7 @@ def run_probed(arguments: List[str], before: Set[str]) -> None:
     script.set_path(config.kind, config.name)
     script.unshadow(script.folder_of(config.kind, config.name), before)
     try:
-        script.run_script(config.kind, config.name, config.argv)
+        script.run_script(config.kind, config.name, config.argv, config.source)
         _ended(probe, 0)
     except BaseException as error:
         _ended(probe, script.exit_code(error))

@@ -52,7 +52,7 @@ class _Shown(Struct, frozen=True):
         return getattr(self.document, name)
 
 
-DocumentKind = Literal["run", "audit", "key_node", "compare"]
+DocumentKind = Literal["run", "audit", "key_node", "compare", "sweep"]
 
 RENDERERS: Final[tuple[Renderer, ...]] = (
     Renderer("text", (".txt",)),
@@ -69,6 +69,7 @@ FORMATS: Final[dict[DocumentKind, tuple[str, ...]]] = {
     "audit": ("text", "json", "csv", "markdown", "sarif", "github", "junit"),
     "key_node": ("text", "csv", "json", "markdown"),
     "compare": ("text", "csv", "json", "markdown"),
+    "sweep": ("text", "csv", "json", "markdown"),
 }
 """The formats of each kind of document, in the order in which its verb lists them."""
 

@@ -21,6 +21,7 @@ Talk is on standard error.
 | which layers have bad sizes, without running anything | `tcprobe audit-shapes train.py --json` |
 | the same of the model that the script builds | `tcprobe audit-shapes --run train.py --json -- ARGS` |
 | did a change help | `tcprobe compare BEFORE AFTER --json` |
+| which settings are fastest | `tcprobe sweep --precision tf32,mixed_float16 --xla on,off --json train.py` |
 | fail a build | `tcprobe report PATH --fail-if 'tc_kernel_time_pct<30'`; `compare ... --fail-if 'step_time>+5%'` |
 | what a code, a figure, a column or an error means | `tcprobe explain TC301 --json` |
 
@@ -31,6 +32,7 @@ Talk is on standard error.
   likely, `at_most_ns` a bound, and it is unknown where both are null. Savings do not add up where `beside` names
   other items. `summary` has the figures.
 - `compare`: `verdicts` of the runs, `figures`, `conditions`.
+- `sweep` (and `report SWEEP`): `verdict.text`, `verdict.fastest`, `rows` with `settings` and `speedup`; `strays`.
 - `audit-shapes`: `summary`, and in `audited` each file's `findings`: `code`, `severity`, `place`, `saving_ns`.
 - a failure: `error` with `code`, `message`, `hint`.
 

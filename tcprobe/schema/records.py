@@ -9,16 +9,17 @@ from msgspec import Struct
 
 def as_dict(record: Struct) -> dict[str, Any]:
     """Return a record as field -> value; records in it, also in tuples, lists and dictionaries, likewise."""
-    return {name: _plain(getattr(record, name)) for name in record.__struct_fields__}
+    return {name: plain(getattr(record, name)) for name in record.__struct_fields__}
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """Return a value with the records in it as dictionaries."""
     match value:
         case Struct():
             return as_dict(value)
         case list() | tuple():
-            return type(value)(map(_plain, value))
+            return type(value)(map(plain, value))
         case dict():
-            return {key: _plain(one) for key, one in value.items()}
+            return {key: plain(one) for key, one in value.items()}
         case _:
             return value

@@ -133,7 +133,7 @@ def _wall(profile: Profile) -> float | None:
     return _number(profile.metadata.run.get("wall_ns"))
 
 
-def _peak_memory(profile: Profile) -> float | None:
+def peak_memory(profile: Profile) -> float | None:
     """Return the peak of the memory in use on a GPU, of the GPU with most; None where it is not recorded."""
     recorded = _number(profile.metadata.run.get("peak_gpu_memory_bytes"))
     values = profile.require("devices").values("peak_memory_bytes")
@@ -150,7 +150,7 @@ def _number(value: object) -> float | None:
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
-_RECORDED: Final = {"wall_ns": _wall, "peak_memory_bytes": _peak_memory, "copies": _copies}
+_RECORDED: Final = {"wall_ns": _wall, "peak_memory_bytes": peak_memory, "copies": _copies}
 """Figures that `summary` does not hold."""
 
 

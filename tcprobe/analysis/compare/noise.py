@@ -121,7 +121,7 @@ def _widening(series: tuple[FloatArray, FloatArray], drawn: tuple[FloatArray, Fl
     """
     more = max((1.0 + alike) / (1.0 - alike), _drift(*series))
     spread = [float(one.var()) for one in drawn]
-    return math.sqrt(more) * _student(_degrees(spread, [len(values) / more for values in series])) / NORMAL
+    return math.sqrt(more) * student(_degrees(spread, [len(values) / more for values in series])) / NORMAL
 
 
 def _degrees(spread: Sequence[float], counts: Sequence[float]) -> float:
@@ -158,7 +158,7 @@ def _drift(*series: FloatArray) -> float:
     return max(spread / expected, 1.0) if expected else 1.0
 
 
-def _student(degrees: float) -> float:
+def student(degrees: float) -> float:
     """Return quantile 0.975 of the t distribution: Abramowitz and Stegun, 26.7.5, within 1 % from 2 degrees on."""
     z = NORMAL
     terms = (

@@ -256,7 +256,7 @@ Series: TypeAlias = dict[int | None, float]
 
 def losses_of(runs: Sequence[Run]) -> tuple[Loss, ...]:
     """Return what the workloads logged, losses first, then by name; a name that one run logged alone has no steps."""
-    logged = [_logged(run.profile.require("metrics")) for run in runs]
+    logged = [logged_series(run.profile.require("metrics")) for run in runs]
     names = sorted({name for each in logged for name in each}, key=lambda name: ("loss" not in name.lower(), name))
     return tuple(_loss(name, [each.get(name, {}) for each in logged]) for name in names)
 
@@ -265,18 +265,18 @@ def _loss(name: str, series: Sequence[Series]) -> Loss:
     seen = Counter(step for one in series for step in one if step is not None)
     steps = tuple(sorted(step for step, runs in seen.items() if runs > 1))
     values = tuple(tuple(one.get(step) for step in steps) for one in series)
-    last, since = zip(*map(_end, series), strict=True)
+    last, since = zip(*map(last_of, series), strict=True)
     return Loss(name, steps, values, last, since)
 
 
-def _end(one: Series) -> tuple[float | None, int | None]:
+def last_of(one: Series) -> tuple[float | None, int | None]:
     """Return the last value, and the step since which it is that, if it is NaN or an infinity."""
     steps = sorted(one, key=lambda step: -1 if step is None else step)
     since = lasting_since(np.array([one[step] for step in steps]))
     return one[steps[-1]] if steps else None, None if since is None else steps[since]
 
 
-def _logged(metrics: Table) -> dict[str, Series]:
+def logged_series(metrics: Table) -> dict[str, Series]:
     """Return what was logged under each name; of several values in one step their mean."""
     if not len(metrics):
         return {}

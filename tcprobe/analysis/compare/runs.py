@@ -54,7 +54,7 @@ def settings_of(runs: Sequence[Run]) -> Settings:
 
 def _settings(run: Run) -> dict[str, str | None]:
     metadata, record = run.profile.metadata, run.profile.metadata.run
-    gpus, environment = Counter(_gpus(run.profile)), record.get("environment")
+    gpus, held = Counter(_gpus(run.profile)), {name: record.get(name) for name in ("environment", "constants")}
     named = ", ".join(name if count == 1 else f"{count} x {name}" for name, count in gpus.items())
     settings = {
         "gpu": named or ("none" if metadata.gpu_used is False else None),
@@ -66,8 +66,10 @@ def _settings(run: Run) -> dict[str, str | None]:
     }
     if metadata.command:
         settings["command"] = shlex.join(metadata.command)
-    variables = sorted(environment.items()) if isinstance(environment, dict) else ()
-    return {**settings, **{f"environment.{name}": _text(value) for name, value in variables}}
+    for kind, values in held.items():
+        variables = sorted(values.items()) if isinstance(values, dict) else ()
+        settings |= {f"{kind}.{name}": _text(value) for name, value in variables}
+    return settings
 
 
 def _text(value: Any) -> str | None:

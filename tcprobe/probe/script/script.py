@@ -19,15 +19,16 @@ def execute(source: bytes, path: str, names: Dict[str, Any]) -> None:
     exec(compile(source, path, "exec", dont_inherit=True), names)
 
 
-def run_script(kind: str, name: str, argv: List[str]) -> None:
+def run_script(kind: str, name: str, argv: List[str], source: Optional[str] = None) -> None:
     """Run a script or module to its end; what it raises comes through, `SystemExit` included.
 
     Args:
         kind: ``script`` (name is a path) or ``module`` (as after ``python -m``).
         name: the path or the dotted name.
         argv: its arguments, without argv[0].
+        source: file whose text runs in place of the script's own, with its path and lines; None for that itself.
     """
-    start = _module(name, argv) if kind == "module" else _script(name, argv)
+    start = _module(name, argv) if kind == "module" else _script(name, argv, source)
     try:
         start()
     except SystemExit:
@@ -114,12 +115,12 @@ def _module(name: str, argv: List[str]) -> Callable[[], None]:
     return lambda: start(name) and None
 
 
-def _script(name: str, argv: List[str]) -> Callable[[], None]:
+def _script(name: str, argv: List[str], changed: Optional[str]) -> Callable[[], None]:
     sys.argv = [name, *argv]
     # Python 3.9 made the script's file name absolute.
     path = os.path.abspath(name) if sys.version_info >= (3, 9) else name
     loader = SourceFileLoader("__main__", path)
     module = _fresh(__file__=path, __cached__=None, __loader__=loader)
-    with open(path, "rb") as file:
+    with open(changed or path, "rb") as file:
         source = file.read()
     return lambda: execute(source, path, module.__dict__)

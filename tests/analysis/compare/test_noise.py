@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tcprobe.analysis.compare.noise import RESAMPLES, _degrees, _student, likeness, medians, ratio_interval
+from tcprobe.analysis.compare.noise import RESAMPLES, _degrees, likeness, medians, ratio_interval, student
 from tcprobe.schema.columns import FloatArray
 
 LENGTHS = st.lists(st.floats(1.0, 1e9), min_size=8, max_size=40).map(np.array)
@@ -189,7 +189,7 @@ def test_steps_that_follow_one_another_count_for_fewer() -> None:
     ("degrees", "quantile"), [(2, 4.3027), (3, 3.1824), (5, 2.5706), (10, 2.2281), (30, 2.0423), (1000, 1.9623)]
 )
 def test_quantiles_of_the_t_distribution(degrees: int, quantile: float) -> None:
-    assert _student(float(degrees)) == pytest.approx(quantile, rel=0.01)
+    assert student(float(degrees)) == pytest.approx(quantile, rel=0.01)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,6 @@
+"""What the runs of a sweep say together: which combination is fastest, what each change gives, whose losses stray."""
+
+from tcprobe.analysis.sweep.flow import result_of
+from tcprobe.analysis.sweep.runs import figures_of_run
+
+__all__ = ["figures_of_run", "result_of"]

@@ -1,0 +1,1 @@
+"""`sweep` as functions: plan the runs, run them, read what they gave."""

@@ -1,0 +1,1 @@
+"""A sweep as a document: its table, its verdict in sentences, the curves."""

@@ -1,0 +1,163 @@
+"""The tables of a sweep for people: combinations, what changes give, runs, curves."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, Final
+
+from tcprobe.report import formatting as f
+from tcprobe.report.blocks import Cell, Section
+from tcprobe.report.fields import Field, cell_of, field_of, name_of, number_of, section, sentence_of, share_of, time_of
+from tcprobe.report.grid import table_lines
+from tcprobe.report.sweep import words
+from tcprobe.schema.changes.comparison import Side
+from tcprobe.schema.changes.sweep import Combination, Curve, Factor, Plan, SweepResult, SweepRow
+
+WIDE: Final = 32
+"""Characters of a curve."""
+
+
+def _side(text: str, name: str, unit: str, rank: int) -> Field:
+    def cell(row: SweepRow) -> Cell:
+        side: Side = getattr(row, name)
+        ranged = side.value is None and side.low is not None
+        shown = f.percents(side.low, side.high) if ranged else f.percent(side.value)
+        return Cell(shown, side.value, unit)
+
+    return cell_of(text, cell, rank, right=True)
+
+
+def combinations(result: SweepResult, top: int | None = None, title: str = "", curve: int = 0) -> Section | None:
+    """Return the table of the sweep: a row for each combination, with its first loss in so many characters."""
+    plan = result.plan
+    on_cpu = " on the CPU" if result.gpu_used is False else ""
+    names = list(dict.fromkeys(name for row in result.rows for name in row.last))
+    drawn = curves_by_combination(result, names[0], curve) if names and curve else {}
+    on_cpu_rank = 1 if result.gpu_used is False else 5
+    fields = [
+        *(field_of(factor.name, partial(_value, at)) for at, factor in _varied(plan)),
+        time_of(f"step time{on_cpu}", lambda row: row.step.value),
+        field_of("10 to 90 % of steps", words.step_range, 2),
+        cell_of("speed-up", lambda row: Cell(words.judged(row.speedup), row.speedup.ratio), right=True),
+        field_of("95 %", lambda row: words.span(row.speedup), 3),
+        field_of(
+            result.unit or "throughput",
+            lambda row: row.throughput.value,
+            1 if result.measure == "throughput" else 4,
+            lambda value: f.metric_text("throughput", value),
+            right=True,
+        ),
+        _side("TC share", "tc_pct", "pct", 1),
+        _side("GPU busy", "busy_pct", "pct", 2),
+        number_of("peak memory", lambda row: row.peak_bytes, 3, "bytes"),
+        field_of(f"predicted on {result.target}", _predicted, on_cpu_rank),
+        *([field_of(f"{names[0]}, curve", lambda row: drawn.get(row.combination.number), 2)] if drawn else ()),
+        *(field_of(name, partial(_last, name), 3 + at, right=True) for at, name in enumerate(names)),
+        field_of("beside its other changes", lambda row: words.gain_text(plan, row.gains), 8),
+    ]
+    return section(title, fields, result.rows, top=top, drop_idle=True)
+
+
+def _value(at: int, row: SweepRow | Combination) -> str:
+    return (row if isinstance(row, Combination) else row.combination).values[at]
+
+
+def _varied(plan: Plan) -> list[tuple[int, Factor]]:
+    return [(at, factor) for at, factor in enumerate(plan.factors) if len(factor.values) > 1]
+
+
+def _value_of_run(result: SweepResult, at: int, curve: Curve) -> str:
+    return result.plan.combination(result.runs[curve.run].planned.combination).values[at]
+
+
+def _predicted(row: SweepRow) -> str | None:
+    return None if row.predicted is None else f.about(row.predicted)
+
+
+def _last(name: str, row: SweepRow) -> str | None:
+    if (last := row.last.get(name)) is None:
+        return None
+    return f.full_number(last.value, 4) if math.isfinite(last.value) else f.since_step(str(last.value), last.since)
+
+
+def effects(result: SweepResult) -> Section | None:
+    """Return what each change gives in the mean, and what pairs give beyond it."""
+    factors = {factor.name: factor for factor in result.plan.factors}
+    rows: list[tuple[str, str, Any]] = [
+        (words.setting(factors[one.factor], one.value), f"instead of {one.instead_of}", one) for one in result.effects
+    ]
+    rows += [(words.pair_name(result.plan, one), "beyond the product of both", one) for one in result.pairs]
+    fields = (
+        name_of("change", 0),
+        field_of("what", 1),
+        cell_of("times as fast", lambda row: words.judged(row[2].speedup), right=True),
+        field_of("95 %", lambda row: words.span(row[2].speedup)),
+        number_of("settings", lambda row: row[2].contexts, 1),
+    )
+    lacking = any(row[2].speedup.why == "no repeats" for row in rows)
+    notes = ["(?): runs of each combination tell it from noise: --repeat 2 or more"] if lacking else []
+    return section("What each change gives, in the mean over the other settings", fields, rows, notes if rows else ())
+
+
+def plan_lines(plan: Plan, width: int | None) -> list[str]:
+    """Return the combinations of a plan as a table, each with its runs."""
+    fields = [
+        number_of("combination", lambda one: one.number),
+        *(field_of(factor.name, partial(_value, at)) for at, factor in enumerate(plan.factors)),
+        number_of("runs", lambda one: sum(run.combination == one.number for run in plan.runs)),
+    ]
+    return table_lines(fields, plan.combinations, width)
+
+
+def runs(result: SweepResult) -> Section | None:
+    """Return the runs, and how each ended."""
+    fields = (
+        name_of("run", lambda run: run.planned.folder),
+        field_of("state", lambda run: run.state),
+        time_of("step time", lambda run: run.figures and run.figures.step.value),
+        share_of("TC share", lambda run: run.figures and run.figures.tc_pct.value),
+        sentence_of("why", lambda run: run.why),
+    )
+    return section("Runs", fields, result.runs, drop_idle=True)
+
+
+def curves(result: SweepResult, every: bool = False) -> Section | None:
+    """Return the curves of losses and accuracies, each name on a scale of its own; of each combination one, or all."""
+    chosen = [curve for curve in result.curves if every or _is_first(result, curve)]
+    scales = {curve.name: _scale([one for one in chosen if one.name == curve.name]) for curve in chosen}
+    plan = result.plan
+    fields = (
+        field_of("logged", lambda curve: curve.name),
+        *(field_of(factor.name, partial(_value_of_run, result, at)) for at, factor in _varied(plan)),
+        *([number_of("run", lambda curve: result.runs[curve.run].planned.repeat)] if every else ()),
+        field_of("curve", lambda curve: words.sparkline(curve.values, *scales[curve.name], WIDE)),
+        field_of("first", lambda curve: f.full_number(curve.values[0], 4), 2, right=True),
+        field_of("last", lambda curve: f.full_number(curve.values[-1], 4), right=True),
+        number_of("step", lambda curve: curve.steps[-1], 3),
+    )
+    left = len(result.curves) - len(chosen)
+    notes = [f"({left} of further runs; --top 0 shows all)"] if left else []
+    return section("Losses and accuracies, step by step", fields, chosen, notes)
+
+
+def curves_by_combination(result: SweepResult, name: str, width: int) -> dict[int, str]:
+    """Return the curve of one name of the first run of each combination, all on one scale."""
+    chosen = [curve for curve in result.curves if curve.name == name and _is_first(result, curve)]
+    scale = _scale(chosen)
+    lines = {curve.run: words.sparkline(curve.values, *scale, width) for curve in chosen}
+    return {result.runs[run].planned.combination: line for run, line in lines.items()}
+
+
+def _is_first(result: SweepResult, curve: Curve) -> bool:
+    """Return whether a curve is of the first run of its combination that logged one of that name."""
+    mine = result.runs[curve.run].planned.combination
+    runs = (one.run for one in result.curves if one.name == curve.name)
+    return curve.run == next(run for run in runs if result.runs[run].planned.combination == mine)
+
+
+def _scale(curves_: Sequence[Curve]) -> tuple[float, float]:
+    """Return the least and the largest value that are finite."""
+    values = [value for curve in curves_ for value in curve.values if math.isfinite(value)]
+    return min(values, default=0.0), max(values, default=0.0)
