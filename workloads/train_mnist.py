@@ -14,7 +14,6 @@ from typing import Any, List, NamedTuple, Optional
 PRECISIONS = ("float32", "tf32", "mixed_float16", "mixed_bfloat16")
 MNIST_URL = "https://storage.googleapis.com/tensorflow/tf-keras-datasets/mnist.npz"
 IMAGES = 60_000
-AUDITED = "TCPROBE_AUDIT"  # an audit traces the step and does not run it: any size, on any machine
 LOG = logging.getLogger("train_mnist")
 
 
@@ -228,8 +227,7 @@ def main(argv: Optional[List[str]] = None) -> None:
     args = parse_args(argv)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s - %(levelname)s - %(message)s", stream=sys.stdout)
     tf = import_tensorflow(args)
-    audited = os.environ.get(AUDITED) == "1"
-    todo = plan(args, has_gpu=audited or bool(tf.config.list_physical_devices("GPU")))
+    todo = plan(args, has_gpu=bool(tf.config.list_physical_devices("GPU")))
     data = load_data(tf, args, min(todo.batches, todo.steps) * todo.batch)
     model = build_model(tf, args.hard_coded_float32)
     train(tf, make_train_step(tf, model, args), data, todo)

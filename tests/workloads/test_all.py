@@ -25,19 +25,27 @@ for name, *args in json.loads(sys.argv[2]):
 """
 HALF: Final = ("--precision", "mixed_float16")
 NUMBER: Final = r"[-+.e\d]+|nan"
-LINES: Final = {
-    "train_mnist": re.compile(
-        rf"^[\d-]+ [\d:,]+ - INFO - \((\d+), (\d+)\), Loss: (?P<loss>{NUMBER}), step_time: [\d.]+, "
-        r"throughput: [\d.e+]+ img/s\.$",
-        re.M,
-    )
-}
+STEP: Final = re.compile(
+    rf"^[\d-]+ [\d:,]+ - INFO - \((\d+), (\d+)\), Loss: (?P<loss>{NUMBER}), step_time: [\d.]+, "
+    r"throughput: [\d.e+]+ (?:img|tokens)/s\.$",
+    re.M,
+)
+EPOCH: Final = re.compile(
+    rf"^[\d-]+ [\d:,]+ - INFO - \((\d+), (\d+)\), (?:accuracy: [\d.]+, )?loss: (?P<loss>{NUMBER}), "
+    r"(?:val_\w+: [\d.]+, )*step_time: [\d.]+, throughput: [\d.e+]+ (?:img|tokens)/s\.$",
+    re.M,
+)
+LINES: Final = {"train_mnist": STEP, "lstm": STEP}  # of every step; the others log each epoch
 RUNS: Final[tuple[tuple[str, ...], ...]] = (
     ("train_mnist", "--steps", "2", "--batch-size", "4"),
     ("train_mnist", "--steps", "3", *HALF, "--loss-scale", "1e6"),
     ("train_mnist", "--steps", "3", *HALF, "--loss-scale", "1e38"),
     ("train_mnist", "--steps", "2", *HALF, "--loss-scale", "1024", "--hard-coded-float32", "--batch-size", "2"),
     ("train_mnist", "--steps", "2", *HALF, "--batch-size", "2"),
+    ("mixed_dense", "--steps", "2", "--units", "16", "--batch-size", "8"),
+    ("transformer", "--steps", "2", "--vocabulary", "500", *HALF),
+    ("lstm", "--steps", "2", "--vocabulary", "500", *HALF, "--loss-scale", "none", "--fallback", "activation"),
+    ("transfer_learning", "--steps", "2"),
 )
 
 
@@ -48,16 +56,16 @@ def losses(runs: tuple[tuple[str, ...], ...]) -> list[list[str]]:
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stderr
     _, *parts = done.stdout.split("== ")
-    return [[m["loss"] for m in LINES[part.split()[0]].finditer(part)] for part in parts]
+    return [[m["loss"] for m in LINES.get(part.split()[0], EPOCH).finditer(part)] for part in parts]
 
 
 @pytest.mark.tensorflow
 def test_they_train_and_log_every_step() -> None:
     found = losses(RUNS)
-    assert [len(one) for one in found] == [2, 3, 3, 2, 2]
+    assert [len(one) for one in found] == [2, 3, 3, 2, 2, 1, 1, 2, 2]
     # Too large a scale: the first loss is a number, and its update makes the weights none.
     assert [[loss == "nan" for loss in one] for one in found[1:3]] == [[False, True, True]] * 2
-    assert not [loss for one in (found[0], *found[3:]) for loss in one if not 1.0 < float(loss) < 5.0]
+    assert not [loss for one in (found[0], *found[3:]) for loss in one if not 1.0 < float(loss) < 7.0]
 
 
 @pytest.mark.parametrize("args", [["--loss-scale", "much"], ["--loss-scale", "-1"], ["--steps", "0"], ["--data", "x"]])
@@ -87,6 +95,36 @@ def test_the_loss_scale(args: tuple[str, ...], scale: object) -> None:
 )
 def test_the_plan_of_train_mnist(args: list[str], has_gpu: bool, expected: tuple[int, ...]) -> None:
     assert train_mnist.plan(train_mnist.parse_args(list(args)), has_gpu) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "serious"),
+    [
+        ("mixed_dense", (), {("TC201", None)}),  # of 1,024 samples a size is a note, of the batch of 8192 an error
+        ("mixed_dense", ("--units", "4096", "--softmax", "right"), set()),
+        ("transformer", (), {("TC105", 30522)}),
+        ("transformer", ("--vocabulary", "30528"), set()),
+        ("lstm", ("--fallback", "recurrent_dropout"), {("TC107", None)}),
+        ("lstm", (), set()),
+    ],
+)
+def test_what_an_audit_finds_without_running(name: str, args: tuple[str, ...], serious: set[object]) -> None:
+    given = ("--run", FOLDER / f"{name}.py", "--", *args)
+    done = warm.run_tcprobe("audit-shapes", "--mode", "source", "--batch-size", "1024", "--format", "json", *given)
+    (audited,) = json.loads(done.stdout)["audited"]
+    found = {(one["code"], one["size"]) for one in audited["findings"] if one["severity"] in ("error", "warning")}
+    assert found == serious
+
+
+@pytest.mark.tensorflow
+def test_the_traced_audit_of_mixed_dense() -> None:
+    pytest.importorskip("tensorflow", reason="TensorFlow is not installed")
+    given = ("--python", warm.python(), "--format", "json", "--run", FOLDER / "mixed_dense.py")
+    (audited,) = json.loads(warm.run_tcprobe("audit-shapes", *given).stdout)["audited"]
+    serious = [one for one in audited["findings"] if one["severity"] in ("error", "warning")]
+    assert sorted((one["code"], one["size"]) for one in serious if one["code"] == "TC101") == [("TC101", 4090)] * 2
+    assert [one["code"] for one in serious if one["code"] != "TC101"] == ["TC201"]
+    assert all(one["saving_ns"]["high"] > 0 for one in serious if one["code"] == "TC101")
 
 
 @pytest.mark.parametrize(("args", "codes"), [(("--hard-coded-float32",), ["TC204"]), ((), [])])
