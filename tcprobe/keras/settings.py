@@ -36,7 +36,7 @@ def size_of(settings: LayerSettings, name: str, default: Size = None) -> Size:
 def flag_of(settings: LayerSettings, name: str, default: bool) -> bool | None:
     """Return a truth value; `default` where it is absent; None where it is not known."""
     value = settings.get(name, default)
-    return bool(value) if isinstance(value, bool | int) else None
+    return bool(value) if isinstance(value, (bool, int)) else None
 
 
 def word_of(settings: LayerSettings, name: str, default: str) -> str | None:
@@ -52,7 +52,7 @@ def rate_of(settings: LayerSettings, name: str) -> float | None:
     value = settings.get(name)
     if value is None:
         return 0.0
-    return float(value) if isinstance(value, int | float) else None
+    return float(value) if isinstance(value, (int, float)) else None
 
 
 def per_axis(settings: LayerSettings, name: str, axes: int, default: Size = 1, least: int = 1) -> Shape:
@@ -60,7 +60,7 @@ def per_axis(settings: LayerSettings, name: str, axes: int, default: Size = 1, l
     value = settings.get(name)
     if value is None:
         return (default,) * axes
-    given = value if isinstance(value, list | tuple) else (value,)
+    given = value if isinstance(value, (list, tuple)) else (value,)
     sizes = tuple(known_size(v, least) for v in given)
     return sizes if len(sizes) == axes else sizes * axes if len(sizes) == 1 else (None,) * axes
 
@@ -80,13 +80,13 @@ def with_sizes(kind: str, settings: LayerSettings) -> tuple[dict[str, Any], dict
     """Return the settings of a layer, those that are to be sizes and are none not known; and why, by name."""
     row = class_of(kind)
     own = () if row.kind in _MAY_BE_NEGATIVE else (row.output, *row.inner, *row.counts, *row.structure)
-    odd = {name: why for name in (*own, *_SHAPES) if name and (why := _no_sizes(settings.get(name))) is not None}
+    odd = {name: why for name in (*own, *_SHAPES) if name and name in settings and (why := _no_sizes(settings[name]))}
     return {**settings, **dict.fromkeys(odd, UNRESOLVED)}, odd
 
 
 def _no_sizes(value: Any) -> str | None:
     """Return why a number, or one of several, is no size; None where all are, and for what is no number."""
-    numbers = [v for v in (value if isinstance(value, list | tuple) else (value,)) if isinstance(v, int | float)]
+    numbers = [v for v in (value if isinstance(value, (list, tuple)) else (value,)) if isinstance(v, (int, float))]
     return next((no_size(v) for v in numbers if not is_size(v)), None)
 
 
@@ -99,14 +99,14 @@ def no_size(value: Any) -> str:
 
 def shape_of(value: Any) -> Shape | None:
     """Return a sequence of sizes as a shape; None where it is none."""
-    if not isinstance(value, list | tuple):
+    if not isinstance(value, (list, tuple)):
         return None
     return known_shape(value)
 
 
 def is_many(shape: Any) -> bool:
     """Say whether a value is a sequence of shapes rather than one shape."""
-    return isinstance(shape, list | tuple) and any(isinstance(s, list | tuple) for s in shape)
+    return isinstance(shape, (list, tuple)) and any(isinstance(s, (list, tuple)) for s in shape)
 
 
 def wrapped_layer(settings: LayerSettings, name: str = "layer") -> tuple[str, LayerSettings] | None:

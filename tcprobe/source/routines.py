@@ -87,7 +87,7 @@ class Routines:
     def of_part(self, node: ast.expr) -> Doubts:
         """Return the doubt about an element or attribute of a parameter: other calls may hand over another whole."""
         root = node
-        while isinstance(root, ast.Subscript | ast.Attribute | ast.Call):
+        while isinstance(root, (ast.Subscript, ast.Attribute, ast.Call)):
             root = root.func if isinstance(root, ast.Call) else root.value
         if not isinstance(root, ast.Name):
             return _SURE
@@ -118,7 +118,7 @@ class Routines:
         found = owner(scope, node.id)
         bindings = found[0].bindings.get(node.id, ()) if found is not None else ()
         function = next((b.node for b in bindings if b.kind == "param"), None)
-        if not isinstance(function, FunctionNode | ast.Lambda) or method_of(scope, node) is not None:
+        if not isinstance(function, (FunctionNode, ast.Lambda)) or method_of(scope, node) is not None:
             return _SURE
         gathers = {arg.arg for arg in (function.args.vararg, function.args.kwarg) if arg is not None}
         return DOUBTED if node.id in gathers else frozenset({function})

@@ -102,7 +102,7 @@ def item(of: Known, key: Any) -> Known | None:
         return tuple_of(of.elements[key])
     if isinstance(of.value, tuple) and isinstance(key, int) and -len(of.elements) <= key < len(of.elements):
         return of.elements[key]
-    if isinstance(of.value, str) and isinstance(key, int | slice):
+    if isinstance(of.value, str) and isinstance(key, (int, slice)):
         value = _apply(operator.getitem, of.value, key)
         return None if value is _FAILED else derived(value, of)
     return None
@@ -144,14 +144,14 @@ def _apply(function: Callable[..., Any] | None, *operands: Any) -> Any:
 def _small(op: ast.operator, a: Any, b: Any) -> bool:
     """Say whether the operation ends soon and makes nothing huge."""
     if isinstance(op, ast.Pow):
-        numbers = isinstance(a, int | float) and isinstance(b, int | float)
+        numbers = isinstance(a, (int, float)) and isinstance(b, (int, float))
         return numbers and (isinstance(a, float) or isinstance(b, float) or b <= 64 or abs(a) <= 1)
     if isinstance(op, ast.LShift):
         return isinstance(a, int) and isinstance(b, int) and b <= 64
-    if isinstance(op, ast.Mult) and (isinstance(a, str | tuple) or isinstance(b, str | tuple)):
-        sequence, times = (a, b) if isinstance(a, str | tuple) else (b, a)
+    if isinstance(op, ast.Mult) and (isinstance(a, (str, tuple)) or isinstance(b, (str, tuple))):
+        sequence, times = (a, b) if isinstance(a, (str, tuple)) else (b, a)
         return isinstance(times, int) and len(sequence) * times <= LONGEST_RESULT
-    if isinstance(op, ast.Add) and isinstance(a, str | tuple):
+    if isinstance(op, ast.Add) and isinstance(a, (str, tuple)):
         return isinstance(b, type(a)) and len(a) + len(b) <= LONGEST_RESULT
     return not (isinstance(op, ast.Mod) and isinstance(a, str))
 

@@ -118,7 +118,7 @@ def bind(p: State, target: ast.AST, value: SourceValue) -> None:
     if isinstance(target, ast.Name):
         passed = target.id == "tf" and isinstance(value, Unknown)
         p.env.vars[target.id] = Named("tensorflow") if passed else value
-    elif isinstance(target, ast.Tuple | ast.List):
+    elif isinstance(target, (ast.Tuple, ast.List)):
         _unpack(p, target.elts, value)
     elif isinstance(target, ast.Attribute):
         of = p.value(target.value)
@@ -164,7 +164,7 @@ def _set_attribute(p: State, of: SourceValue, name: str, value: SourceValue) -> 
         of.entries[name] = one_of([of.entries.get(name), value]) if p.conditions else value
     elif isinstance(of, Class):
         of.members[name] = value
-    elif name == "trainable" and isinstance(of, Draft | Stack | Graph):
+    elif name == "trainable" and isinstance(of, (Draft, Stack, Graph)):
         freeze(of, Unknown("under a condition") if p.conditions else value, p.layers.drafts)
 
 
@@ -173,7 +173,7 @@ def _set_item(p: State, of: SourceValue, key: SourceValue, value: SourceValue) -
         of.entries[key.value] = value
     elif isinstance(of, Items) and isinstance(key, Known) and _fits(of, key.value):
         of.items[key.value] = value
-    elif isinstance(of, Entries | Items):
+    elif isinstance(of, (Entries, Items)):
         of.open = "is changed in place"
 
 

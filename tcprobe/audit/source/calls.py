@@ -74,7 +74,7 @@ def call(p: State, node: ast.Call) -> SourceValue:
 
 def _is_read(func: SourceValue, given: Arguments) -> bool:
     """Return whether what a call returns is read from a file, or computed from what is."""
-    if isinstance(func, Routine | Class | Instance):
+    if isinstance(func, (Routine, Class, Instance)):
         return False  # followed: what it returns says so itself
     of = func.target if isinstance(func, Bound) else func
     reads = isinstance(of, Named) and _READERS.search(of.name) is not None
@@ -109,7 +109,7 @@ def _look(p: State, func: SourceValue, given: Arguments, node: ast.Call) -> Sour
         return call_module(p, func.name, given, node)
     if isinstance(func, Bound) and isinstance(func.target, Entries) and func.name in READS:
         return _method(p, func, given, node)
-    if isinstance(func, Routine | Class | Instance) or (isinstance(func, Bound) and func.name == "partial"):
+    if isinstance(func, (Routine, Class, Instance)) or (isinstance(func, Bound) and func.name == "partial"):
         p.seen.unsure.add(node)
     return result_of(node, *given.all)
 
@@ -122,7 +122,7 @@ def _invoke(p: State, func: SourceValue, given: Arguments, node: ast.Call) -> So
         return construct(p, func, given, node)
     if isinstance(func, Instance):
         return apply_instance(p, func, given, node)
-    if isinstance(func, Draft | Stack | Graph):
+    if isinstance(func, (Draft, Stack, Graph)):
         if isinstance(func, Draft) and (states := given.keywords.get("initial_state")) is not None:
             func.other += [*tensors_of(states)] or [Tensor()]
         return apply(p, func, [*given.args, *(v for k, v in given.keywords.items() if k not in _NO_INPUT)], node)
@@ -196,7 +196,7 @@ def _of_model(p: State, of: _Model, name: str, given: Arguments, node: ast.Call)
         note_loaded(p, of, given, node)
     elif name in _FITS and (fed := inputs_of(given.get(0, "x"))) is not None and tensors_of(fed):
         apply(p, of, [fed], node)  # its shape builds a model that has none yet
-    elif name == "get_layer" and isinstance(of, Stack | Graph):
+    elif name == "get_layer" and isinstance(of, (Stack, Graph)):
         wanted = given.get(0, "name")
         found = [d for d in p.layers.drafts if isinstance(wanted, Known) and d.name == wanted.value]
         return found[0] if len(found) == 1 else Unknown("is the result of get_layer()")

@@ -60,7 +60,7 @@ def _constant(p: State, node: ast.Constant) -> SourceValue:
         return seen[0]
     if isinstance(node.value, int) and node.value > LARGEST_NUMBER:
         return Unknown("is a number that is too large for a size")
-    if node.value is None or isinstance(node.value, int | float | str):
+    if node.value is None or isinstance(node.value, (int, float, str)):
         return Known(node.value, abroad=p.here is not p.source)
     return Unknown("is no number or text")
 
@@ -74,12 +74,12 @@ def _name(p: State, node: ast.Name) -> SourceValue:
         name = p.here.names.written(node)
         if name:
             return Named(name)
-    return doubted(found, p.here.routines.of_name(node))
+    return found.doubted(p.here.routines.of_name(node)) if isinstance(found, Known) else found
 
 
 def _attribute(p: State, node: ast.Attribute) -> SourceValue:
     of = p.value(node.value)
-    if isinstance(of, Named | Unknown) and (handed_on := p.here.names.handed_on(node)) is not None:
+    if isinstance(of, (Named, Unknown)) and (handed_on := p.here.names.handed_on(node)) is not None:
         return Named(handed_on)
     return _part(p, node, attribute_of(p, of, node.attr))
 
@@ -259,7 +259,7 @@ def _text(p: State, node: ast.JoinedStr) -> SourceValue:
         inner = part.value if isinstance(part, ast.FormattedValue) else part
         found = p.value(inner)
         formatted = isinstance(part, ast.FormattedValue) and (part.conversion != -1 or part.format_spec is not None)
-        if formatted or not isinstance(found, Known) or not isinstance(found.value, int | str):
+        if formatted or not isinstance(found, Known) or not isinstance(found.value, (int, str)):
             return unknown
         parts.append(str(found.value))
     text = "".join(parts)

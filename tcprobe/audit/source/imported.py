@@ -174,6 +174,8 @@ def _parsed(path: str, tree: str | None) -> Source:
         while len(_PARSED) >= _MOST_PARSED:
             del _PARSED[next(iter(_PARSED))]
         _PARSED[path] = _stamp(path), source
+    else:
+        _PARSED[path] = _PARSED.pop(path)  # the last to be dropped
     return source
 
 

@@ -60,7 +60,7 @@ class SourceLayers:
         name = called.value if isinstance(called, Known) and isinstance(called.value, str) else None
         inner = values.get("layer") or values.get("cell")
         arguments = {a.name: a.place for a in call.arguments.values()}
-        missing = {n: _why_unknown(v) for n, v in values.items() if isinstance(v, Unknown | Tensor) and n in _JUDGED}
+        missing = {n: _why_unknown(v) for n, v in values.items() if isinstance(v, (Unknown, Tensor)) and n in _JUDGED}
         read = {n for n, v in values.items() if n in missing and isinstance(v, Unknown) and v.read}
         if lacking:
             missing.setdefault("arguments", "some are passed in a list or dictionary")
@@ -225,7 +225,7 @@ def _dtypes(given: SourceValue | None, policy: str | None) -> tuple[str | None, 
     """Return compute and variable dtype of a layer: its own, else those of the policy."""
     if given is None or (isinstance(given, Known) and given.value is None):
         return policy_dtypes(policy)
-    name = plain_constant(given) if isinstance(given, Known | Named) else None
+    name = plain_constant(given) if isinstance(given, (Known, Named)) else None
     return policy_dtypes(name if isinstance(name, str) else None)
 
 

@@ -244,8 +244,9 @@ def _products(layers: tuple[Layer, ...], batch: int, xla: bool | None) -> Iterat
     by_name = {layer.name: layer for layer in layers}
     spared = _nothing_trained_behind(by_name)
     for layer in layers:
-        feeds = feeding(layer, by_name)
-        for record, calls in records_of(replace(layer, is_first=True) if layer.name in spared else layer, batch):
+        records = records_of(replace(layer, is_first=True) if layer.name in spared else layer, batch)
+        feeds = feeding(layer, by_name) if records else ()
+        for record, calls in records:
             forward = record.pass_ in (None, "forward")
             yield Product(
                 record, layer.name, calls, f"{layer.name}/{record.pass_}", feeds if forward else (), xla, layer.place

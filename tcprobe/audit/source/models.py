@@ -75,7 +75,7 @@ def _batched(p: State, tensors: list[Tensor]) -> list[Tensor]:
 
     Within a model only its inputs have the batch: positions and other constants have their own sizes.
     """
-    if p.in_model:
+    if all(t.symbolic for t in tensors) or p.in_model:
         return tensors
     return [
         replace(t, shape=(None, *t.shape[1:]), rows=1, batch=0)
@@ -285,8 +285,8 @@ def _uses_otherwise(state: State) -> bool:
 
 def _complete(outputs: SourceValue) -> list[Tensor]:
     """Return the tensors that a model's outputs are; nothing where some of them are not known."""
-    leaves = [part for part in parts_of(outputs) if not isinstance(part, Items | Entries)]
-    is_open = any(isinstance(part, Items | Entries) and part.open for part in parts_of(outputs))
+    leaves = [part for part in parts_of(outputs) if not isinstance(part, (Items, Entries))]
+    is_open = any(isinstance(part, (Items, Entries)) and part.open for part in parts_of(outputs))
     tensors = [part for part in leaves if isinstance(part, Tensor) and part.sources]
     return tensors if len(tensors) == len(leaves) and not is_open else []
 

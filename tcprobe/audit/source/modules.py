@@ -162,12 +162,12 @@ def _of_functions(name: str, given: Arguments) -> SourceValue | None:
     first = given.first
     if name.rpartition(".")[2] in ("Policy", "DTypePolicy") and first is not None:
         return first
-    if name in _SAME_FUNCTION and isinstance(first, Routine | Bound | Instance):
+    if name in _SAME_FUNCTION and isinstance(first, (Routine, Bound, Instance)):
         return first
     if name == "functools.partial" and first is not None:
         return Bound(first, "partial", given.args[1:], given.keywords)
     if name in _COPIES and first is not None:
-        return first if isinstance(first, Known | Named) else Unknown("is a copy")
+        return first if isinstance(first, (Known, Named)) else Unknown("is a copy")
     return None
 
 
@@ -356,7 +356,7 @@ def _len(given: Arguments) -> SourceValue | None:
 def _bool(given: Arguments) -> SourceValue | None:
     """Return whether a list is empty or not; constants count as any function's."""
     of = given.first
-    holds = truth(of) if isinstance(of, Items | Entries) else None
+    holds = truth(of) if isinstance(of, (Items, Entries)) else None
     return Known(holds) if holds is not None else None
 
 

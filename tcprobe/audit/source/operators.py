@@ -84,7 +84,7 @@ def signed_value(op: ast.unaryop, of: SourceValue, node: ast.expr) -> SourceValu
     """Return the result of an operator on one value: ``-a``, ``not a``."""
     if isinstance(of, Known):
         return operate(op, of) or _not_computed(node)
-    if isinstance(op, ast.Not) and not isinstance(of, Unknown | Tensor | Bound | Named):
+    if isinstance(op, ast.Not) and not isinstance(of, (Unknown, Tensor, Bound, Named)):
         return Known(not truth(of))
     return of
 
@@ -93,13 +93,13 @@ def compared(op: ast.cmpop, left: SourceValue, right: SourceValue, node: ast.exp
     """Return the result of one comparison."""
     if isinstance(left, Known) and isinstance(right, Known):
         return operate(op, left, right) or _not_computed(node)
-    looks_up, is_same = isinstance(op, ast.In | ast.NotIn), isinstance(op, ast.Is | ast.IsNot)
+    looks_up, is_same = isinstance(op, (ast.In, ast.NotIn)), isinstance(op, (ast.Is, ast.IsNot))
     if (isinstance(left, Tensor) or isinstance(right, Tensor)) and not (looks_up or is_same):
         return _of_tensors(op, left, right)
     if looks_up and isinstance(right, Entries) and not right.open and isinstance(left, Known):
         return Known((left.value in right.entries) is isinstance(op, ast.In))
     nothing = is_same and isinstance(right, Known) and right.value is None
-    if nothing and not isinstance(left, Unknown | Bound | Named):
+    if nothing and not isinstance(left, (Unknown, Bound, Named)):
         return Known(isinstance(op, ast.IsNot))
     return not_known(node)
 
@@ -186,7 +186,7 @@ def _applied(name: str, parts: list[Known]) -> Known | None:
         return None
     if isinstance(value, tuple):
         return tuple_of(derived(element, *parts) for element in value)
-    return derived(value, *parts) if isinstance(value, int | float) and abs(value) < 2.0**63 else None
+    return derived(value, *parts) if isinstance(value, (int, float)) and abs(value) < 2.0**63 else None
 
 
 # Methods

@@ -76,7 +76,7 @@ class Seen(Struct, eq=False):
         values = self.values.get(node)
         if values is None:
             self.values[node] = [_as_now(value)]
-        elif len(values) <= MOST_VALUES and value is not values[-1]:
+        elif len(values) <= MOST_VALUES and not _is_again(value, values[-1]):
             apart = self.apart.get(node)
             if apart is None:
                 apart = self.apart[node] = {_identity(values[0])}
@@ -97,6 +97,13 @@ def _as_now(value: SourceValue) -> SourceValue:
     """Return a value that stays as it is now: others may change a list later on."""
     kept = type(value) is Items and len(value.items) <= _LONGEST
     return Items(list(value.items), value.open, value.doubts) if kept and isinstance(value, Items) else value
+
+
+def _is_again(value: SourceValue, last: SourceValue) -> bool:
+    """Return whether a value is the last one again, as most in loops are; others may be the same and not seen to be."""
+    if value is last or not (isinstance(value, Known) and isinstance(last, Known)):
+        return value is last
+    return value.value is last.value and value.abroad is last.abroad and value.doubts == last.doubts
 
 
 def _identity(value: SourceValue) -> object:
@@ -283,7 +290,7 @@ class State(Struct, eq=False):
     def hand_on(self, *values: SourceValue) -> None:
         """Note that something that is not followed may use the layers behind values, and train the models in them."""
         self.handed.update(source for tensor in tensors_of(*values) for source in tensor.sources)
-        models = (value for value in values if isinstance(value, Stack | Graph | Instance | Items | Entries))
+        models = (value for value in values if isinstance(value, (Stack, Graph, Instance, Items, Entries)))
         self.handed_on.update((id(value), value) for value in models)
 
     @contextmanager

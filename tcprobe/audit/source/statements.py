@@ -23,7 +23,7 @@ from tcprobe.source.values import DOUBTED, Doubts, Known
 def _assign(p: State, node: ast.Assign) -> None:
     if p.given.is_any:
         for target in node.targets:
-            if isinstance(target, ast.Name | ast.Attribute):
+            if isinstance(target, (ast.Name, ast.Attribute)):
                 p.assigned[node.value] = target.id if isinstance(target, ast.Name) else target.attr
     value = p.value(node.value)
     for target in node.targets:
@@ -117,7 +117,7 @@ def _if(p: State, node: ast.If) -> Left:
 
 def _leaves(body: list[ast.stmt]) -> bool:
     """Return whether nothing of a branch reaches what follows."""
-    return bool(body) and isinstance(body[-1], ast.Return | ast.Raise)
+    return bool(body) and isinstance(body[-1], (ast.Return, ast.Raise))
 
 
 def _doubt(p: State, names: Iterable[str], doubts: Doubts) -> None:
@@ -223,7 +223,7 @@ def _try(p: State, node: ast.Try | ast.TryStar) -> Left:
 def _import_in(p: State, body: list[ast.stmt]) -> None:
     """Take what only an except branch imports: it stands for the same as what failed."""
     for statement in body:
-        if isinstance(statement, ast.Import | ast.ImportFrom):
+        if isinstance(statement, (ast.Import, ast.ImportFrom)):
             before = dict(p.env.vars)
             STATEMENTS[type(statement)](p, statement)
             p.env.vars.update(before)
@@ -254,7 +254,7 @@ def _attributes(body: list[ast.stmt]) -> set[str]:
         node = pending.pop()
         if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
             found.add(node.attr)
-        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
             pending.extend(ast.iter_child_nodes(node))
     return found
 
@@ -263,7 +263,7 @@ def _changed(body: list[ast.stmt]) -> set[str]:
     """Return the names of what statements change in place: ``sizes.append(64)``, ``sizes[0] = 64``."""
     found: set[str] = set()
     for node in _nodes(body):
-        if isinstance(node, ast.Attribute | ast.Subscript) and isinstance(node.value, ast.Name):
+        if isinstance(node, (ast.Attribute, ast.Subscript)) and isinstance(node.value, ast.Name):
             stores = isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store)
             found.update([node.value.id] if stores or getattr(node, "attr", "") in CHANGING else [])
     return found

@@ -48,14 +48,14 @@ def guessed(value: SourceValue, doubts: Doubts) -> SourceValue:
     """Return a value with doubts about it, also where it is a list or object."""
     if isinstance(value, Known):
         return value.doubted(doubts)
-    if doubts and (isinstance(value, Items | Entries) or (isinstance(value, Instance) and value.keras is None)):
+    if doubts and (isinstance(value, (Items, Entries)) or (isinstance(value, Instance) and value.keras is None)):
         return replace(value, doubts=value.doubts | doubts)
     return value
 
 
 def doubts_of(value: SourceValue) -> Doubts:
     """Return why a value may be another one."""
-    return value.doubts if isinstance(value, Known | Items | Entries | Instance) else frozenset()
+    return value.doubts if isinstance(value, (Known, Items, Entries, Instance)) else frozenset()
 
 
 def through(made: SourceValue, *values: SourceValue) -> SourceValue:
@@ -66,7 +66,7 @@ def through(made: SourceValue, *values: SourceValue) -> SourceValue:
 
 def shaken(value: SourceValue) -> None:
     """Note of a list or dictionary that it may be changed otherwise than was seen."""
-    if isinstance(value, Items | Entries):
+    if isinstance(value, (Items, Entries)):
         value.doubts = DOUBTED
 
 
@@ -141,7 +141,7 @@ def elements(value: SourceValue | None) -> list[SourceValue] | None:
         found = items_of(value)
     if found is None or len(found) > MOST_ELEMENTS:
         return None
-    doubts = value.doubts if isinstance(value, Items | Entries) else None
+    doubts = value.doubts if isinstance(value, (Items, Entries)) else None
     return [doubted(element, doubts) for element in found] if doubts else found
 
 
@@ -177,7 +177,7 @@ def tensors_of(*values: SourceValue) -> list[Tensor]:
     for value in values:
         if isinstance(value, Tensor):
             found.append(value)
-        elif isinstance(value, Items | Entries):
+        elif isinstance(value, (Items, Entries)):
             found += [part for part in parts_of(value) if isinstance(part, Tensor)]
     return found
 
@@ -233,10 +233,10 @@ def truth(value: SourceValue) -> bool | None:
     """Return whether a value counts as true; None where that is not known."""
     if isinstance(value, Known):
         return bool(value.value)
-    if isinstance(value, Items | Entries):
+    if isinstance(value, (Items, Entries)):
         holds = bool(value.items if isinstance(value, Items) else value.entries)
         return holds or (None if value.open else False)
-    return None if isinstance(value, Unknown | Tensor | Bound | Named) else True
+    return None if isinstance(value, (Unknown, Tensor, Bound, Named)) else True
 
 
 def shape_from(value: SourceValue | None) -> Shape | None:
@@ -277,7 +277,7 @@ def plain_constant(value: SourceValue) -> Any:
     Raises:
         SpentError: as `parts_of`.
     """
-    if isinstance(value, Items | Entries):
+    if isinstance(value, (Items, Entries)):
         for _ in parts_of(value):
             pass
     return _plain(value)

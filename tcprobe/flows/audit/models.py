@@ -5,7 +5,6 @@ A file that is made to be endless, in time, depth or memory, costs itself and no
 
 from __future__ import annotations
 
-import gc
 import signal
 import threading
 from collections import Counter
@@ -38,8 +37,6 @@ READ: Final = "It could not be traced, and was read from the source: %s"
 MOST_SECONDS: Final = 8.0
 """Time of the processor to read, judge and mend a file; the largest of the files that people write take one second."""
 SPLIT_FILE: Final = "audit the file that builds the model by itself, or a part of it"
-_COLLECTED: Final = (20_000, 20, 20)
-"""Objects between collections of garbage: syntax trees have many, and looking through them took a third of the time."""
 
 
 class PartialAudit(Struct):
@@ -93,14 +90,9 @@ class Auditor:
         Raises:
             TcprobeError: the file cannot be audited; then nothing of it is kept.
         """
-        before = gc.get_threshold()
-        gc.set_threshold(*_COLLECTED)
-        try:
-            # What is traced has run already: its user vouches for it.
-            with within_limits(target.named, None if self._traced else MOST_SECONDS):
-                self._add_models(target)
-        finally:
-            gc.set_threshold(*before)
+        # What is traced has run already: its user vouches for it.
+        with within_limits(target.named, None if self._traced else MOST_SECONDS):
+            self._add_models(target)
 
     def _add_models(self, target: AuditFile) -> None:
         from tcprobe.audit.source.model import foreign_to_tensorflow
