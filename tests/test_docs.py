@@ -141,14 +141,15 @@ def test_the_audit_that_a_page_shows_is_what_is_printed(
     assert shown == expected
 
 
-def test_the_screen_that_the_readme_shows_is_what_is_printed(request: pytest.FixtureRequest) -> None:
+@pytest.mark.parametrize("name", ["README.md", "docs/report.md"])
+def test_the_screen_that_a_page_shows_is_what_is_printed(name: str, request: pytest.FixtureRequest) -> None:
     """It is what a terminal shows: a pipe has the tables below it."""
-    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    page = (ROOT / name).read_text(encoding="utf-8")
     command, shown = re.findall(r"(?ms)^```\n\$ tcprobe (report .*?)\n(.*?)^```$", page)[0]
     run = [sys.executable, "-m", "tcprobe", *command.split()]
     printed = subprocess.run(run, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     if request.config.getoption("--update-golden", default=False):
         screen = printed.partition("\n\nprofile  ")[0]
-        (ROOT / "README.md").write_text(page.replace(shown, f"{screen}\n"), encoding="utf-8")
+        (ROOT / name).write_text(page.replace(shown, f"{screen}\n"), encoding="utf-8")
         return
     assert printed.startswith(shown)

@@ -286,7 +286,7 @@ def test_a_gpu_without_tensor_cores_has_no_share(changed: Callable[[Change], Pat
     assert {op["tc_blocker"] for op in report.off_tensor_cores()} == {"GPU has no Tensor Cores"}
     text = shown(folder)
     assert "Tensor Cores: NOT APPLICABLE. NVIDIA GeForce GTX 1650 has none." in text
-    assert first_steps(text)[0].startswith("1. Run on a GPU with Tensor Cores (Volta")
+    assert first_steps(text)[0].startswith("1. A GPU with Tensor Cores: Volta")
 
 
 def test_tf32_off_is_the_blocker(changed: Callable[[Change], Path]) -> None:
@@ -298,7 +298,7 @@ def test_tf32_off_is_the_blocker(changed: Callable[[Change], Path]) -> None:
     peak = report.summary["achieved_tflop_per_s"]["value"] / report.summary["peak_pct"]["value"]
     assert peak == pytest.approx(0.195)  # the CUDA cores' float32 peak of an A100, 19.5 TFLOP/s
     told = shown(folder).split("What to do, in full\n1. ")[1].partition("\nFigures")[0]
-    assert told.startswith("Allow TF32 (")
+    assert told.startswith("TF32: ")
     assert "by peak rates at most" in told
 
 
@@ -320,7 +320,7 @@ def test_xla_brings_shapes_from_the_module(changed: Callable[[Change], Path]) ->
 def test_a_step_that_xla_compiled_is_not_told_to_use_xla(changed: Callable[[Change], Path]) -> None:
     waits, first, *_ = first_steps(shown(changed(variants.xla_alone), "--width", "0"))
     assert "the GPU waits 2.63 ms of a step of 4.12 ms" in waits
-    assert first.startswith("2. Give generator_1/conv2d_3_1 8 filters, keep the first (slice) and measure.")
+    assert first.startswith("2. filters 1 -> 8, keep the first: conv2d_3_1 (generator_1/conv2d_3_1")
     assert "1.13 ms of kernel time in a step, " in first  # of catalogue.py
     assert ": at most 1.13 ms of a step of 4.12 ms, 27.4 %" in first  # of the steps outside
     # the sizes of generator_1/dense_1 concern 28 us, less than 1 % of the step

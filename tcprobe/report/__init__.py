@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TextIO
 
 from msgspec import Struct
 
-from tcprobe.report.blocks import visible_block
+from tcprobe.report.document import visible_block
 
 if TYPE_CHECKING:
-    from tcprobe.report.blocks import Block
-    from tcprobe.report.document import Document
+    from tcprobe.report.document import Block, Document
 
 
 class RenderSpec(Struct, frozen=True):
@@ -25,8 +24,9 @@ class RenderSpec(Struct, frozen=True):
 class Renderer(Struct, frozen=True):
     """One output format; its module has a function ``render(document, spec, out)`` and is loaded on first use."""
 
-    name: str  # its name on the command line and the name of its module in this package
+    name: str  # its name on the command line and the name of its module
     suffixes: tuple[str, ...]  # file name endings that select it (``.json``)
+    room: str = "tcprobe.report"  # package of its module
 
     def render(self, document: Document, spec: RenderSpec, out: TextIO) -> None:
         """Write the document to `out`; the same document and spec always give the same bytes.
@@ -34,7 +34,7 @@ class Renderer(Struct, frozen=True):
         The module gets blocks whose text is visible, and adds what is its own: colours, layout, markup. Raw values
         for programs it gets as they are.
         """
-        import_module(f"tcprobe.report.{self.name}").render(_Shown(document), spec, out)
+        import_module(f"{self.room}.{self.name}").render(_Shown(document), spec, out)
 
 
 class _Shown(Struct, frozen=True):
@@ -54,14 +54,15 @@ class _Shown(Struct, frozen=True):
 
 DocumentKind = Literal["run", "audit", "key_node", "compare", "sweep"]
 
+AUDIT: Final = "tcprobe.report.audit"
 RENDERERS: Final[tuple[Renderer, ...]] = (
     Renderer("text", (".txt",)),
     Renderer("csv", (".csv",)),
     Renderer("json", (".json",)),
     Renderer("markdown", (".md", ".markdown")),
-    Renderer("sarif", (".sarif",)),
-    Renderer("github", ()),
-    Renderer("junit", (".xml",)),
+    Renderer("sarif", (".sarif",), AUDIT),
+    Renderer("github", (), AUDIT),
+    Renderer("junit", (".xml",), AUDIT),
 )
 
 FORMATS: Final[dict[DocumentKind, tuple[str, ...]]] = {

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tcprobe.report import formatting as f
-from tcprobe.report.blocks import Cell, ColumnHead, Section
+from tcprobe import formatting as f
+from tcprobe.report.document import Cell, ColumnHead, Section
 
 if TYPE_CHECKING:
     from tcprobe.schema.columns import Value

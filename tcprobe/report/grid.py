@@ -11,10 +11,9 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tcprobe.report.blocks import ColumnHead, Section, visible_block
+from tcprobe.formatting import NA, distinct, ending, shortened, wrapped
+from tcprobe.report.document import ColumnHead, Section, visible_block
 from tcprobe.report.fields import Field, section
-from tcprobe.report.formatting import NA, ending, wrapped
-from tcprobe.report.names import distinct, shortened
 from tcprobe.visible import columns
 
 GAP = "  "

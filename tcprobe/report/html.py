@@ -7,8 +7,19 @@ from html import escape
 from typing import Final, TextIO
 
 from tcprobe.report import RenderSpec
-from tcprobe.report.blocks import Block, Facts, Folded, Heading, Lines, NumberedList, Remarks, Screen, Section, TextLine
-from tcprobe.report.document import Document
+from tcprobe.report.document import (
+    Block,
+    Document,
+    Facts,
+    Folded,
+    Heading,
+    Lines,
+    NumberedList,
+    Remarks,
+    Screen,
+    Section,
+    TextLine,
+)
 
 _RIGHT: Final = ' style="text-align:right"'
 _LEFT: Final = ' style="text-align:left"'

@@ -9,24 +9,26 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from tcprobe.formatting import many
 from tcprobe.masking import mask_words
-from tcprobe.report.blocks import (
+from tcprobe.report.document import (
     Block,
     Cell,
+    DataTable,
     Facts,
     Heading,
     LeftOut,
     Lines,
     Remark,
     Remarks,
+    ReportSpec,
     Section,
     Style,
     TextPart,
+    data_of,
     line_of,
 )
-from tcprobe.report.document import DataTable, ReportSpec, data_of
 from tcprobe.report.fields import Field, cell_of, field_of, name_of, number_of, section, sentence_of, time_of
-from tcprobe.report.formatting import many
 from tcprobe.schema.columns import Row
 from tcprobe.schema.key_nodes import Cadence, Candidate, Flaw, KeyNodes, Merit, StepsBasis, WhyNone
 

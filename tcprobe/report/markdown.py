@@ -8,8 +8,9 @@ from collections.abc import Callable
 from typing import TextIO
 
 from tcprobe.report import RenderSpec
-from tcprobe.report.blocks import (
+from tcprobe.report.document import (
     Block,
+    Document,
     Facts,
     Folded,
     Heading,
@@ -23,7 +24,6 @@ from tcprobe.report.blocks import (
     TextLine,
     TextPart,
 )
-from tcprobe.report.document import Document
 from tcprobe.report.grid import APART, LINKED, escape_markdown, markdown_line, markdown_lines
 from tcprobe.visible import inert
 

@@ -9,12 +9,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from tcprobe.hardware import lookup_gpu, spoken_name
-from tcprobe.report.formatting import duration, percent, rate, shorten, size
 from tcprobe.rules.base import Says
 from tcprobe.schema.provenance import Provenance
-from tcprobe.schema.statement import About, Both, Duration, FieldValue, Name, Rate, Sentence, Share, Size, Statement
-
-NAME_WIDTH: Final = 60  # of the name of a kernel or op within a sentence
+from tcprobe.schema.statement import About, Both, FieldValue, Statement
 
 
 def sentence_of(says: Says, said: Statement[str]) -> str:
@@ -28,28 +25,7 @@ def halves(says: Says, kind: str, fields: Mapping[str, Any]) -> tuple[str, str]:
     made = says[kind]
     if callable(made):
         made = made(**{name: _worded(says, value) for name, value in fields.items()})
-    return (render(made.first), render(made.second)) if isinstance(made, Both) else (render(made), "")
-
-
-def render(sentence: Sentence) -> str:
-    """Return the text of a sentence."""
-    return sentence if isinstance(sentence, str) else "".join(map(_text, sentence))
-
-
-def _text(part: str | Name | Duration | Share | Size | Rate) -> str:
-    match part:
-        case Name(text):
-            return shorten(text, NAME_WIDTH)
-        case Duration(ns):
-            return duration(ns)
-        case Share(pct):
-            return percent(pct)
-        case Size(size_bytes):
-            return size(size_bytes)
-        case Rate(bytes_per_s):
-            return rate(bytes_per_s)
-        case _:
-            return part
+    return (made.first, made.second) if isinstance(made, Both) else (made, "")
 
 
 def _worded(says: Says, value: FieldValue) -> Any:

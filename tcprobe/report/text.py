@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, TextIO
 
+from tcprobe.formatting import wrapped
 from tcprobe.report import RenderSpec
-from tcprobe.report.blocks import (
+from tcprobe.report.document import (
     Block,
+    Document,
     Facts,
     Folded,
     Heading,
@@ -21,22 +23,13 @@ from tcprobe.report.blocks import (
     TextLine,
     sections,
 )
-from tcprobe.report.document import Document
-from tcprobe.report.formatting import wrapped
 from tcprobe.report.grid import left_out, same_in_all, text_lines
 from tcprobe.visible import columns, inert
 
 STYLES: Final = {
-    "strong": "bold",
-    "dim": "dim",
-    "accent": "cyan",
-    "warning": "yellow",
-    "error": "red",
-    "note": "dim",
-    "good": "green",
-    "bad": "red",
-}
-"""What each style is to rich, which writes the colours."""
+    "strong": 1, "dim": 2, "accent": 36, "warning": 33, "error": 31, "note": 2, "good": 32, "bad": 31,
+}  # fmt: skip
+"""The code of each style (ECMA-48, SGR)."""
 
 
 def render(document: Document, spec: RenderSpec, out: TextIO) -> None:
@@ -134,7 +127,4 @@ def _wrapped(text: str, spec: RenderSpec, indent: str = "") -> list[str]:
 def _paint(text: str, style: str, spec: RenderSpec) -> str:
     if not spec.color or style not in STYLES or not text.strip():
         return text
-    from rich.color import ColorSystem  # which only a terminal needs
-    from rich.style import Style
-
-    return Style.parse(STYLES[style]).render(text, color_system=ColorSystem.STANDARD)
+    return f"\x1b[{STYLES[style]}m{text}\x1b[0m"

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, TypeAlias
 from msgspec import Struct
 
 from tcprobe.schema.model import Model
-from tcprobe.schema.statement import Both, Sentence
+from tcprobe.schema.statement import Both
 
 if TYPE_CHECKING:
     from tcprobe.rules.model.step import Step
     from tcprobe.source.source import Source
 
-Says: TypeAlias = Mapping[str, Sentence | Both | Callable[..., Sentence | Both]]
+Says: TypeAlias = Mapping[str, str | Both | Callable[..., str | Both]]
 """The sentence of each kind; where it has fields, a function of these. Statements among them are text by then."""
 
 

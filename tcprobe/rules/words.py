@@ -1,10 +1,10 @@
-"""Words that the sentences of several rules share: lists, GPUs, and how users of a framework choose a precision."""
+"""Words that the sentences of several rules share: lists, GPUs, and what advice is made of."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple, TypeAlias, TypeVar
 
 from tcprobe.schema.finding_kinds import WhyKind
 from tcprobe.schema.kinds import Limit
@@ -34,32 +34,25 @@ def framework_of(name: str | None) -> Framework | None:
     return next((f for f in FRAMEWORKS if known.startswith(f)), None)
 
 
-KERAS: Final = "tf.keras.mixed_precision, or tcprobe profile --precision"
-HALF: Final[dict[str | None, str]] = {
-    None: "mixed precision in float16",
-    "tensorflow": f"mixed_float16 ({KERAS})",
-    "pytorch": "mixed precision in float16 (torch.autocast with dtype=torch.float16)",
-}
-"""Mixed precision in float16."""
-MIXED: Final[dict[str | None, str]] = {
-    None: "mixed precision",
-    "tensorflow": f"mixed_bfloat16 or mixed_float16 ({KERAS})",
-    "pytorch": "mixed precision (torch.autocast)",
-}
-"""Mixed precision in bfloat16 or float16."""
-TF32: Final[dict[str | None, str]] = {
-    None: "TF32 (unset NVIDIA_TF32_OVERRIDE)",
-    "tensorflow": "TF32 (unset NVIDIA_TF32_OVERRIDE, enable_tensor_float_32_execution(True))",
-    "pytorch": "TF32 (unset NVIDIA_TF32_OVERRIDE, torch.set_float32_matmul_precision('high'))",
-    "jax": "TF32 (unset NVIDIA_TF32_OVERRIDE, no precision='highest', jax_default_matmul_precision='tensorfloat32')",
-}
+Ways: TypeAlias = Mapping[str | None, tuple[str, ...]]
+"""How to do something, the best way first, by framework; of those without their own under None."""
+T = TypeVar("T")
 
 
-def way(ways: dict[str | None, str], framework: str | None) -> str:
-    """Return the words for a framework, else those for any."""
+class Act(NamedTuple):
+    """What advice says. The first screen has the title with the ways that fit beside it, and the first reason."""
+
+    title: str  # what to do
+    ways: tuple[str, ...] = ()  # how, the best first
+    why: tuple[str, ...] = ()
+
+
+def way(ways: Mapping[str | None, T], framework: str | None) -> T:
+    """Return what is for a framework, else what is for any."""
     return ways.get(framework, ways[None])
 
 
+NAME_WIDTH: Final = 60  # of the name of a kernel or op within a sentence
 MAY_LEAVE: Final = "cuDNN may run the weight gradient on a CUDA-core kernel"  # of few filters in 16 bits
 
 

@@ -123,6 +123,8 @@ class PredictedStep(Struct, frozen=True):
     change: ChangeKind | None  # what would change; None: as the run is
     ns: Range
     tf32: bool = False  # whether its float32 products run as TF32
+    # layers of which a size changes too, as (layer, dimension, size, new size)
+    sizes: tuple[tuple[str, str, int, int], ...] = ()
 
 
 class Prediction(Struct, frozen=True):
@@ -161,6 +163,8 @@ class FirstScreen(Struct, frozen=True):
     items: tuple[Item, ...] = ()  # at most three, most important first
     limits: tuple[Statement[LimitKind], ...] = ()  # what limits all this, most important first
     prediction: Prediction | None = None  # of a run without a GPU
+    # of a step at best when all items are done that save; None of less than two, or if they draw on the same time
+    left_ns: float | None = None
 
 
 OFF_CAUSES: Final[frozenset[CauseKind]] = frozenset(

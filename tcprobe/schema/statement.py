@@ -51,42 +51,8 @@ def parts(said: FieldValue) -> list[Statement[str]]:
     return [said, *(part for _, value in said.fields for part in parts(value))]
 
 
-class Name(NamedTuple):
-    """A name in a sentence, of a kernel or an op, which may be long."""
-
-    text: str
-
-
-class Duration(NamedTuple):
-    """A time in a sentence."""
-
-    ns: float
-
-
-class Share(NamedTuple):
-    """A percentage in a sentence."""
-
-    pct: float
-
-
-class Size(NamedTuple):
-    """A number of bytes in a sentence."""
-
-    size_bytes: float
-
-
-class Rate(NamedTuple):
-    """Bytes a second in a sentence."""
-
-    bytes_per_s: float
-
-
-Sentence: TypeAlias = str | tuple[str | Name | Duration | Share | Size | Rate, ...]
-"""Text, or parts of which `tcprobe.report.sentences` makes text."""
-
-
 class Both(NamedTuple):
-    """The two sentences of a kind: what a finding is and how bad it is; what advice says to do and why."""
+    """The two sentences of a kind: what a finding is, and how bad it is."""
 
-    first: Sentence
-    second: Sentence
+    first: str
+    second: str

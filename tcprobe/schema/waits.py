@@ -12,23 +12,23 @@ HostWork = Literal[
 ]  # fmt: skip
 HOST_WORK: Final[dict[HostWork, str]] = {
     "copy": "copies between host and GPU",
-    "set": "copies within the GPU, and sets",
+    "set": "copies within the GPU",
     "profiler": "the profiler itself",
     "compile": "tracing, compiling or autotuning",
     "input": "the input pipeline",
-    "communicate": "waiting for other GPUs or processes",
-    "copy_call": "calls that copy, while the GPU copies nothing",
-    "synchronise": "waiting for the GPU",
-    "op": "an op that runs on the host",
-    "launch": "launching ops and kernels one by one",
-    "executor": "the executor of ops, long without a launch",
+    "communicate": "other GPUs or processes",
+    "copy_call": "calls that copy nothing",
+    "synchronise": "the host, which waits for the GPU",
+    "op": "an op on the host",
+    "launch": "launches",
+    "executor": "the executor of ops",
     "python": "Python between the calls",
-    "queued": "a pause before a kernel that was launched already",
-    "outside": "what runs outside the training call: Python, or what it calls",
-    "range": "a range that the program marks, and nothing else that is recorded",
-    "unknown": "nothing that the profile tells",
+    "queued": "pauses between kernels in its queue",
+    "outside": "what runs between the steps",
+    "range": "ranges that the program marks",
+    "unknown": "something that was not recorded",
 }
-"""What the host did while the GPU waited."""
+"""What the GPU waits for."""
 CALL: Final = "call"
 """What an event of the host shows that is an outermost call of the framework from Python."""
 EVENT_WORK: Final = (*HOST_WORK, CALL)

@@ -192,7 +192,7 @@ def test_a_t4_in_float32() -> None:
     text = shown(shared(T4))
     assert "Tesla T4 (inferred)" in text
     assert "Tensor Cores are NOT USED: every matrix op runs in float32." in text
-    assert "1. Compute in mixed_float16" in text
+    assert "1. mixed_float16: tf.keras.mixed_precision" in text
     assert "float32 cannot use a T4's Tensor Cores" in text
     assert "it may include warm-up" in text
 

@@ -10,8 +10,7 @@ from msgspec.structs import replace
 
 from tcprobe.analysis.flow import analyse, with_advice
 from tcprobe.report import RENDERERS, RenderSpec
-from tcprobe.report.blocks import Block, Section
-from tcprobe.report.document import DataTable, Document, ReportSpec
+from tcprobe.report.document import Block, DataTable, Document, ReportSpec, Section
 from tcprobe.report.run.document import RunDocument
 from tcprobe.schema.columns import Table, Value
 from tcprobe.schema.profile import Metadata, Note, Profile, Window

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 
-from tcprobe.report.blocks import (
+from tcprobe.formatting import duration, percent
+from tcprobe.report.document import (
     Cell,
     ColumnHead,
     Facts,
@@ -21,7 +22,6 @@ from tcprobe.report.blocks import (
     sections,
     wrapped_line,
 )
-from tcprobe.report.formatting import duration, percent
 from tests.report.builders import Plain, rendered
 
 BEFORE, AFTER, SHARE = 12345678.123456789, 2**53 + 1, 100 / 3

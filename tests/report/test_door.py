@@ -14,16 +14,15 @@ import pytest
 from markdown_it import MarkdownIt
 from msgspec import Struct
 from msgspec.structs import replace
-from rich.color import ColorSystem
-from rich.style import Style
 
 from tcprobe.analysis import analyse
 from tcprobe.errors import TcprobeError
 from tcprobe.readers.open import open_profile
 from tcprobe.report import FORMATS, RENDERERS, RenderSpec
-from tcprobe.report.blocks import (
+from tcprobe.report.document import (
     Block,
     ColumnHead,
+    Document,
     Facts,
     Folded,
     Heading,
@@ -31,11 +30,11 @@ from tcprobe.report.blocks import (
     NumberedList,
     Remark,
     Remarks,
+    ReportSpec,
     Section,
     TextLine,
     TextPart,
 )
-from tcprobe.report.document import Document, ReportSpec
 from tcprobe.report.run.advice import with_texts
 from tcprobe.report.run.document import RunDocument
 from tcprobe.report.text import STYLES
@@ -58,11 +57,7 @@ NASTY = "\u0301" + STEERING + "o" + 9 * "\u0301" + MARKUP + "\u5c42=1\t"
 HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 
 
-COLOURS = {
-    part
-    for style in STYLES.values()
-    for part in Style.parse(style).render("|", color_system=ColorSystem.STANDARD).split("|")
-}
+COLOURS = {f"\x1b[{code}m" for code in (0, *STYLES.values())}
 """What our own colours are on a terminal."""
 
 

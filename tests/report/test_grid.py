@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tcprobe.report.blocks import ColumnHead, Section
+from tcprobe.report.document import ColumnHead, Section
 from tcprobe.report.grid import escape_markdown, left_out, markdown_lines, text_lines
 
 KERNEL = "cutlass_80_tensorop_s1688gemm_128x128_16x4_nn_align4"

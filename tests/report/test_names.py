@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tcprobe.report.names import distinct, shortened
+from tcprobe.formatting import distinct, shortened
 from tcprobe.visible import columns
 
 OPS = [f"gradient_tape/alex_net/conv2d_{n}/Conv2D/Conv2DBackpropFilter" for n in (1, 2, 13)]

@@ -14,7 +14,7 @@ from tcprobe.report import FORMATS, RENDERERS, DocumentKind, Renderer, renderers
 
 @pytest.mark.parametrize("renderer", RENDERERS, ids=lambda r: r.name)
 def test_a_renderer_is_a_module_of_its_name(renderer: Renderer) -> None:
-    assert callable(import_module(f"tcprobe.report.{renderer.name}").render)
+    assert callable(import_module(f"{renderer.room}.{renderer.name}").render)
 
 
 def test_no_two_formats_share_a_name_or_an_ending() -> None:

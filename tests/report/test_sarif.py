@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from tcprobe.report import sarif
+from tcprobe.report.audit import sarif
 from tcprobe.rules.docs import DOCS
 from tcprobe.rules.docs.base import RuleDoc
 from tcprobe.schema.finding import Audited, AuditReport, Finding

@@ -1,24 +1,10 @@
-"""A sentence is made of the fields of a statement: parts are rendered, statements within it are text by then."""
+"""A sentence is made of the fields of a statement: statements within it are text by then."""
 
 from __future__ import annotations
 
-from tcprobe.report.sentences import NAME_WIDTH, render, sentence_of
+from tcprobe.report.sentences import sentence_of
 from tcprobe.rules.base import Says
-from tcprobe.schema.statement import About, Both, Duration, Name, Share, say
-
-
-def test_parts_are_rendered_as_what_they_are() -> None:
-    assert (
-        render((Duration(62_100_000_000.0), " of ", Share(12.34), " in ", Name("conv"))) == "62.1 s of 12.3 % in conv"
-    )
-    assert render("as it is") == "as it is"
-
-
-def test_a_long_name_keeps_its_ends() -> None:
-    said = render((Name("void cudnn::" + "x" * 200 + "_kernel"),))
-    assert len(said) == NAME_WIDTH
-    assert said.startswith("void cudnn::")
-    assert said.endswith("_kernel")
+from tcprobe.schema.statement import About, Both, say
 
 
 def test_a_field_is_handed_over_as_it_is_or_as_text() -> None:

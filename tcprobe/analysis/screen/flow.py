@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from tcprobe.analysis.screen.answer import answer_of
 from tcprobe.analysis.screen.bar import bar_of
-from tcprobe.analysis.screen.items import items_of
+from tcprobe.analysis.screen.items import items_of, left_of
 from tcprobe.schema.columns import Table
 from tcprobe.schema.profile import Profile
 from tcprobe.schema.screen import Answer, Bar, FirstScreen, LimitKind
@@ -29,7 +29,7 @@ def with_screen(profile: Profile) -> Profile:
     bar = bar_of(profile)
     answer = answer_of(profile, bar)
     items, limits = tuple(items_of(profile, answer, bar)), tuple(_limits(profile, answer, bar))
-    return replace(profile, screen=FirstScreen(answer, bar, items, limits, profile.predicted))
+    return replace(profile, screen=FirstScreen(answer, bar, items, limits, profile.predicted, left_of(bar, items)))
 
 
 def _limits(profile: Profile, answer: Answer, bar: Bar | None) -> Iterator[Statement[LimitKind]]:

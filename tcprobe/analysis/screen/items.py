@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from tcprobe.analysis.screen.bar import KERNELS, ON, WAITS
+from tcprobe.rules.run.savings import SMALLEST_PCT
 from tcprobe.schema.advice import Advice, AdviceKind, Concern
 from tcprobe.schema.profile import Profile
 from tcprobe.schema.screen import Answer, Bar, Item, RowKind
@@ -31,7 +32,7 @@ DRAWS_ON: Final[Mapping[AdviceKind, tuple[RowKind, ...]]] = {
 
 def items_of(profile: Profile, answer: Answer, bar: Bar | None) -> Iterator[Item]:
     """Yield what to do first, at most three items, most important first."""
-    chosen = [item for item in profile.advice if _says_something(item)]
+    chosen = [item for item in profile.advice if _says_something(item) and not _is_small(item, profile)]
     if answer.word == "CANNOT TELL" and answer.says.kind not in ("class_unknown", "no_matrices"):
         chosen = [item for item in chosen if item.kind in OTHER_RECORDING][:1] or [_record_steps(profile)]
     elif not chosen and bar is not None and bar.of == "kernel_time" and "serialises_kernels" not in profile.traits:
@@ -39,6 +40,15 @@ def items_of(profile: Profile, answer: Answer, bar: Bar | None) -> Iterator[Item
     for at, item in enumerate(chosen[:MOST]):
         beside = tuple(number for number, above in enumerate(chosen[:at], 1) if above.draws_on & item.draws_on)
         yield Item(item, *_saves(item, bar), beside=beside)
+
+
+def left_of(bar: Bar | None, items: Sequence[Item]) -> float | None:
+    """Return what is left of a step at best when all is done that saves; None where two draw on the same time."""
+    saving = [item for item in items if item.saves_ns is not None]
+    most = [item.most_ns if item.likely else item.saves_ns for item in saving]
+    if bar is None or bar.of != "step" or len(most) < 2 or None in most or any(item.beside for item in saving):
+        return None
+    return max(0.0, bar.total_ns - sum(ns or 0.0 for ns in most))
 
 
 def _says_something(item: Advice) -> bool:
@@ -54,6 +64,13 @@ def _says_something(item: Advice) -> bool:
             return item.says.get("work_pct") is not None or item.says.get("length") != "capture"
         case _:
             return True
+
+
+def _is_small(item: Advice, profile: Profile) -> bool:
+    """Return whether an item likely saves under `SMALLEST_PCT` of the step that is predicted of a run without a GPU."""
+    if profile.predicted is None or item.saving is None:
+        return False
+    return 100.0 * item.saving.ns.mid < SMALLEST_PCT * profile.predicted.steps[0].ns.mid
 
 
 def _record_steps(profile: Profile) -> Advice:

@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tcprobe.analysis.sizes.run import JudgedStep
+from tcprobe.rules.model.bad import shared_out
+from tcprobe.rules.model.settled import settled_sizes, with_changes
+from tcprobe.rules.model.step import Step
+from tcprobe.rules.run.savings import SMALLEST_PCT
 from tcprobe.schema.finding import Range
 from tcprobe.schema.kinds import ChangeKind
 from tcprobe.schema.profile import Profile
@@ -32,15 +36,24 @@ def _steps(profile: Profile, judged: JudgedStep) -> Iterator[PredictedStep]:
     step = judged.step
     dtypes = {step.dtype_of(index) for index in range(len(step.model.products))}
     if step.ns is not None:
-        yield _of(None, step.ns, step.gpu.runs_tf32 and "float32" in dtypes)
+        yield PredictedStep(None, step.ns, step.gpu.runs_tf32 and "float32" in dtypes)
     gpu = step.target.gpu
     lowered = (profile.metadata.precision or "").startswith("mixed") or "float32" not in dtypes
     mixed: ChangeKind = "mixed_float16"
     if not lowered and gpu.tensor_cores and gpu.peak_flop_per_s("float16") is not None:
-        then = step.computing("float16", step.gpu.tf32).ns
-        if then is not None:
-            yield _of(mixed, then, False)
+        then = step.computing("float16", step.gpu.tf32)
+        if then.ns is not None:
+            yield PredictedStep(mixed, then.ns)
+            yield from _resized(then, then.ns, mixed)
 
 
-def _of(change: ChangeKind | None, ns: Range, tf32: bool) -> PredictedStep:
-    return PredictedStep(change, ns, tf32)
+def _resized(step: Step, ns: Range, change: ChangeKind) -> Iterator[PredictedStep]:
+    """Yield the step with the sizes changed that cost it most; none where none likely costs `SMALLEST_PCT`."""
+    linked = [bad.linked for bad in settled_sizes(step) if bad.linked is not None and bad.linked.reason is None]
+    saved = shared_out(step, linked)
+    paying = [one for one in linked if one in saved and 100.0 * saved[one].ns.mid >= SMALLEST_PCT * ns.mid]
+    changes = step.links.settled(tuple(dict.fromkeys(change for one in paying for change in one.changes)))
+    then = with_changes(step, changes).ns
+    if paying and then is not None and then.mid < ns.mid:
+        first = [one.changes[0] for one in paying]
+        yield PredictedStep(change, then, sizes=tuple((c.layer, c.dimension, c.old, c.new) for c in first))

@@ -7,9 +7,9 @@ from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
 
+from tcprobe.formatting import relative
 from tcprobe.report.audit import unjudged, words
 from tcprobe.report.document import DataTable, ReportSpec, data_of
-from tcprobe.report.formatting import relative
 from tcprobe.schema.finding import SEVERITIES, Audited, AuditReport, Finding, Fix, Range
 from tcprobe.schema.place import Place
 from tcprobe.schema.provenance import COLUMNS as PROVENANCE

@@ -12,18 +12,19 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
+from tcprobe import formatting as f
 from tcprobe.hardware import lookup_gpu
 from tcprobe.masking import mask_words
-from tcprobe.report import formatting as f
 from tcprobe.report.audit import fold, unjudged, words
 from tcprobe.report.audit.fold import FoldedFindings
 from tcprobe.report.audit.screen import screen_of
-from tcprobe.report.blocks import (
+from tcprobe.report.document import (
     Block,
     Cell,
     Folded,
     Heading,
     Lines,
+    ReportSpec,
     Section,
     Style,
     TextLine,
@@ -31,7 +32,6 @@ from tcprobe.report.blocks import (
     line_of,
     wrapped_line,
 )
-from tcprobe.report.document import ReportSpec
 from tcprobe.report.fields import cell_of, section
 from tcprobe.schema.finding import SEVERITIES, Audited, AuditReport, Finding, Range
 from tcprobe.schema.finding_kinds import COST_UNKNOWN

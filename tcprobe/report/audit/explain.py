@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from tcprobe.formatting import full_number
 from tcprobe.report.fields import Field, cell_of
-from tcprobe.report.formatting import full_number
 from tcprobe.report.grid import escape_markdown, table_lines
 
 if TYPE_CHECKING:

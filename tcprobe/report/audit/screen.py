@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from tcprobe.report import formatting as f
+from tcprobe import formatting as f
 from tcprobe.report.audit import fold, unjudged, words
 from tcprobe.report.audit.fold import FoldedFindings
-from tcprobe.report.blocks import Screen, TextLine, TextPart, line_of
+from tcprobe.report.document import Screen, TextLine, TextPart, line_of
 from tcprobe.report.sentences import gpu_of
 from tcprobe.schema.finding import Audited, AuditReport, Range
 from tcprobe.visible import columns, shown

@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from tcprobe.report.formatting import many
+from tcprobe.formatting import many
 from tcprobe.schema.finding import AuditReport
 from tcprobe.schema.model import NotJudged, NotJudgedKind
 

@@ -12,10 +12,10 @@ from collections.abc import Iterable
 from pathlib import PurePath
 from typing import Final, get_args
 
+from tcprobe.formatting import about, many, relative
 from tcprobe.hardware import lookup_gpu
 from tcprobe.report import sentences
 from tcprobe.report.audit import unjudged
-from tcprobe.report.formatting import about, many, relative
 from tcprobe.report.sentences import constants_of
 from tcprobe.rules.base import Says
 from tcprobe.rules.says import SAYS as RULES_SAY

@@ -13,22 +13,26 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import astuple, replace
 
-from tcprobe.report.blocks import (
+from tcprobe.report.compare import sections
+from tcprobe.report.compare.screen import screen_of, verdicts
+from tcprobe.report.compare.words import answer, letters
+from tcprobe.report.document import (
+    Added,
     Block,
+    DataTable,
     Heading,
     LeftOut,
     Lines,
     Remark,
     Remarks,
+    ReportSpec,
     Section,
     answer_of,
+    data_of,
     folded,
+    spelt,
     wrapped_line,
 )
-from tcprobe.report.compare import sections
-from tcprobe.report.compare.screen import screen_of, verdicts
-from tcprobe.report.compare.words import answer, letters
-from tcprobe.report.document import Added, DataTable, ReportSpec, data_of, spelt
 from tcprobe.schema.changes.comparison import Change, ComparedPlace, ComparedRange, ComparedRow, Comparison
 from tcprobe.schema.changes.condition import Verdict
 from tcprobe.schema.columns import Value

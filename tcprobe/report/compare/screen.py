@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from tcprobe.report import formatting as f
-from tcprobe.report.blocks import Screen, TextLine, TextPart, line_of
+from tcprobe import formatting as f
 from tcprobe.report.compare.sections import LABELS
 from tcprobe.report.compare.words import answer, signed, signed_percent
+from tcprobe.report.document import Screen, TextLine, TextPart, line_of
 from tcprobe.report.run import about
 from tcprobe.report.run.figures import label, value_text
 from tcprobe.report.run.screen import WIDTH, WORD_STYLES

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, Final
 
-from tcprobe.report import formatting as f
-from tcprobe.report.blocks import Cell, Section
+from tcprobe import formatting as f
 from tcprobe.report.compare.words import change_text, grounds, time_change
+from tcprobe.report.document import Cell, Section
 from tcprobe.report.fields import Field, cell_of, field_of, name_of, number_of, section, source_of, time_of
 from tcprobe.report.run.causes import GROUP_WORDS
 from tcprobe.report.run.figures import label, value_text

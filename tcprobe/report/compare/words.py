@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from tcprobe.report import formatting as f
+from tcprobe import formatting as f
 from tcprobe.rules.words import listed
 from tcprobe.schema.changes.comparison import (
     FEWEST_STEPS,

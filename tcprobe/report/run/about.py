@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from pathlib import PurePath
 from typing import Final
 
+from tcprobe import formatting as f
 from tcprobe.hardware import DEFAULT_TARGET
-from tcprobe.report import formatting as f
-from tcprobe.report.run.units import start_text, step_text, unit_text
-from tcprobe.report.run.words import counted_phase
+from tcprobe.report.run.words import counted_phase, start_text, step_text, unit_text
 from tcprobe.rules.words import FRAMEWORKS, framework_of, listed
 from tcprobe.schema.columns import Row
 from tcprobe.schema.profile import LossScale, Metadata, Policy, Profile, Window

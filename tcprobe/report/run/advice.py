@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from tcprobe.report import formatting as f
+from tcprobe import formatting as f
 from tcprobe.report.run import words
-from tcprobe.report.sentences import halves
 from tcprobe.rules.registry import RUN_RULES, rule_of
-from tcprobe.rules.words import listed
+from tcprobe.rules.run.base import RunSays
+from tcprobe.rules.words import Act, listed
 from tcprobe.schema.advice import Advice, Bound, Concern, ShareOf
 from tcprobe.schema.profile import Profile
 from tcprobe.schema.records import as_dict
+from tcprobe.visible import columns
 
 MOST_ACTIONS: Final = 3
 OF_OPS: Final[Mapping[ShareOf, str]] = {
@@ -36,7 +37,7 @@ RATES: Final[Mapping[Bound, str]] = {
     "tile rates": "by the rates of their tiles ",
 }
 """How a bound is called that is none but by rates."""
-SAYS: Final = {kind: said for rule in RUN_RULES for kind, said in rule.load().SAYS.items()}
+SAYS: Final[RunSays] = {kind: said for rule in RUN_RULES for kind, said in rule.load().SAYS.items()}
 
 
 TITLE: Final = "What to do, in full"
@@ -53,12 +54,41 @@ def with_codes(profile: Profile) -> tuple[str, ...]:
 
 
 def advice_sentence(item: Advice) -> str:
-    """Return one item as a sentence: what to do, and why."""
+    """Return one item as a sentence: what to do and how, and why."""
+    act = _act(item)
+    order = f"{act.title}{': ' if act.ways else ''}{', '.join(act.ways)}"
+    at = f" ({_place(item)})" if item.sizes else ""
+    return f"{order}{at}. Why: {'; '.join(filter(None, (*act.why, *_why(item))))}.{_beside(item)}"
+
+
+def headline(item: Advice, room: int | None) -> str:
+    """Return what to do, with as many ways as fit in `room` columns; all of them without."""
+    title, ways, _ = _act(item)
+    for at, one in enumerate(ways):
+        longer = f"{title}{', ' if at else ': '}{one}"
+        if room is not None and columns(longer) > room:
+            break
+        title = longer
+    return title
+
+
+def detail(item: Advice) -> str:
+    """Return the first reason, or what it concerns."""
+    why, place = _act(item).why, _place(item)
+    if item.sizes:
+        return f"of {place}"
+    return why[0] if why else f"costliest: {place}" if place else ""
+
+
+def _act(item: Advice) -> Act:
+    return SAYS[item.kind](item, **dict(item.says.fields))
+
+
+def _place(item: Advice) -> str:
+    """Return the layer or op that an item concerns, its pass and its line; empty where no place is known."""
     where = item.where
-    more = {"layer": f.any_text(where.layer), "line": _line(item), "pass_": where.pass_, "sizes": item.sizes,
-            "blocker": item.blocker, "effect": item.effect}  # fmt: skip
-    order, reason = halves(SAYS, item.kind, {**dict(item.says.fields), **more})
-    return f"{order}. Why: {'; '.join(part for part in (reason, *_why(item)) if part)}.{_beside(item)}"
+    line = f.source_line(where.source) if where.source else None
+    return ", ".join(filter(None, (where.layer or where.op, where.pass_, line)))
 
 
 def _beside(item: Advice) -> str:
@@ -95,8 +125,8 @@ def _why(item: Advice) -> Iterator[str]:
     yield _gain(item)
     if item.effect is not None and item.effect.kind != "slice":
         yield words.size_advice(item.effect, predicted=item.saving is not None and item.saving.ns.mid > 0)
-    if item.blocker is not None and not item.sizes:
-        yield f"above all {words.where(item.where.layer, item.where.op, item.where.pass_)}{_line(item)}"
+    if not item.sizes and item.kind != "keep_layout" and (place := _place(item)):  # whose reason names it
+        yield f"costliest: {place}"
 
 
 def _costs(item: Advice) -> str:
@@ -141,10 +171,6 @@ def _gain(item: Advice) -> str:
     may_cost = " (it may also cost time)" if saving.may_cost else ""
     likely = f"{f.percent(share)} of the {of}" if saving.ns.mid > 0 else "nothing"
     return f"predicted{by} to {saves}, likely {likely}{may_cost}"
-
-
-def _line(item: Advice) -> str:
-    return f" ({f.any_text(item.where.source)})" if item.where.source else ""
 
 
 def with_texts(profile: Profile) -> Profile:

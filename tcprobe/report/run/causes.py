@@ -7,9 +7,9 @@ from typing import Final, cast
 
 from msgspec import Struct
 
+from tcprobe import formatting as f
 from tcprobe.cost.alignment import RATE_FAMILIES, published_pct
-from tcprobe.report import formatting as f
-from tcprobe.report.blocks import Cell, Section
+from tcprobe.report.document import Cell, Section
 from tcprobe.report.fields import Field, cell_of, field_of, number_of, section, share_of, source_of, time_of
 from tcprobe.report.run import words
 from tcprobe.report.run.words import kind_label

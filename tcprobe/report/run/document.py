@@ -10,10 +10,13 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from msgspec import Struct, field
 
+from tcprobe.formatting import any_text, full_number, since_step
 from tcprobe.grouping import distinct_numbers, lasting_since
-from tcprobe.report.blocks import (
+from tcprobe.report.document import (
+    Added,
     Block,
     Cell,
+    DataTable,
     Facts,
     Heading,
     LeftOut,
@@ -21,19 +24,19 @@ from tcprobe.report.blocks import (
     NumberedList,
     Remark,
     Remarks,
+    ReportSpec,
     Section,
+    data_of,
     folded,
+    spelt,
     wrapped_line,
 )
-from tcprobe.report.document import Added, DataTable, ReportSpec, data_of, spelt
 from tcprobe.report.fields import cell_of, field_of, section
-from tcprobe.report.formatting import any_text, full_number, since_step
-from tcprobe.report.run import about, advice, figures, findings, views, wait_views
+from tcprobe.report.run import about, advice, figures, findings, time_views, views
 from tcprobe.report.run.causes import cause_table
-from tcprobe.report.run.chains import CHAIN_VIEW
 from tcprobe.report.run.screen import data_of_screen, screen_of
 from tcprobe.report.run.tables import data_table, view_section, written
-from tcprobe.report.run.view import View
+from tcprobe.report.run.time_views import CHAIN_VIEW, View
 from tcprobe.report.run.words import counted_phase
 from tcprobe.schema.columns import Row, Table, Value
 from tcprobe.schema.finding import Severity
@@ -131,9 +134,9 @@ class RunDocument(Struct, frozen=True):
         waits = profile.waiting is not None and profile.waiting.idle_pct >= NOTICEABLE_PCT
         found = [
             findings.what_if_table(profile, top),
-            view_section(profile, wait_views.WAIT_VIEW, rows) if waits else None,
-            view_section(profile, wait_views.GAP_VIEW, rows) if waits else None,
-            view_section(profile, wait_views.COPY_VIEW, rows) if waits else None,
+            view_section(profile, time_views.WAIT_VIEW, rows) if waits else None,
+            view_section(profile, time_views.GAP_VIEW, rows) if waits else None,
+            view_section(profile, time_views.COPY_VIEW, rows) if waits else None,
             cause_table(profile),
             view_section(profile, CHAIN_VIEW, rows),
             findings.blockers(profile, cost, rows) if cost and not cost.measured else None,
@@ -168,16 +171,16 @@ def _usual(profile: Profile) -> list[View]:
     """Return the views of a report for which no table was asked; some stand further up, or only in some reports."""
     elsewhere = [
         views.PHASE_VIEW,
-        wait_views.WAIT_VIEW,
-        wait_views.GAP_VIEW,
-        wait_views.COPY_VIEW,
+        time_views.WAIT_VIEW,
+        time_views.GAP_VIEW,
+        time_views.COPY_VIEW,
         views.CAUSE_VIEW,
         views.KIND_VIEW,
         CHAIN_VIEW,
         views.ADVICE_VIEW,
     ]
     alone = profile.table("range_times") is not None and not len(profile.require("kernels"))
-    elsewhere += [] if alone else [wait_views.RANGE_TIME_VIEW]
+    elsewhere += [] if alone else [time_views.RANGE_TIME_VIEW]
     if profile.table("range_kernels") is None:
         elsewhere.append(views.RANGE_VIEW)
     if profile.counted_steps is not None or profile.table("units") is None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from tcprobe.report import formatting as f
-from tcprobe.report.blocks import Cell, Section
+from tcprobe import formatting as f
+from tcprobe.report.document import Cell, Section
 from tcprobe.report.fields import cell_of, section, unit_of
 from tcprobe.report.run.verdict import BASIS_WORDS
 from tcprobe.schema.columns import Row, Value

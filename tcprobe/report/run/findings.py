@@ -9,8 +9,8 @@ from typing import Final
 import numpy as np
 from msgspec import Struct
 
-from tcprobe.report import formatting as f
-from tcprobe.report.blocks import Cell, Section
+from tcprobe import formatting as f
+from tcprobe.report.document import Cell, Section
 from tcprobe.report.fields import (
     Field,
     cell_of,

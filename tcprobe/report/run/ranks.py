@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import median
 from typing import Final
 
-from tcprobe.report import formatting as f
-from tcprobe.report.blocks import Cell, TextLine, TextPart, line_of
+from tcprobe import formatting as f
+from tcprobe.report.document import Cell, TextLine, TextPart, line_of
 from tcprobe.report.fields import cell_of, field_of, name_of, number_of, sentence_of
-from tcprobe.report.run.view import View
+from tcprobe.report.run.time_views import View
 from tcprobe.rules.words import listed
 from tcprobe.schema.columns import Row, Value
 from tcprobe.schema.profile import Profile

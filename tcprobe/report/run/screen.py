@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
-from tcprobe.report import formatting as f
-from tcprobe.report.blocks import Screen, Style, TextLine, TextPart, line_of
+from tcprobe import formatting as f
+from tcprobe.report.document import Screen, Style, TextLine, TextPart, line_of
 from tcprobe.report.run import about, verdict
-from tcprobe.report.run.actions import words_of
+from tcprobe.report.run.advice import detail as reason_of
+from tcprobe.report.run.advice import headline
 from tcprobe.report.run.ranks import rank_lines
 from tcprobe.report.run.words import kind_label
 from tcprobe.report.sentences import gpu_of
+from tcprobe.rules.words import listed
 from tcprobe.schema.profile import Profile
 from tcprobe.schema.records import as_dict
-from tcprobe.schema.screen import Bar, BarOf, BarRow, FirstScreen, Item, RowKind, VerdictWord
+from tcprobe.schema.screen import Bar, BarOf, BarRow, FirstScreen, Item, PredictedStep, RowKind, VerdictWord
 from tcprobe.visible import columns, shown
 
 WIDTH: Final = 80
@@ -28,6 +30,7 @@ TIME: Final = 64  # column at which times end, of rows and of what is saved
 SHARE: Final = 7  # columns of a share
 DETAILED_PCT: Final = 10.0  # of the bar: a row from here on says what its kernels do
 SMALLEST_PCT: Final = 0.95  # of the bar: smaller rows stand together
+MOST_OF_REST: Final = 0.9  # of small rows together: one from here on gives them its name
 PART_PCT: Final = 5.0  # of a row: smaller parts are not named
 TITLES: Final[dict[BarOf, str]] = {
     "step": "Where the step goes",
@@ -42,18 +45,19 @@ WORD_STYLES: Final[dict[VerdictWord, Style]] = {
 
 
 class _Detail(NamedTuple):
-    """How much stands on the screen."""
+    """How much stands on the screen; of several items each is there with its reason, or not at all."""
 
     rows: int  # of the bar
-    parts: bool  # whether rows say what their kernels do
-    reasons: int  # how many items say why
+    parts: bool = False  # whether rows say what their kernels do
     items: int = 3
+    both: bool = True  # whether it says what is left of the step when all is done
+    reasons: bool = True  # whether items say why
 
 
 DETAILS: Final = (
-    *(_Detail(rows, parts, 3) for rows, parts in ((7, True), (6, True), (5, True), (6, False), (5, False))),
-    *(_Detail(rows, False, reasons) for rows, reasons in ((5, 2), (4, 2), (4, 1), (4, 0), (3, 0))),
-    _Detail(3, False, 0, 2),
+    *(_Detail(rows, parts, both=both) for both in (True, False) for rows, parts in ((7, True), (5, True), (7, False))),
+    *(_Detail(rows, items=items, both=False) for rows, items in ((5, 3), (4, 3), (5, 2), (4, 2), (3, 2), (3, 1))),
+    _Detail(3, items=1, both=False, reasons=False),  # beside the ranks of a job
 )
 """From the most to the least: the first that fits is taken."""
 
@@ -161,10 +165,11 @@ def _bar(found: FirstScreen, detail: _Detail) -> Iterator[TextLine]:
     several = f" (mean of {bar.gpus} GPUs)" if bar.gpus > 1 else ""
     yield _figures(TextPart(f"{TITLES[bar.of]}{several}", "strong"), f.duration(bar.total_ns))
     unknown_gpu = any(one.kind == "gpu_unknown" for one in found.limits)
-    for label, row in _rows(bar, detail.rows):
+    rows = _rows(bar, detail.rows)
+    for (label, row), share in zip(rows, f.whole_percents([row.pct for _, row in rows]), strict=True):
         label = "off Tensor Cores" if row.kind == "off" and unknown_gpu else label
         drawn = "#" * (max(1, round(BAR * row.pct / 100.0)) if row.pct >= 1.0 else 0)
-        figures = f"{f.duration(row.ns):>{FIGURE}}{f.whole_percent(row.pct):>{SHARE}}"
+        figures = f"{f.duration(row.ns):>{FIGURE}}{share:>{SHARE}}"
         yield line_of(
             f"  {label:<{LABEL - 2}}",
             TextPart(f"{drawn:<{TIME - LABEL - FIGURE}}", STYLES.get(row.kind, "dim")),
@@ -182,10 +187,26 @@ def _predicted(found: FirstScreen) -> Iterator[TextLine]:
     title = TextPart(f"A step on {gpu_of(prediction.gpu)}, {batch}", "strong")
     yield _figures(title, "likely", TextPart("  (range)", "dim"))
     for step in prediction.steps:
-        what = "as it is" if step.change is None else step.change
+        what = "as it is" if step.change is None else f"{step.change}{_also(step, found.items)}"
         least = "at least " if prediction.at_least else ""
         likely = f"{least}{f.likely(step.ns)}"
-        yield _figures(TextPart(f"  {what}{', TF32' if step.tf32 else ''}"), likely, f"  ({f.range_text(step.ns)})")
+        label = f.shorten(f"  {what}{', TF32' if step.tf32 else ''}", TIME - FIGURE)
+        yield _figures(TextPart(label), likely, f"  ({f.range_text(step.ns)})")
+
+
+def _also(step: PredictedStep, items: Sequence[Item]) -> str:
+    """Return which sizes a predicted step changes too: by the numbers of their items where each has one."""
+    if not step.sizes:
+        return ""
+    at = {item.advice.where.layer: number for number, item in enumerate(items, 1) if item.advice.sizes}
+    numbers = [str(at[layer]) for layer, *_ in step.sizes if layer in at]
+    rest = [one for one in step.sizes if one[0] not in at]
+    by_number = f"item{'s' * (len(numbers) > 1)} {listed(sorted(numbers))}"
+    if not rest:
+        return f" and {by_number}"
+    layer, dimension, size, new = rest[0]
+    resized = f"{dimension} {size} -> {new} of {layer.rpartition('/')[2]}" if len(rest) == 1 else f"{len(rest)} sizes"
+    return f", {by_number}, {resized}" if numbers else f", {resized}"
 
 
 def _figures(what: TextPart, time: str, *more: TextPart | str) -> TextLine:
@@ -203,7 +224,10 @@ def _rows(bar: Bar, most: int) -> list[tuple[str, BarRow]]:
         large = ranked
     kept = [(verdict.ROW_WORDS[row.kind], row) for row in bar.rows if row in large]
     if small := [row for row in ranked if row not in large]:
-        kept.append(("the rest", BarRow("others", sum(row.ns for row in small), sum(row.pct for row in small))))
+        ns = sum(row.ns for row in small)
+        name = verdict.ROW_WORDS[small[0].kind]
+        label = f"{name}, rest" if small[0].ns >= MOST_OF_REST * ns and len(name) < LABEL - 8 else "the rest"
+        kept.append((label, BarRow("others", ns, sum(row.pct for row in small))))
     return kept
 
 
@@ -230,13 +254,19 @@ def _items(found: FirstScreen, detail: _Detail, room: int | None) -> Iterator[Te
     else:
         yield _figures(title, "".join(f"{head:>{FIGURE}}" for head in heads))
     for number, item in enumerate(items, 1):
-        yield from _item(number, item, _total_ns(found), heads, number <= detail.reasons, room)
+        yield from _item(number, item, _total_ns(found), heads, detail.reasons, room)
+    if detail.both and (left := found.left_ns) is not None and len(items) == len(found.items):
+        saving = [str(number) for number, item in enumerate(items, 1) if item.saves_ns is not None]
+        together = listed(saving) if len(saving) < len(items) else "Both" if len(items) == 2 else f"All {len(items)}"
+        yield line_of(TextPart(f"   {together}: a step of {f.duration(left)} at best", "dim"))
 
 
 def _nothing(found: FirstScreen) -> str | None:
     """Return what stands where nothing is to be done first; None where that is not known."""
     if found.answer.word == "NOTHING TO GAIN":
         return "nothing for Tensor Cores; fuse it with its neighbours"
+    if found.prediction is not None:
+        return "nothing as it is: no size likely costs 1 % of the step"
     timed = found.bar is not None and found.bar.of in ("step", "capture")
     return "nothing: no change is seen that saves 1 % or more" if found.answer.word == "GOOD" and timed else None
 
@@ -260,12 +290,12 @@ def _saved(item: Item) -> dict[str, float]:
 def _item(
     number: int, item: Item, total_ns: float | None, heads: Sequence[str], reasoned: bool, room: int | None
 ) -> Iterator[TextLine]:
-    what, why = words_of(item.advice)
     found = _saved(item)
     saved = [f.duration(found[head]) if head in found else "" for head in heads]
     share = "" if item.saves_ns is None or not total_ns else f.whole_percent(100.0 * item.saves_ns / total_ns)
     room_for = (TIME - FIGURE * len(heads) if found else TIME + SHARE) - 4  # columns of the title
-    first = shown(what) if room is None else f.shorten(shown(what), room_for)
+    first = shown(headline(item.advice, room_for))
+    first = first if room is None else f.shorten(first, room_for)
     if columns(first) > room_for:  # a long name in a pipe has a line of its own
         yield line_of(f"{number}  ", TextPart(first, "strong"))
         first = ""
@@ -274,8 +304,9 @@ def _item(
     lead = f"{number}  " if first else "   "
     yield line_of(lead, TextPart(padded, "strong"), figures, TextPart(f"  {item.advice.code}", "dim"))
     also = f"part of item {item.beside[0]}: do not add the two" if item.beside and item.saves_ns is not None else ""
-    if (text := "; ".join(part for part in (why, also) if part)) and reasoned:
-        yield line_of(TextPart(f"     {_short(text, room, 5)}", "dim"))
+    why = _short(reason_of(item.advice), room, 5 + (columns(also) + 2 if also else 0))
+    if (text := "; ".join(filter(None, (why, also)))) and reasoned:
+        yield line_of(TextPart(f"     {text}", "dim"))
 
 
 def _end(found: FirstScreen, room: int | None) -> Iterator[TextLine]:

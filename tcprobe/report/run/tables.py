@@ -13,11 +13,10 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from tcprobe.report.blocks import Section
-from tcprobe.report.document import DataTable
+from tcprobe.report.document import DataTable, Section
 from tcprobe.report.fields import Field, more, section
 from tcprobe.report.run import views
-from tcprobe.report.run.view import View
+from tcprobe.report.run.time_views import View
 from tcprobe.report.run.words import FEWEST_PHASES, step_known, summed
 from tcprobe.schema.columns import ColumnKind, Table, Value
 from tcprobe.schema.profile import Profile

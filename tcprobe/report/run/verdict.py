@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from tcprobe.report import formatting as f
+from tcprobe import formatting as f
 from tcprobe.report.run.words import kind_label
 from tcprobe.rules.words import listed, short_name
 from tcprobe.schema.screen import AnswerKind, BarOf, LimitKind, RowKind, VerdictWord
 from tcprobe.schema.statement import Statement
-from tcprobe.schema.waits import HostWork
+from tcprobe.schema.waits import HOST_WORK
 
 BASIS_WORDS: Final[Mapping[str, str]] = {
     "counter": "hardware counters",
@@ -42,24 +42,6 @@ ROW_WORDS: Final[Mapping[RowKind, str]] = {
     "wait": "no kernel",
 }
 """What each row of the bar is."""
-WAITS_FOR: Final[Mapping[HostWork, str]] = {
-    "copy": "copies between host and GPU",
-    "set": "copies within the GPU",
-    "profiler": "the profiler itself",
-    "compile": "tracing or compiling",
-    "input": "the input pipeline",
-    "communicate": "other GPUs or processes",
-    "copy_call": "calls that copy",
-    "synchronise": "the host, which waits for it",
-    "op": "an op on the host",
-    "launch": "launches",
-    "executor": "the executor of ops",
-    "python": "Python",
-    "queued": "pauses between kernels in its queue",
-    "outside": "what runs between the steps",
-    "range": "ranges that the program marks",
-    "unknown": "something that was not recorded",
-}
 _KEPT_OFF: Final[Mapping[str | None, str]] = {
     "channels": "too few channels",
     "shape": "odd sizes",
@@ -160,9 +142,9 @@ def _waiting(fields: dict[str, Any]) -> str:
     if work is None or pct is None:
         return f"{_of(fields)}; the reason was not recorded."
     if pct >= 99.5:
-        return f"{_of(fields)} for {WAITS_FOR[work]}."
+        return f"{_of(fields)} for {HOST_WORK[work]}."
     part = "mostly" if pct >= 50.0 else f"{f.whole_percent(pct)} of that"
-    return f"{_of(fields)}, {part} for {WAITS_FOR[work]}."
+    return f"{_of(fields)}, {part} for {HOST_WORK[work]}."
 
 
 def _idle_ops(fields: dict[str, Any]) -> str:

@@ -5,15 +5,13 @@ from __future__ import annotations
 import shlex
 from typing import Final
 
+from tcprobe import formatting as f
 from tcprobe.probe.constants import WINDOW_STEPS
-from tcprobe.report import formatting as f
-from tcprobe.report.blocks import Cell, ColumnHead
+from tcprobe.report.document import Cell, ColumnHead
 from tcprobe.report.fields import Field, cell_of, field_of, name_of, number_of, sentence_of, source_of
 from tcprobe.report.run.causes import cause_label, cause_of_op
-from tcprobe.report.run.chains import CHAIN_VIEW
 from tcprobe.report.run.ranks import RANK_VIEW
-from tcprobe.report.run.view import View
-from tcprobe.report.run.wait_views import COPY_VIEW, GAP_VIEW, RANGE_TIME_VIEW, WAIT_VIEW
+from tcprobe.report.run.time_views import CHAIN_VIEW, COPY_VIEW, GAP_VIEW, RANGE_TIME_VIEW, WAIT_VIEW, View
 from tcprobe.report.run.words import kind_label, phase_steps
 from tcprobe.schema.columns import Row, Value
 from tcprobe.schema.kinds import NO_STEPS

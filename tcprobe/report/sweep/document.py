@@ -9,21 +9,24 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import astuple
 
-from tcprobe.report import formatting as f
-from tcprobe.report.blocks import (
+from tcprobe import formatting as f
+from tcprobe.report.document import (
     Block,
+    DataTable,
     Heading,
     LeftOut,
     Remark,
     Remarks,
+    ReportSpec,
     Screen,
     Section,
     TextLine,
     TextPart,
+    data_of,
     folded,
     line_of,
+    spelt,
 )
-from tcprobe.report.document import DataTable, ReportSpec, data_of, spelt
 from tcprobe.report.grid import text_lines
 from tcprobe.report.sweep import sections, words
 from tcprobe.rules.words import listed

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final
 
-from tcprobe.report import formatting as f
-from tcprobe.report.blocks import Cell, Section
+from tcprobe import formatting as f
+from tcprobe.report.document import Cell, Section
 from tcprobe.report.fields import Field, cell_of, field_of, name_of, number_of, section, sentence_of, share_of, time_of
 from tcprobe.report.grid import table_lines
 from tcprobe.report.sweep import words

@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from tcprobe.report import formatting as f
+from tcprobe import formatting as f
 from tcprobe.rules.words import listed
 from tcprobe.schema.changes.sweep import Combination, Factor, Gain, PairEffect, Plan, Speedup, SweepResult, SweepRow
 from tcprobe.schema.columns import FloatArray

@@ -49,7 +49,7 @@ def _once(step: Step, found: Sequence[Bad]) -> tuple[Bad, ...]:
     chosen = [bad.linked for bad in found if bad.linked and bad.dimension.name not in INPUTS]  # not what the data sets
     changes = step.links.settled(tuple(c for linked in chosen for c in linked.changes))
     made: Made = {change.key: change for change in changes}
-    after = _after(step, changes)
+    after = with_changes(step, changes)
     links = {id(bad): _smaller(step, after, made, bad) for bad in open_}
     if not any(links.values()):
         return tuple(found)
@@ -66,7 +66,7 @@ def _may_shrink(step: Step, bad: Bad) -> bool:
     return told and units_of(layer) is None and is_choice(step, bad.dimension)
 
 
-def _after(step: Step, changes: tuple[LinkedChange, ...]) -> Step:
+def with_changes(step: Step, changes: tuple[LinkedChange, ...]) -> Step:
     """Return the step with all changes made."""
     products = list(step.model.products)
     for index, record in step.records_after(changes).items():

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -22,12 +22,14 @@ from tcprobe.schema.statement import FieldValue, say
 
 if TYPE_CHECKING:
     from tcprobe.hardware import Gpu
-    from tcprobe.rules.words import Framework
+    from tcprobe.rules.words import Act, Framework
     from tcprobe.schema.changes.whatif import WhatIf
     from tcprobe.schema.columns import Row, Value
     from tcprobe.schema.profile import Profile
     from tcprobe.schema.waits import StepLength
 
+RunSays: TypeAlias = "Mapping[AdviceKind, Callable[..., Act]]"
+"""What each kind of advice says: of an item, and of the fields of its statement by their names."""
 SHAPES: Final[tuple[BlockerKind, ...]] = ("shape", "shape_required")
 CHOSEN: Final[tuple[BlockerKind, ...]] = (*SHAPES, "library")
 VECTOR: Final = re.compile(r"gemv", re.IGNORECASE)  # a matrix times a vector is bound by memory: no size changes that

@@ -5,48 +5,43 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from tcprobe.rules.base import Says
 from tcprobe.rules.run import kernels
-from tcprobe.rules.run.base import TINY_NS, ChainWork, Run
-from tcprobe.rules.run.waiting import Parts, named_work
-from tcprobe.rules.words import listed, way
+from tcprobe.rules.run.base import TINY_NS, ChainWork, Run, RunSays
+from tcprobe.rules.run.waiting import named_work
+from tcprobe.rules.words import Act, Ways, listed, way
 from tcprobe.schema.advice import COPIES, LAUNCHES, Advice
 from tcprobe.schema.kinds import KernelKind
-from tcprobe.schema.statement import Both, say
+from tcprobe.schema.statement import say
 
 LEAST_PCT: Final = 5.0  # of the kernel time
 MOST_KINDS: Final = 3  # that the sentence names
-FUSE: Final[dict[str | None, str]] = {
-    None: "Let a compiler make one kernel of those that follow one another",
-    "tensorflow": "Let XLA make one kernel of those that follow one another (jit_compile=True)",
-    "pytorch": "Let torch.compile make one kernel of those that follow one another",
-    "jax": "Put all of the step into one jax.jit, so that XLA makes one kernel of those that follow one another",
+FUSE: Final[Ways] = {
+    None: ("a compiler",),
+    "tensorflow": ("jit_compile=True",),
+    "pytorch": ("torch.compile",),
+    "jax": ("jax.jit of the whole step",),
 }
-NORM: Final[dict[str | None, str]] = {
-    None: ", or take a fused norm",
-    "pytorch": ", or take a fused norm (one kernel with the addition before it)",
-    "tensorflow": "",
-    "jax": "",
-}
-"""Where some of these kernels normalise."""
 PLURALS: Final[dict[KernelKind, str]] = {
     "elementwise": "elementwise kernels", "copy": "copies", "normalisation": "norms", "softmax": "softmax",
     "reduction": "reductions", "random": "random numbers",
 }  # fmt: skip
 
 
-def _fuse_chain(framework: str | None, kinds: tuple[KernelKind, ...], launches: float, chains: float, **f: Any) -> Both:
-    order = way(FUSE, framework) + (way(NORM, framework) if "normalisation" in kinds else "")
-    what = listed(PLURALS[kind] for kind in kinds[:MOST_KINDS])
+def _fuse_chain(
+    _: Advice, framework: str | None, kinds: tuple[KernelKind, ...], launches: float, chains: float, **f: Any
+) -> Act:
+    norm = ("a fused norm",) if "normalisation" in kinds and framework in (None, "pytorch") else ()
     when = f"{' a GPU' if f['gpus'] > 1 else ''}{' a step' if f['of_a_step'] else ''}"
-    count: Parts = (f"{launches:,.0f} kernels{when} ({what}) follow one another in {chains:,.0f} chains",)
-    if f["moved_bytes"] is None:
-        return Both(order, count)
-    again = 100.0 * f["again_bytes"] / f["moved_bytes"] if f["moved_bytes"] else 0.0
-    return Both(order, (*count, f", and up to {again:.0f} % of the bytes that they move only pass between them"))
+    why = [f"{launches:,.0f} launches{when}, one after the other in {chains:,.0f} chains"]
+    why.append(listed(PLURALS[kind] for kind in kinds[:MOST_KINDS]))
+    if f["moved_bytes"]:
+        why.append(
+            f"up to {100.0 * f['again_bytes'] / f['moved_bytes']:.0f} % of the bytes moved only pass between them"
+        )
+    return Act("Fuse elementwise ops", (*way(FUSE, framework), *norm), tuple(why))
 
 
-SAYS: Final[Says] = {"fuse_chain": _fuse_chain}
+SAYS: Final[RunSays] = {"fuse_chain": _fuse_chain}
 
 
 def _said_of_launches(run: Run, found: ChainWork) -> bool:

@@ -3,43 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
-from tcprobe.rules.base import Says
-from tcprobe.rules.run.base import Run, names_in
+from tcprobe.formatting import many, shorten
+from tcprobe.rules.run.base import Run, RunSays, names_in
+from tcprobe.rules.words import NAME_WIDTH, Act, short_name
 from tcprobe.schema.advice import Advice, AdviceKind
-from tcprobe.schema.statement import Both, Name, Statement, say
+from tcprobe.schema.statement import Statement, say
 
 LEAST_PCT: Final = 5.0  # of the kernel time
-FILL: Final = (
-    "Change the batch or the sizes of these products so that their blocks fill the GPU a whole number of times, or "
-    "give it larger products"
-)
-ALIGN: Final = (
-    "Find the sizes of these products that are no multiple of 16 bytes (8 elements of 16 bits, 4 of TF32), a view or a "
-    "leading dimension among them, and align them: tcprobe profile or NVTX ranges with shapes tell which"
-)
+ALIGN: Final = ("views and leading dimensions too", "tcprobe profile or NVTX ranges with shapes tell which")
 
 
-def _fill_waves(kernel: str, waves: float, blocks_per_sm: int, tile: str, **_: Any) -> Both:
-    each = f"{blocks_per_sm} block{'s' * (blocks_per_sm > 1)} of {tile} on each SM"
-    why = (
-        "the last wave of Tensor Core kernels is partly empty, above all of ",
-        Name(kernel),
-        f": {waves:.2f} waves of {each}",
-    )
-    return Both(FILL, why)
+def _fill_waves(_: Advice, kernel: str, waves: float, blocks_per_sm: int, tile: str) -> Act:
+    each = f"{many(blocks_per_sm, 'block')} of {tile} on each SM"
+    why = f"{waves:.2f} waves of {each}: the last is partly empty, above all of {shorten(kernel, NAME_WIDTH)}"
+    return Act("Fill the last wave of blocks", ("batch or sizes", "larger products"), (why,))
 
 
-def _align_kernel(kernel: str, alignment: int, rate_pct: int, timed: str, **_: Any) -> Both:
-    loads = f"{alignment} element{'s' * (alignment > 1)} at once"
+def _align_kernel(_: Advice, kernel: str, alignment: int, rate_pct: int, timed: str) -> Act:
+    loads = f"{short_name(kernel)} loads {many(alignment, 'element')} at once"
     rate = f"large products of such sizes were timed at {rate_pct} % of an aligned one's rate ({timed})"
-    return Both(
-        ALIGN, ("Tensor Core kernels load less than 16 bytes at once, above all ", Name(kernel), f" ({loads}); {rate}")
-    )
+    return Act("Align the odd sizes: multiples of 8 (TF32: 4)", ALIGN, (loads, rate))
 
 
-SAYS: Final[Says] = {"fill_waves": _fill_waves, "align_kernel": _align_kernel}
+SAYS: Final[RunSays] = {"fill_waves": _fill_waves, "align_kernel": _align_kernel}
 
 
 def tc319(run: Run) -> Iterator[Advice]:

@@ -8,67 +8,29 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from tcprobe.rules.base import Says
-from tcprobe.rules.run.base import TINY_NS, VECTOR, Run, TopKernel, names_in, to_change
-from tcprobe.rules.run.waiting import WAYS as HOST_WAYS
-from tcprobe.rules.run.waiting import Parts, bounded, named_work, of_step, saves, usual_step, waiting_of
-from tcprobe.rules.words import way
+from tcprobe.formatting import duration, percent, shorten, whole_percent
+from tcprobe.rules.run.base import TINY_NS, VECTOR, Run, RunSays, TopKernel, names_in, to_change
+from tcprobe.rules.run.waiting import FEWER, LONGER, bounded, named_work, of_step, saves, usual_step, waiting_of
+from tcprobe.rules.words import NAME_WIDTH, Act, Ways, short_name, way
 from tcprobe.schema.advice import COPIES, LAUNCHES, Advice, AdviceKind, Concern
 from tcprobe.schema.kinds import BlockerKind, CauseKind
-from tcprobe.schema.statement import Both, Duration, Name, Share, Statement, say
+from tcprobe.schema.statement import Statement, say
 
 LEAST_TINY: Final = 50  # tiny kernels in a step: fewer take less than a millisecond of launches
 LEAST_PCT: Final = 5.0  # of the step
 MUCH_IDLE_PCT: Final = 25.0  # of the calls of ops on the GPU
 MANY: Final = 0.5  # of the launches
 DOMINATES_PCT: Final = 25.0  # of the kernel time: below that other kernels matter as much
-NAME_OPS: Final = (
-    "Record which ops these kernels belong to (tcprobe profile; under Nsight Systems their NVTX ranges; with DLProf "
-    "all reports, in its framework mode)"
-)
-MULTIPLES: Final = (
-    "Try sizes and channels in multiples of 8 and, for convolutions, channels last (NHWC), so that the library takes "
-    "kernels on Tensor Cores"
-)
-"""Where the dtype allows Tensor Cores already."""
-FUSE: Final[dict[str | None, str]] = {
-    None: "Launch fewer and longer kernels: let a compiler fuse them, or launch them by CUDA graphs",
-    "tensorflow": "Launch fewer and longer kernels: let XLA fuse them (jit_compile=True)",
-    "pytorch": "Launch fewer and longer kernels: torch.compile fuses them, CUDA graphs launch many at once "
-    "(torch.compile(mode='reduce-overhead'))",
-    "jax": "Launch fewer and longer kernels: jax.jit of the whole step fuses them",
-}
-DONE: Final = "Give each kernel more work: a larger batch, or fewer and wider layers"
-"""Where kernels were fused, or are launched together, already."""
 MUCH: Final = 0.25  # of this time: from here on both remedies are named
-LAYOUT: Final[dict[str | None, str]] = {
-    None: "Keep images with channels last (NHWC) through the whole model",
-    "tensorflow": "Keep images with channels last (NHWC, data_format='channels_last') through the whole model",
-    "pytorch": "Keep images with channels last through the whole model "
-    "(model.to(memory_format=torch.channels_last), and the batches likewise)",
+LAYOUT: Final[Ways] = {
+    None: (),
+    "tensorflow": ("data_format='channels_last'",),
+    "pytorch": ("memory_format=torch.channels_last, of model and batches",),
 }
-CASTS: Final[dict[str | None, str]] = {
-    None: "Compute neighbouring layers in one precision, so that nothing casts between them",
-    "tensorflow": "Compute neighbouring layers in one precision (a float32 layer among float16 ones casts twice), and "
-    "feed batches in the type that the first layer takes",
+CASTS: Final[Ways] = {
+    None: (),
+    "tensorflow": ("a float32 layer among float16 ones casts twice", "batches in the type of the first layer"),
 }
-LOWER: Final = (
-    "Lower the precision first ({code}), then measure again: convolutions off the Tensor Cores are run with channels "
-    "first, and images and filters converted for them"
-)
-FIRST: Final = (
-    "Keep images with channels first (NCHW), the layout of kernels without Tensor Cores, where the model allows"
-)
-ORDER: Final = (
-    "Keep one order of dimensions through the whole model: images with channels last (NHWC), nothing transposed "
-    "between layers"
-)
-"""Where the model transposes most itself, as attention does around its heads."""
-ONE_ORDER: Final[dict[str | None, str]] = {
-    None: "Keep one order of dimensions through the whole model, so that nothing is transposed between layers",
-    "pytorch": "Keep one order of dimensions through the whole model: contiguous() of a permuted tensor copies it",
-}
-"""Where the model holds no convolution, whose layout there would be to choose."""
 TRANSPOSES: Final = ("transpose", "permute", "contiguous")
 RULE_OF: Final[Mapping[BlockerKind, str]] = {"dtype": "TC303", "tf32": "TC304", "tf32_unknown": "TC304"}
 NONE_HERE: Final[tuple[BlockerKind, ...]] = ("gpu", "not_nvidia")
@@ -78,102 +40,109 @@ ELSEWHERE: Final[tuple[CauseKind, ...]] = ("layout", "other_step", "gpu", "not_n
 """Causes of which TC311 and TC305 speak, or of which there is nothing to do."""
 OF_OPS: Final[tuple[BlockerKind, ...]] = ("dtype", "tf32", "tf32_unknown", "gpu", "shape", "shape_required", "library")
 """What keeps ops off the Tensor Cores, of which TC303 to TC308 speak."""
-WAYS: Final[Mapping[CauseKind | None, str]] = {
-    "type": "Do less of this op, or have a compiler fuse it with its neighbours",
-    "channels": "Give the convolution more channels, or fewer groups; compute 8 filters and keep the first ones",
-    "tc_misaligned": "Make its sizes multiples of 8",
-    "tc_tiles": "Change its sizes, or the batch, so that tiles fill and their last wave is full",
-    "tc_small": "Give it a larger product: a larger batch, or several products in one",
-    "tc_memory": "Move less memory: 16 bits, a larger batch, or fusing it with what follows",
-    "tc_slow": "Look at it with Nsight Compute (ncu), which tells what it waits for",
-    "tf32_unknown": "Find out whether TF32 was on, and switch it on; small products stay on CUDA cores even so",
-    "op_unknown": "Record which op launches it (tcprobe profile; under Nsight Systems its NVTX ranges)",
-    "kernels_unknown": "Find out what it does: record ops and layers with it (tcprobe profile), or look at it with "
-    "Nsight Compute",
+RECORD: Final = ("tcprobe profile", "NVTX ranges under Nsight Systems", "all reports of DLProf in its framework mode")
+"""What names the ops of kernels."""
+SLOWLY: Final = "it uses Tensor Cores slowly: "
+UNSEEN: Final = "Find out what it does: Nsight Compute"
+TOP: Final[Mapping[CauseKind | None, tuple[str, str]]] = {
+    "type": (
+        "Do less of it, or fuse it with its neighbours",
+        "no library has a Tensor Core kernel for ops of its type",
+    ),
+    "channels": (
+        "More channels, or fewer groups",
+        "the library has CUDA-core kernels alone for so few channels, or so many groups",
+    ),
+    "tc_misaligned": (
+        "Make its sizes multiples of 8",
+        f"{SLOWLY}a contiguous dimension is no multiple of 16 bytes",
+    ),
+    "tc_tiles": (
+        "Change its sizes or the batch: fill the tiles",
+        f"{SLOWLY}tiles or the last wave of them are partly empty",
+    ),
+    "tc_small": (
+        "Give it larger products: a larger batch",
+        f"{SLOWLY}the product is too small to fill the GPU",
+    ),
+    "tc_memory": (
+        "Move less memory: 16 bits, or fuse it",
+        f"{SLOWLY}moving the operands takes longer than multiplying them",
+    ),
+    "tc_slow": ("Look at it with Nsight Compute", f"{SLOWLY}nothing that is known of the product tells why"),
+    "tf32_unknown": ("Find out whether TF32 was on", "it multiplies float32 on CUDA cores, on a GPU that has TF32"),
+    "op_unknown": ("Record which op launches it", "the source names no op for it"),
+    "kernels_unknown": (UNSEEN, "whether it uses Tensor Cores is not known"),
 }
-WHY: Final[Mapping[CauseKind | None, str]] = {
-    "type": "no library has a Tensor Core kernel for ops of its type",
-    "channels": "the library has CUDA-core kernels alone for so few channels, or so many groups",
-    "tc_misaligned": "it uses Tensor Cores slowly: a contiguous dimension is no multiple of 16 bytes",
-    "tc_tiles": "it uses Tensor Cores slowly: tiles or the last wave of them are partly empty",
-    "tc_small": "it uses Tensor Cores slowly: the product is too small to fill the GPU",
-    "tc_memory": "it uses Tensor Cores slowly: moving the operands takes longer than multiplying them",
-    "tc_slow": "it uses Tensor Cores slowly, and nothing that is known of the product tells why",
-    "tf32_unknown": "it multiplies float32 on CUDA cores, on a GPU that has TF32",
-    "op_unknown": "the source names no op for it",
-    "kernels_unknown": "whether it uses Tensor Cores is not known",
-}
-ALL_LAUNCHES: Final = "Record all of what launches it: no slice of the recording, or a longer window"
-"""Where the source names an op for some of its launches alone."""
-COMPILED: Final = "Do less of this op: XLA compiled the step already"
-TALKS: Final = "Send less between GPUs, in fewer and larger messages, and while they compute"
+"""What to do about a kernel that dominates, and what is known of it."""
 
 
-def _name_ops(kernel: str | None, sixteen_bit: bool, **_: Any) -> Both:
-    most: Parts = (", the costliest that multiplies ", Name(kernel)) if kernel else ()
+def _name_ops(_: Advice, kernel: str | None, sixteen_bit: bool) -> Act:
     if sixteen_bit:
-        return Both(f"{MULTIPLES}. {NAME_OPS}", ("kernels of unnamed ops compute in 16 bits on CUDA cores", *most))
-    return Both(NAME_OPS, ("kernels of unnamed ops ran without Tensor Cores", *most))
+        why = f"16-bit kernels on CUDA cores{f': {short_name(kernel)}' if kernel else ''}"
+        return Act(
+            "Channels last, channels in multiples of 8", (), (why, f"which ops they are of: {' or '.join(RECORD[:2])}")
+        )
+    most = f", the costliest that multiplies {shorten(kernel, NAME_WIDTH)}" if kernel else ""
+    why = f"kernels of unnamed ops ran without Tensor Cores{most}"
+    return Act("Record which ops these kernels belong to", RECORD, (why,))
 
 
-def _fuse_kernels(
-    framework: str | None, compiled: bool, tiny: float, launches: float, short_ns: float, **f: Any
-) -> Both:
-    many = f"{tiny:,.0f} of {launches:,.0f} kernels of a step take less than "
-    short: Parts = (", and the GPU waits ", Duration(short_ns), " in stretches between kernels") if short_ns else ()
-    kernels: Parts = (many, Duration(f["limit_ns"]), " each, ", Duration(f["tiny_ns"]), " in all")
-    return Both(DONE if compiled else way(FUSE, framework), (*kernels, *short, ": at most ", *of_step("", **f)))
+def _fuse_kernels(_: Advice, framework: str | None, compiled: bool, tiny: float, launches: float, **f: Any) -> Act:
+    short = f"the GPU waits {duration(f['short_ns'])} in stretches between kernels" if f["short_ns"] else ""
+    tiny_ns = f", {duration(f['tiny_ns'])} in all"
+    few = f"{tiny:,.0f} of {launches:,.0f} kernels take under {duration(f['limit_ns'])}{tiny_ns}"
+    why = tuple(filter(None, (few, short, of_step(**f))))
+    if compiled:
+        return Act("More work for each kernel", ("a larger batch", "wider layers"), why)
+    return Act(FEWER, way(LONGER, framework), why)
 
 
-def _fill_ops(framework: str | None, idle_ns: float, idle_pct: float, **_: Any) -> Both:
-    most: Parts = (Share(idle_pct), " of their calls (", Duration(idle_ns), ")")
-    return Both(
-        way(HOST_WAYS["launch"], framework),
-        ("within ops that use it, the GPU is idle for ", *most, ", as the profiler says"),
-    )
+def _fill_ops(_: Advice, framework: str | None, idle_ns: float, idle_pct: float) -> Act:
+    why = f"the GPU is idle {whole_percent(idle_pct)} of the calls of ops; what that saves is unknown"
+    return Act(FEWER, way(LONGER, framework), (why, f"{duration(idle_ns)} in all"))
 
 
-def _layout(framework: str | None, kept_off: BlockerKind | None, op_type: str | None, convolutions: bool) -> str:
-    """Return what to do about a layout: by what keeps the op, around which it changes, off the Tensor Cores."""
-    op_type = (op_type or "").lower()
-    if not convolutions:
-        return way(ONE_ORDER, framework)
-    if any(word in op_type for word in TRANSPOSES):
-        return ORDER
-    if "conv" in op_type and kept_off in NONE_HERE:
-        return FIRST
-    code = RULE_OF.get(kept_off) if kept_off and "conv" in op_type else None
-    return LOWER.format(code=code) if code else way(LAYOUT, framework)
+def _keep_layout(
+    item: Advice, framework: str | None, op_type: str | None, casts: bool, transposes: bool, **f: Any
+) -> Act:
+    kind, kept_off = (op_type or "").lower(), f["kept_off"]
+    code = RULE_OF.get(kept_off) if "conv" in kind else None
+    ways, also = way(CASTS, framework) if casts else (), " and one precision" if casts else ""
+    if not transposes:
+        title = "One precision, so that nothing is cast"
+    elif not f["convolutions"] or any(word in kind for word in TRANSPOSES):
+        title = f"Keep one order of dimensions{also}"
+    elif "conv" in kind and kept_off in NONE_HERE:
+        title = "Keep images with channels first (NCHW)"
+    elif code:
+        title, ways = f"Changes of layout: look again after {code}", ()
+    else:
+        title, ways = "Keep images with channels last (NHWC)", (*way(LAYOUT, framework), *ways)
+    what = "layout and type" if transposes and casts else "type" if casts else "layout"
+    place = item.where.layer or (item.where.op and shorten(item.where.op, NAME_WIDTH))
+    part = f", {duration(f['op_ns'])}{' a step' if f['of_a_step'] else ''}" if f["op_ns"] else ""
+    why = f"all in {place}" if f["whole"] else f"costliest: {place}{part}"
+    turned = "convolutions off the Tensor Cores run with channels first, and their images are converted" if code else ""
+    return Act(title, ways, tuple(filter(None, (why if place else "", f"kernels only change {what}", turned))))
 
 
-def _keep_layout(framework: str | None, op: str | None, op_type: str | None, line: str, **f: Any) -> Both:
-    ways = [_layout(framework, f["kept_off"], op_type, f["convolutions"])] if f["transposes"] else []
-    ways += [way(CASTS, framework)] if f["casts"] else []
-    what = "change layout and type" if len(ways) > 1 else "change type" if f["casts"] else "change layout"
-    kind = f" ({op_type})" if op_type not in (None, op) else ""
-    place: Parts = (f["layer"],) if f["has_layer"] else (Name(op), kind) if op else ()
-    most: Parts = ()
-    if place and f["whole"]:
-        most = (", all in ", *place, line)
-    elif place and f["op_ns"]:
-        most = (", ", Duration(f["op_ns"]), f"{' a step' if f['of_a_step'] else ''} of it in ", *place, line)
-    return Both(". ".join(ways), (f"kernels only {what}", *most))
-
-
-def _change_kernel(kernel: str, cause: CauseKind | None, communicates: bool, unnamed_pct: float, **f: Any) -> Both:
-    name = Name(kernel)
+def _change_kernel(
+    _: Advice, kernel: str, cause: CauseKind | None, communicates: bool, compiled: bool, **f: Any
+) -> Act:
+    dominates, unnamed_pct = f"{short_name(kernel)} dominates", f["unnamed_pct"]
     if cause == "op_unknown" and 0 < unnamed_pct < 100:
-        of_part = (name, " dominates; the source names no op for ", Share(unnamed_pct), " of its time")
-        return Both(ALL_LAUNCHES, of_part)
-    at = f" in {f['layer']}{f['line']}" if f["has_layer"] else f["line"]
-    most: Parts = (", most of it for ", Name(f["op"]), at) if f["op"] else ()
+        part = f"the source names no op for {percent(unnamed_pct)} of its time"
+        return Act("Record all of what launches it", ("no slice", "a longer window"), (dominates, part))
     if communicates:
-        return Both(TALKS, (name, ", which moves data between GPUs, dominates", *most))
-    order = COMPILED if cause == "type" and f["compiled"] else WAYS.get(cause, WAYS["kernels_unknown"])
-    return Both(order, (name, " dominates", *most, f"; {WHY[cause]}" if cause in WHY else ""))
+        return Act("Send less between GPUs, and while they compute", ("fewer and larger messages",), (dominates,))
+    title, why = TOP.get(cause, (UNSEEN, ""))
+    if cause == "type" and compiled:
+        title, why = "Do less of it", f"{why}; XLA compiled the step already"
+    return Act(title, (), tuple(filter(None, (dominates, why))))
 
 
-SAYS: Final[Says] = {
+SAYS: Final[RunSays] = {
     "name_ops": _name_ops,
     "fuse_kernels": _fuse_kernels,
     "fill_ops": _fill_ops,

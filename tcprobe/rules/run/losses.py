@@ -5,42 +5,41 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from tcprobe.rules.base import Says
-from tcprobe.rules.run.base import Run
+from tcprobe.formatting import shorten
+from tcprobe.rules.run.base import Run, RunSays
+from tcprobe.rules.words import Act
 from tcprobe.schema.advice import Advice, AdviceKind, Concern
-from tcprobe.schema.statement import Both, Statement, say
+from tcprobe.schema.statement import Statement, say
 
 LARGEST_HALF: Final = 65_504
 """The largest finite float16. Source: IEEE 754-2008, binary16."""
 _IN_FLOAT32: Final = "train as many steps in float32 with the same seed"
-_HALF: Final[dict[str | None, str]] = {
-    "dynamic": f"Find what overflows float16 ({LARGEST_HALF:,}) in the forward pass: a dynamic loss scale leaves out "
-    "updates that are not finite",
-    "none": f"Find out whether float16 overflows ({LARGEST_HALF:,}), in the forward pass or in a scale that the script "
-    f"applies itself: {_IN_FLOAT32}",
-    None: f"Find out whether float16 overflows ({LARGEST_HALF:,}): {_IN_FLOAT32}",
+_OVERFLOW: Final = f"find whether float16 overflows ({LARGEST_HALF:,})"
+_HALF: Final[dict[str | None, tuple[str, ...]]] = {
+    "dynamic": (f"find what overflows float16 ({LARGEST_HALF:,}) in the forward pass",),
+    "none": (_OVERFLOW, "the forward pass, or a scale that the script applies", _IN_FLOAT32),
+    None: (_OVERFLOW, _IN_FLOAT32),
 }
-_OTHER: Final = "Find out why before these times count: a learning rate, the data, a division or logarithm of 0"
+_OTHER: Final = ("the learning rate", "the data", "a division or logarithm of 0")
+_NAME: Final = 16  # columns of a loss
 
 
-def _finite_loss(name: str, value: str, step: int | None, before: int | None, **f: Any) -> Both:
+def _finite_loss(_: Advice, name: str, value: str, step: int | None, before: int | None, **f: Any) -> Act:
+    since = "" if step is None else f" since step {step:,}"
     if f["half"] and f["scale"] == "fixed":
-        most = f"gradients times the scale must stay below {LARGEST_HALF:,} in float16"
-        order = f"Take a smaller loss scale than {f['scale_value']:,.7g}, or a dynamic one: {most}"
+        title = f"A loss scale below {f['scale_value']:,.7g}, or a dynamic one"
+        how: tuple[str, ...] = (f"gradients times the scale stay below {LARGEST_HALF:,}",)
     else:
-        order = _HALF[f["scale"]] if f["half"] else _OTHER
-    since = f"{name} is {value}" + ("" if step is None else f" since step {step:,}, the first that logs it")
-    if step is None or before is None:
-        return Both(order, f"{since}, with no finite value before")
-    value = f"logged {f['before_value']:.4g}"
-    if step - before == 1:
-        return Both(order, f"{since}; the update before is that of step {before:,}, which {value}")
-    return Both(
-        order, f"{since}; before lie the updates of steps {before:,} to {step - 1:,}, and step {before:,} {value}"
-    )
+        title, how = f"Find out why {shorten(name, _NAME)} is {value}", _HALF[f["scale"]] if f["half"] else _OTHER
+    updates = "with no finite value before"
+    if step is not None and before is not None:
+        last = "" if step - before == 1 else f" to {step - 1:,}"
+        updates = f"{'updates' if last else 'the update'} before: step{'s' if last else ''} {before:,}{last}"
+        updates += f"; step {before:,} logged {f['before_value']:.4g}"
+    return Act(title, how, (f"{name} is {value}{since}: no step after is of a training", updates))
 
 
-SAYS: Final[Says] = {"finite_loss": _finite_loss}
+SAYS: Final[RunSays] = {"finite_loss": _finite_loss}
 
 
 def tc321(run: Run) -> Iterator[Advice]:

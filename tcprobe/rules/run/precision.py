@@ -2,32 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from msgspec.structs import replace
 
-from tcprobe.rules.base import Says
 from tcprobe.rules.model.sizes import grouped
-from tcprobe.rules.run.base import Run, Tf32Off
+from tcprobe.rules.run.base import Run, RunSays, Tf32Off
 from tcprobe.rules.run.savings import of_run, predicted
-from tcprobe.rules.words import HALF, MIXED, TF32, listed, way
+from tcprobe.rules.words import Act, Ways, listed, way
 from tcprobe.schema.advice import Advice, AdviceKind
 from tcprobe.schema.changes.whatif import WhatIf
 from tcprobe.schema.kinds import BlockerKind, ChangeKind
-from tcprobe.schema.statement import Both, say
+from tcprobe.schema.statement import say
 
 LOWER: Final[dict[str | None, AdviceKind]] = {
     "float64": "use_float32",
     "bfloat16": "use_float16",
     "float32": "mixed_precision",  # before compute capability 8.0, which has no bfloat16
 }
+KERAS: Final = ("tf.keras.mixed_precision", "tcprobe profile --precision")
+HALF: Final[Mapping[str | None, Act]] = {
+    None: Act("Mixed precision in float16"),
+    "tensorflow": Act("mixed_float16", KERAS),
+    "pytorch": Act("Mixed precision in float16", ("torch.autocast",)),
+}
+MIXED: Final[Mapping[str | None, Act]] = {
+    None: Act("Mixed precision, 16 bits"),
+    "tensorflow": Act("mixed_bfloat16 or mixed_float16", KERAS),
+    "pytorch": Act("Mixed precision, 16 bits", ("torch.autocast",)),
+}
+UNSET: Final = "unset NVIDIA_TF32_OVERRIDE"
+TF32: Final[Ways] = {
+    None: (UNSET,),
+    "tensorflow": ("enable_tensor_float_32_execution(True)", UNSET),
+    "pytorch": ("torch.set_float32_matmul_precision('high')", UNSET),
+    "jax": ("jax_default_matmul_precision='tensorfloat32'", "no precision of 'highest'", UNSET),
+}
 SWITCH: Final[dict[Tf32Off, tuple[str, str]]] = {
-    "environment": (
-        "TF32 (unset NVIDIA_TF32_OVERRIDE, which stands before what the script asks for)",
-        "the environment of the run holds NVIDIA_TF32_OVERRIDE=0",
-    ),
-    "asked": ("TF32 (tcprobe profile --precision tf32)", "the run was profiled with --precision float32"),
+    "environment": (UNSET, "the environment of the run holds NVIDIA_TF32_OVERRIDE=0"),
+    "asked": ("tcprobe profile --precision tf32", "the run was profiled with --precision float32"),
 }
 """Where the profile tells why TF32 was off: how to allow it, and what tells."""
 KINDS: Final[tuple[tuple[BlockerKind, AdviceKind], ...]] = (("tf32", "allow_tf32"), ("tf32_unknown", "check_tf32"))
@@ -35,32 +49,36 @@ SIXTEEN: Final[tuple[ChangeKind, ...]] = ("mixed_bfloat16", "mixed_float16")
 PRECISIONS: Final[tuple[BlockerKind, ...]] = ("dtype", "tf32", "tf32_unknown", "gpu", "not_nvidia")
 """What keeps ops off the Tensor Cores so that TC303 to TC305 speak of precision and GPU, and there first."""
 FASTER: Final = "float32 products may run on Tensor Cores as TF32 already; 16 bits run there twice as fast"
-ALONE: Final = (
-    "; alone they are not predicted to pay: in 16 bits a library may leave the Tensor Cores for so few filters"
-)
+ALONE: Final = "alone they are not predicted to pay: a library may leave the Tensor Cores for so few filters"
 
 
-def _allow_tf32(framework: str | None, tf32_off: Tf32Off | None, **_: Any) -> Both:
-    allow, why = SWITCH[tf32_off] if tf32_off else (way(TF32, framework), "")
-    return Both(f"Allow {allow} first; then try {way(MIXED, framework)}", why)
+def _allow_tf32(_: Advice, framework: str | None, tf32_off: Tf32Off | None) -> Act:
+    if tf32_off is None:
+        return Act("TF32", (*way(TF32, framework), "then 16 bits"))
+    allow, why = SWITCH[tf32_off]
+    return Act("TF32", (allow, "then 16 bits"), (why,))
 
 
-def _halve_precision(framework: str | None, sliced: Sequence[str], sized: bool, **_: Any) -> Both:
-    order = f"Try {way(MIXED, framework)}"
+def _halve_precision(_: Advice, framework: str | None, sliced: Sequence[str], sized: bool, **__: Any) -> Act:
+    act = way(MIXED, framework)
     if not sliced:
-        return Both(order, FASTER)
-    sizes = " and change sizes as under What if," if sized else ""
-    give = f"give {listed(sliced)} 8 filters with it, of which the first are kept (slice)"
-    return Both(f"{order},{sizes} and {give}", FASTER + ALONE)
+        return act._replace(why=(FASTER,))
+    ways = (*act.ways, *(("sizes as under What if",) if sized else ()))
+    return Act(act.title, ways, (f"with 8 filters in {listed(sliced)}, keep the first", FASTER, ALONE))
 
 
-SAYS: Final[Says] = {
-    "use_float32": "Compute in float32 or less",
-    "use_float16": "Use mixed_float16: this GPU's Tensor Cores take float16",
-    "mixed_precision": lambda framework, **_: f"Compute in {way(HALF, framework)}",
+def _setting(how: str) -> str:
+    """Return a setting without its value."""
+    return how.partition("(")[0].partition("=")[0]
+
+
+SAYS: Final[RunSays] = {
+    "use_float32": lambda _, **__: Act("Compute in float32, not in float64"),
+    "use_float16": lambda _, **__: Act("float16 in place of bfloat16"),
+    "mixed_precision": lambda _, framework: way(HALF, framework),
     "allow_tf32": _allow_tf32,
-    "check_tf32": lambda framework, **_: f"Make sure that the run allows {way(TF32, framework)}",
-    "use_gpu": "Run on a GPU with Tensor Cores (Volta or later, but no GTX 16xx)",
+    "check_tf32": lambda _, framework, **__: Act("Check TF32", tuple(map(_setting, way(TF32, framework)))),
+    "use_gpu": lambda _: Act("A GPU with Tensor Cores", ("Volta or later", "no GTX 16xx")),
     "halve_precision": _halve_precision,
 }
 

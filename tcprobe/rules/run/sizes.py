@@ -3,57 +3,55 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
 from tcprobe.gemm.ops import conv_like
-from tcprobe.rules.base import Says
 from tcprobe.rules.model.sizes import grouped
-from tcprobe.rules.run.base import SHAPES, Run, names_of, summed, text, to_change
+from tcprobe.rules.run.base import SHAPES, Run, RunSays, names_of, summed, text, to_change
 from tcprobe.rules.run.savings import followers, may_pay, of_sizes, share_of, size_key, sized
-from tcprobe.rules.words import MAY_LEAVE, kept, output_channels
-from tcprobe.schema.advice import Advice, Concern, ShareOf, SizeChange, Where
-from tcprobe.schema.kinds import Blocker, SizeAdvice
-from tcprobe.schema.statement import Both, say
+from tcprobe.rules.words import MAY_LEAVE, Act, kept, output_channels
+from tcprobe.schema.advice import Advice, Concern, ShareOf, Where
+from tcprobe.schema.statement import say
 
 if TYPE_CHECKING:
     from tcprobe.schema.columns import Row
 
-PASSES: Final = {"wgrad": "weight gradient", "dgrad": "input gradient", "forward": "forward pass"}
+PASSES: Final[dict[str | None, str]] = {
+    "wgrad": "weight gradient",
+    "dgrad": "input gradient",
+    "forward": "forward pass",
+}
 
 
-def _change_size(sizes: Sequence[SizeChange], others: int, layer: str, line: str, **_: Any) -> str:
-    first, *rest = sizes
-    if others:
-        also = f"{others} other op{'s' * (others > 1)}"
-        return f"Change {first.dimension} of {layer} and {also} from {first.size} to {first.next_size}{line}"
-    also = "".join(f" and {row.dimension} from {row.size} to {row.next_size}" for row in rest)
-    return f"Change {first.dimension} of {layer} from {first.size} to {first.next_size}{also}{line}"
+def _change_size(item: Advice, others: int) -> Act:
+    changes = ", ".join(f"{one.dimension} {one.size} -> {one.next_size}" for one in item.sizes)
+    return Act(f"{changes} in {others + 1} ops" if others else f"{changes}: {_last(item)}")
 
 
-def _slice_filters(
-    sizes: Sequence[SizeChange], blocker: Blocker | None, effect: SizeAdvice | None, layer: str, line: str, **f: Any
-) -> Both:
-    count = sizes[0].size
-    order = f"Give {layer} 8 filters, keep {kept(count)} (slice) and measure{line}"
-    channels = output_channels(count)
-    if blocker is None:
-        return Both(order, f"{channels}{f': {MAY_LEAVE}' if effect and effect.sixteen_bit else ''}")
-    ran = f"{channels}: cuDNN runs its {PASSES.get(f['pass_'], 'convolution')} on a CUDA-core kernel"
-    return Both(order, ran + (f", {blocker.kernel}" if blocker.kernel else ""))
+def _last(item: Advice) -> str:
+    return str(item.where.layer).rpartition("/")[2]
 
 
-def _library(convolution: bool, compiled: bool, **_: Any) -> str:
-    ways = ["8 or more channels", "NHWC layout"] if convolution else ["larger sizes or a larger batch"]
-    ways += [] if compiled else ["XLA"]
-    listed = ", ".join(ways[:-1]) + ("," * (len(ways) > 2)) + " or " * (len(ways) > 1) + ways[-1]
-    return f"Try {listed}; then compare step times"
+def _slice_filters(item: Advice) -> Act:
+    count, channels = item.sizes[0].size, output_channels(item.sizes[0].size)
+    title = f"filters {count} -> 8, keep {kept(count)}: {_last(item)}"
+    if item.blocker is None:
+        return Act(title, (), (f"{channels}{f': {MAY_LEAVE}' if item.effect and item.effect.sixteen_bit else ''}",))
+    kernel = f", {item.blocker.kernel}" if item.blocker.kernel else ""
+    ran = f"cuDNN runs its {PASSES.get(item.where.pass_, 'convolution')} on a CUDA-core kernel{kernel}"
+    return Act(title, (), (f"{channels}: {ran}",))
 
 
-SAYS: Final[Says] = {
+def _library(_: Advice, convolution: bool, compiled: bool) -> Act:
+    ways = ("8 or more channels", "channels last (NHWC)") if convolution else ("larger sizes", "a larger batch")
+    return Act("Try, and compare step times", ways if compiled else (*ways, "XLA"))
+
+
+SAYS: Final[RunSays] = {
     "change_size": _change_size,
-    "align_sizes": lambda listed, **_: f"Make the sizes multiples of 8{' (see Badly sized)' if listed else ''}",
+    "align_sizes": lambda _, listed: Act("Make the sizes multiples of 8", ("see Badly sized",) if listed else ()),
     "slice_filters": _slice_filters,
     "library": _library,
 }

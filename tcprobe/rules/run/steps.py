@@ -7,10 +7,9 @@ from typing import Any, Final
 
 from msgspec.structs import asdict, replace
 
-from tcprobe.rules.base import Says
-from tcprobe.rules.run.base import Run
+from tcprobe.formatting import duration, many, shorten, whole_percent
+from tcprobe.rules.run.base import Run, RunSays
 from tcprobe.rules.run.waiting import (
-    Parts,
     bounded,
     by_work,
     main_work,
@@ -22,8 +21,9 @@ from tcprobe.rules.run.waiting import (
     usual_step,
     waiting_of,
 )
+from tcprobe.rules.words import NAME_WIDTH, Act
 from tcprobe.schema.advice import LAUNCHES, Advice, AdviceKind, Concern, Where
-from tcprobe.schema.statement import Both, Duration, Name, Share, Statement, say
+from tcprobe.schema.statement import Statement, say
 from tcprobe.schema.waits import HOST_WORK, HostWork, Waiting
 
 MOST_USED_PCT: Final = 50.0  # of the memory: beyond that twice the batch may not fit
@@ -32,74 +32,70 @@ MOST_START_PCT: Final = 50.0  # of the waiting: from here on a usual step is lik
 LEAST_IDLE_PCT: Final = 25.0  # of the step: below that a larger batch gains little by waiting less
 PER_STEP: Final[tuple[HostWork, ...]] = ("launch", "python")
 """What the host does once a step, whatever the batch."""
-MARKED: Final = "Profile several steps after warm-up, each marked (tcprobe profile does)"
-FIXED_SCALE: Final = (
-    "Take a fixed loss scale, such as 1024, and watch the loss (too large a scale gives NaN). Keras 3: "
-    "loss_scale_factor=1024.0 of the optimizer, with compile(auto_scale_loss=False). Keras 2: "
-    "LossScaleOptimizer(optimizer, dynamic=False, initial_scale=1024)"
+SCALES: Final = (
+    "Keras 3: loss_scale_factor=1024.0 of the optimizer with compile(auto_scale_loss=False)",
+    "Keras 2: LossScaleOptimizer(optimizer, dynamic=False, initial_scale=1024)",
+    "watch the loss (too large a scale gives NaN)",
 )
 
 
-def _profile_later(kernels: int, ops: int, worst_op: str | None, worst_calls: int, **_: Any) -> Both:
-    order = "Profile later steps, after warm-up: nothing else in this report is about a usual step"
+def _profile_later(_: Advice, kernels: int, ops: int, worst_op: str | None, worst_calls: int) -> Act:
     if worst_op is None:
-        calls = "1 stretch" if ops == 1 else f"{ops:,} stretches"
-        kind = f"{calls} of convolutions run in many ways, up to {worst_calls:,} one after the other"
-        return Both(order, f"autotuning is inside, by the names of kernels: {kernels:,} in {kind}")
-    each: Parts = (
-        f"the step holds autotuning: {kernels:,} kernels tried for {ops:,} ops, in one call of ",
-        Name(worst_op),
+        stretches = many(ops, "stretch", "stretches")
+        why = f"{stretches} of convolutions in many ways, up to {worst_calls:,} kernels in a row"
+    else:
+        why = f"{kernels:,} kernels tried for {ops:,} ops, {worst_calls:,} in a call of {shorten(worst_op, NAME_WIDTH)}"
+    return Act("Profile later steps, after warm-up", (), (why, "nothing else here is about a usual step"))
+
+
+def _fix_scale(_: Advice, ops: int, ns: float, waiting_ns: float, **most: Any) -> Act:
+    waits = f", and {duration(waiting_ns)} of waiting for the host to read the answer" if waiting_ns else ""
+    looks = f"{ops:,} ops look at the gradients: {duration(ns)} a step{waits}"
+    return Act("A fixed loss scale, such as 1024", SCALES, (looks, f"as far as it shows, {of_step(**most)}"))
+
+
+def _skip_warm_up(_: Advice, slow: int, slowest_ns: float, usual_ns: float, **__: Any) -> Act:
+    why = f"up to {duration(slowest_ns)} each, later ones {duration(usual_ns)}: warm-up is in the figures"
+    return Act(f"Leave the first {many(slow, 'step')} out", ("--iter-start", "or start the profiler later"), (why,))
+
+
+def _larger_batch(_: Advice, used_gb: float, total_gb: float, free_gb: float, **f: Any) -> Act:
+    small, waits = f["small_ns"], f["waiting_ns"]
+    why = (
+        f"{free_gb:.1f} of {total_gb:.1f} GB of memory are free at the peak of {used_gb:.1f} GB",
+        f"products too small to fill the GPU take {duration(small)}" if small else "",
+        f"the GPU waits {duration(waits)} for what the host does once a step" if waits else "",
+        f"{of_step(**f)}, for the same number of samples",
     )
-    return Both(order, (*each, f" {worst_calls:,}"))
-
-
-def _fix_scale(ops: int, ns: float, waiting_ns: float, **most: Any) -> Both:
-    waits = (", and the GPU waits ", Duration(waiting_ns), " for the host to read the answer") if waiting_ns else ()
-    looks = f"dynamic loss scaling looks at the gradients in {ops:,} ops, "
-    return Both(FIXED_SCALE, (looks, Duration(ns), " a step", *waits, ": ", *of_step(" as far as it shows", **most)))
-
-
-def _skip_warm_up(slow: int, slowest_ns: float, usual_ns: float, **_: Any) -> Both:
-    first = "the first counted step takes " if slow == 1 else f"the first {slow} counted steps take up to "
-    order = "Leave the first steps out (--iter-start), or start the profiler later"
-    return Both(
-        order, (first, Duration(slowest_ns), ", the others ", Duration(usual_ns), ": warm-up is in the figures")
-    )
-
-
-def _larger_batch(small_ns: float, waiting_ns: float, **f: Any) -> Both:
-    holds = f"the workload holds {f['used_gb']:.1f} of {f['total_gb']:.1f} GB at most, {f['free_gb']:.1f} GB are free; "
-    small = ("products too small to fill the GPU take ", Duration(small_ns)) if small_ns else ()
-    waits = ("the GPU waits ", Duration(waiting_ns), " for what the host does once a step") if waiting_ns else ()
-    why = (*small, *((" and ",) if small and waits else ()), *waits)
-    order = "Take a larger batch, as long as memory lasts and training bears it"
-    return Both(order, (holds, *why, ": at most ", *of_step("", **f), ", for the same number of samples"))
+    return Act("A larger batch", ("as long as training bears it",), tuple(filter(None, why)))
 
 
 def _marks(steps: int | None) -> str:
     return f"the profile marks {'one step' if steps == 1 else 'no step'}"
 
 
-def _profile_usual_steps(steps: int | None, start_pct: float, when: bool, **_: Any) -> Both:
+def _profile_steps(_: Advice, steps: int | None) -> Act:
+    why = f"{_marks(steps)}: warm-up may be in all figures"
+    return Act("Profile several later steps, each marked", (), ("tcprobe profile and NVTX ranges mark them", why))
+
+
+def _profile_usual_steps(_: Advice, steps: int | None, start_pct: float, when: bool) -> Act:
     if not when:
-        return Both(MARKED, f"{_marks(steps)}, and nothing tells when the GPU waits: start-up may be most of it")
-    share: Parts = (
-        Share(start_pct),
-        " of the waiting is such as a first step has (loading kernels, tracing), or not told",
-    )
-    return Both(MARKED, (f"{_marks(steps)}, and ", *share, ": a usual step may wait less, and for something else"))
+        why = f"{_marks(steps)}, and nothing tells when the GPU waits"
+        return Act("Profile later steps, each marked, with their ops", (), ("start-up may be most of this", why))
+    share = f"{whole_percent(start_pct)} of the waiting may be that of a first step"
+    return Act("Profile several steps after warm-up", (), (share, f"{_marks(steps)}: a usual one may wait less"))
 
 
-SAYS: Final[Says] = {
+SAYS: Final[RunSays] = {
     "profile_later": _profile_later,
     "fix_scale": _fix_scale,
     "skip_warm_up": _skip_warm_up,
-    "profile_steps": lambda steps, **_: Both(MARKED, f"{_marks(steps)}: warm-up may be in all figures"),
+    "profile_steps": _profile_steps,
     "profile_usual_steps": _profile_usual_steps,
     "larger_batch": _larger_batch,
-    "key_node": lambda times, **_: Both(
-        "Choose a key node that runs once a step (tcprobe find-key-node): no figure of a step is of one",
-        f"most ops run {times:,} times in what the key node counts as a step: an epoch, or several steps",
+    "key_node": lambda _, times: Act(
+        "A key node that runs once a step: find-key-node", (), (f"most ops run {times:,} times in each of its steps",)
     ),
 }
 

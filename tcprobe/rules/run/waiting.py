@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
 
-from tcprobe.rules.base import Says
-from tcprobe.rules.run.base import Run, idle_ns
-from tcprobe.rules.words import way
+from tcprobe.formatting import duration, percent, rate, shorten, size, whole_percent
+from tcprobe.rules.run.base import Run, RunSays, idle_ns
+from tcprobe.rules.words import NAME_WIDTH, Act, Ways, way
 from tcprobe.schema.advice import WAITING, Advice, AdviceKind, Bound, Concern
-from tcprobe.schema.statement import Both, Duration, FieldValue, Name, Rate, Share, Size, Statement, say
+from tcprobe.schema.statement import FieldValue, Statement, say
 from tcprobe.schema.waits import HOST_WORK, HostWork, Waiting
 
 if TYPE_CHECKING:
     from tcprobe.schema.columns import Row
 
-Parts: TypeAlias = tuple[str | Name | Duration | Share | Size | Rate, ...]
 LEAST_PCT: Final = 5.0  # of the step: gaps between launches alone reach a few percent of a busy GPU's step
 MUCH_PCT: Final = 25.0  # of the waiting: a cause from here on is worth its remedy
 MOST_PCT: Final = 50.0  # of the waiting: a cause below it is told as a part
@@ -25,217 +24,157 @@ LEAST_UNKNOWN_PCT: Final = 10.0  # of the waiting
 START_WORK: Final[tuple[HostWork, ...]] = ("compile", "copy_call", "executor", "unknown")
 """What the first steps do and later ones hardly: trace, tune, load kernels (in a call that copies, or an op); and what
 nothing tells of."""
-WAYS: Final[Mapping[HostWork, dict[str | None, str]]] = {
-    "input": {
-        None: "Prepare the next batches while the GPU computes: prefetch, load in parallel, cache",
-        "tensorflow": "Prepare the next batches while the GPU computes: Dataset.prefetch(tf.data.AUTOTUNE), "
-        "map(..., num_parallel_calls=tf.data.AUTOTUNE), cache()",
-        "pytorch": "Prepare the next batches while the GPU computes: DataLoader(num_workers=..., pin_memory=True)",
-    },
-    "copy": {
-        None: "Copy ahead of the step, in few large copies from pinned memory, or keep the data on the GPU",
-        "tensorflow": "Copy ahead of the step (tf.data.experimental.prefetch_to_device), in few large copies, or keep "
-        "the data on the GPU",
-        "pytorch": "Copy ahead of the step, in few large copies (pin_memory=True, to(device, non_blocking=True)), or "
-        "keep the data on the GPU",
-        "jax": "Copy ahead of the step (jax.device_put of the next batch), in few large copies, or keep the data on "
-        "the GPU",
-    },
-    "compile": {
-        None: "Profile after warm-up; if it still traces or compiles then, keep shapes and Python arguments the same",
-        "tensorflow": "Profile after warm-up; if it still traces or compiles then, keep shapes and Python arguments "
-        "the same: tf.function(input_signature=...), batches of one size (drop_remainder=True)",
-    },
-    "python": {
-        None: "Do less in Python between calls: compile the whole step, and several steps into one call",
-        "tensorflow": "Do less in Python between calls: put the whole step into one tf.function, or "
-        "Model.compile(steps_per_execution=...)",
-        "pytorch": "Do less in Python between calls: torch.compile, CUDA graphs",
-        "jax": "Do less in Python between calls: jax.jit of the whole step, jax.lax.scan over several",
-    },
-    "profiler": {
-        None: "Record less at a time: no change of the program saves what the profiler itself takes",
-    },
-    "communicate": {
-        None: "Wait less for other GPUs and processes: balance what each computes, send less and in fewer messages, "
-        "and begin to send while the GPU computes",
-    },
-    "synchronise": {
-        None: "Fetch losses and metrics less often: each makes the host wait for the GPU before it launches more",
-        "tensorflow": "Fetch losses and metrics less often: each float(), numpy() or print makes the host wait for "
-        "the GPU before it launches more",
-        "pytorch": "Fetch losses and metrics less often: each item(), cpu() or print makes the host wait for the GPU "
-        "before it launches more",
-        "jax": "Fetch losses and metrics less often: each float() or print makes the host wait for the GPU before it "
-        "launches more",
-    },
-    "launch": {
-        None: "Launch fewer and longer kernels: let a compiler fuse them, or take a larger batch",
-        "tensorflow": "Launch fewer and longer kernels: XLA (jit_compile=True), a larger batch, or "
-        "Model.compile(steps_per_execution=...)",
-        "pytorch": "Launch fewer and longer kernels: torch.compile, CUDA graphs, or a larger batch",
-        "jax": "Launch fewer and longer kernels: jax.jit of the whole step, or a larger batch",
-    },
-    "set": {
-        None: "Copy and clear less within the GPU: write results in place, and let a compiler fuse copies with their "
-        "neighbours",
-    },
-    "copy_call": {
-        None: "Find out what holds up the calls that copy: pageable memory (pin it), many small copies, or the loading "
-        "of kernels in a first step (profile a later one)",
-    },
-    "op": {
-        None: "Move the op that runs on the host out of the step, or prepare what it returns ahead of it",
-    },
-    "queued": {
-        None: "Give the GPU fewer and longer kernels, or launch them by a CUDA graph: it pauses between kernels that "
-        "wait in its queue, longer under a profiler",
-    },
-    "executor": {
-        None: "Profile later steps: the first calls of an op load its kernels and choose algorithms. If it lasts, time "
-        "on the host the op that launches the next kernel",
-    },
-    "outside": {
-        None: "Do less between the steps: look at what the training loop calls there, such as callbacks, metrics, "
-        "logging and saving, and do it less often",
-        "tensorflow": "Do less between the steps: look at callbacks, metrics, logging and saving, do them less often, "
-        "or train several steps a call (Model.compile(steps_per_execution=...))",
-        "jax": "Do less between the steps: look at what the training loop calls there, such as metrics, logging and "
-        "saving, do it less often, or train several steps a call (jax.lax.scan)",
-    },
-    "range": {
-        None: "Find out what the program does in these ranges (--by wait lists them): time their parts, or mark them "
-        "with ranges of their own",
-    },
-    "unknown": {
-        None: "Find out what the GPU waits for, most often the input pipeline or Python: time the input pipeline "
-        "alone, and record the host's work with the kernels",
-    },
+LONGER: Final[Ways] = {
+    None: ("CUDA graphs", "a larger batch"),
+    "tensorflow": ("jit_compile=True", "a larger batch", "steps_per_execution"),
+    "pytorch": ("torch.compile", "CUDA graphs", "a larger batch"),
+    "jax": ("jax.jit of the whole step", "a larger batch"),
 }
-"""What to do about each kind of work of the host, by framework."""
-COMPILED: Final[dict[str | None, str]] = {
-    None: "Launch fewer and longer kernels: a larger batch, or several steps in one call",
-    "tensorflow": "Launch fewer and longer kernels: a larger batch, or Model.compile(steps_per_execution=...)",
-    "jax": "Launch fewer and longer kernels: a larger batch, or jax.lax.scan over several steps",
+COMPILED: Final[Ways] = {
+    None: ("a larger batch", "several steps in one call"),
+    "tensorflow": ("steps_per_execution", "a larger batch"),
+    "jax": ("jax.lax.scan over steps", "a larger batch"),
 }
-"""What to do about launches where XLA compiled the step already."""
-SILENT: Final = (
-    "nothing of the host was recorded in that time (a call that had not ended when the recording did leaves no trace); "
-    "record Python too, mark it with NVTX ranges, or time the input pipeline alone"
-)
-"""What to do about waiting in which the profiler recorded nothing of the host, though it records the host."""
-FEW: Final = ("Record later steps, and several: ", "Find out what the host does then: ")
-"""What that begins with: where one step or none counts, and where several do."""
+"""Where XLA compiled the step already."""
+FEWER: Final = "Fewer, longer kernels"
+WAYS: Final[Mapping[HostWork, tuple[str, Ways]]] = {
+    "input": (
+        "Prepare batches ahead",
+        {
+            None: ("prefetch", "cache", "load in parallel"),
+            "tensorflow": ("prefetch(AUTOTUNE)", "cache()", "map(..., num_parallel_calls=AUTOTUNE)"),
+            "pytorch": ("DataLoader(num_workers=...)", "pin_memory=True"),
+        },
+    ),
+    "copy": (
+        "Copy batches ahead",
+        {
+            None: ("pinned memory", "few large copies", "data kept on the GPU"),
+            "tensorflow": ("prefetch_to_device", "few large copies", "data kept on the GPU"),
+            "pytorch": ("pin_memory, non_blocking", "few large copies", "data kept on the GPU"),
+            "jax": ("jax.device_put", "few large copies", "data kept on the GPU"),
+        },
+    ),
+    "compile": (
+        "Profile after warm-up; keep shapes the same",
+        {None: (), "tensorflow": ("tf.function(input_signature=...)", "batches with drop_remainder=True")},
+    ),
+    "python": (
+        "Less Python",
+        {
+            None: ("compile the whole step", "several steps in one call"),
+            "tensorflow": ("the whole step in one tf.function", "steps_per_execution"),
+            "pytorch": ("torch.compile", "CUDA graphs"),
+            "jax": ("jax.jit of the whole step", "jax.lax.scan over several"),
+        },
+    ),
+    "profiler": ("Record less at a time", {None: ()}),
+    "communicate": ("Send while computing; balance the processes", {None: ("fewer and larger messages",)}),
+    "synchronise": (
+        "Fetch losses and metrics less often",
+        {
+            None: ("each makes the host wait",),
+            "tensorflow": ("each float(), numpy() or print waits",),
+            "pytorch": ("each item(), cpu() or print waits",),
+            "jax": ("each float() or print waits",),
+        },
+    ),
+    "launch": (FEWER, LONGER),
+    "set": ("Copy and clear less within the GPU", {None: ("results in place", "a compiler that fuses copies")}),
+    "copy_call": (
+        "Find what holds up the calls that copy",
+        {None: ("pageable memory", "many small copies", "kernels loaded in a first step")},
+    ),
+    "op": ("Move the op on the host out of the step", {None: ("prepare ahead what it returns",)}),
+    "queued": ("Longer kernels, or a CUDA graph", {None: ()}),
+    "executor": ("Profile later steps", {None: ("first calls load kernels", "if it lasts: time that op on the host")}),
+    "outside": (
+        "Do less between the steps",
+        {
+            None: ("logging, saving", "metrics"),
+            "tensorflow": ("callbacks, logging", "metrics, saving", "steps_per_execution"),
+            "jax": ("logging, saving", "metrics", "jax.lax.scan over several"),
+        },
+    ),
+    "range": ("Time the parts of these ranges", {None: ("--by wait lists them", "mark them with ranges of their own")}),
+    "unknown": ("Find what the GPU waits for", {None: ("time the input pipeline alone", "record the host's work")}),
+}
+"""What to do about each kind of work of the host, and how."""
+SILENT: Final = ("record Python too", "mark it with NVTX ranges", "time the input pipeline alone")
+"""How, where the profiler recorded nothing of the host in that time, though it records the host."""
 LEAST_BATCH: Final = 65_536  # bytes, of the mean copy to the GPU: scalars and schedules are smaller, batches are not
-BLOCKED: Final = (
-    "Find out what the next kernel waits for, which was launched already: a copy, another stream, another process, or "
-    "the profiler"
-)
-"""What to do about kernels in the queue where most of that time passes in long stretches."""
-MOST_REPORTED_PCT: Final = 99.0
-"""Above it a share that DLProf reports, with one decimal, tells less than two digits of how long the GPU is busy."""
+BLOCKED: Final = ("a copy", "another stream", "another process", "the profiler")
+"""What kernels in the queue may wait for, where most of that time passes in long stretches."""
+NAME: Final = 36  # columns of the event that tells
 
 
-def _way(
-    work: HostWork, compiled: bool, framework: str | None, in_short: bool, recorded: bool, fed_pct: float, several: bool
-) -> str:
-    if work == "queued" and not in_short:
-        return BLOCKED
-    if work == "unknown" and fed_pct >= MOST_PCT:
-        return way(WAYS["input"], framework)
-    if work == "unknown" and recorded:
-        return FEW[several] + SILENT
-    return way(COMPILED if work == "launch" and compiled else WAYS[work], framework)
-
-
-def _feed_gpu(
-    work: HostWork, compiled: bool, framework: str | None, in_short: bool, recorded: bool, part: bool, fed_pct: float,
-    several: bool, **f: Any,
-) -> Both:  # fmt: skip
-    about: Parts = () if part else (*_waits(**f), *_gap(**f), "; ")
-    spent = _part(work, in_short, recorded, part, fed_pct, **f)
-    untold = () if part else _untold(work, recorded, **f)
-    return Both(_way(work, compiled, framework, in_short, recorded, fed_pct, several), (*about, *spent, *untold))
-
-
-def _waits(length: str | None, idle_ns: float, idle_pct: float, busy_ns: float, step_ns: float, **_: Any) -> Parts:
-    idle, step, share = Duration(idle_ns), Duration(step_ns), Share(idle_pct)
-    if length == "capture":
-        return "the GPU waits ", idle, " of the ", step, " captured, ", share, " (no step's length is known)"
-    waits: Parts = ("the GPU waits ", idle, " of a step of ", step, ", ", share)
-    exact = length != "reported" or idle_pct <= MOST_REPORTED_PCT
-    return (*waits, ": it is busy ", Duration(busy_ns)) if exact else waits
-
-
-def _gap(gap_ns: float | None, before: str | None, idle_ns: float, **_: Any) -> Parts:
-    if gap_ns is None:
-        return ()
-    ends: Parts = ("ends with ", Name(before)) if before else ("lasts to the end",)
-    longer = " under the profiler" if gap_ns > idle_ns else ""  # which slowed the host
-    return f"; the longest gap{longer}, ", Duration(gap_ns), ", ", *ends
-
-
-def _part(
-    work: HostWork, in_short: bool, recorded: bool, part: bool, fed_pct: float, work_pct: float | None, work_ns: float,
-    **f: Any,
-) -> Parts:  # fmt: skip
-    """Return what of the waiting goes to one kind of work, and the event that takes most of that."""
+def _feed_gpu(_: Advice, work: HostWork, work_pct: float | None, recorded: bool, part: bool, **f: Any) -> Act:
+    if work_pct is None and f["profiler_pct"] >= MOST_PCT:  # nothing else is known
+        work, work_pct = "profiler", f.pop("profiler_pct")
+    title, ways = WAYS[work]
+    how = way(COMPILED if work == "launch" and f["compiled"] else ways, f["framework"])
     if work_pct is None:
-        return ("the profile does not tell when",)
-    which = "another part, " if part else "a part, " if work_pct < MOST_PCT else ""
-    share: Parts = (which, Share(work_pct), " of the waiting, ", Duration(work_ns))
+        title, how = "Record a timeline: when it waits is unknown", ()
+    elif work == "queued" and not f["in_short"]:
+        title, how = "Find what the next kernel waits for", BLOCKED
+    elif work == "unknown" and f["fed_pct"] >= MOST_PCT:
+        title, how = WAYS["input"][0], way(WAYS["input"][1], f["framework"])
+    elif work == "unknown" and recorded:
+        title, how = "Find what the host does then" if f["several"] else "Record later steps, and several", SILENT
+    reasons = (
+        _goes(work, work_pct, recorded, **f),
+        *(() if part else (_waits(**f), _gap(**f), *_untold(work, recorded, **f))),
+    )
+    return Act(title, how, tuple(filter(None, reasons)))
+
+
+def _goes(work: HostWork, work_pct: float | None, recorded: bool, fed_pct: float, named_pct: float, **f: Any) -> str:
+    """Return what of the waiting is for one kind of work, and what tells that."""
+    if work_pct is None:
+        return "sums alone were recorded; Nsight Systems has the times"
+    share = f"{whole_percent(work_pct)} of the waiting"
     if work == "unknown":
-        fed: Parts = (
-            "; gaps that end with a copy to the GPU are ",
-            Share(fed_pct),
-            " of that in long ones: likely input",
-        )
-        return (*share, f", has {_why_untold(recorded)}", *(fed if fed_pct >= MOST_PCT else ()))
-    if work == "outside":
-        return (*share, ", passes outside the training call", *_named(silence=SILENCE, **f))
-    if work == "range":
-        return (*share, ", passes in ranges that the program marks, with nothing else recorded", *_named(**f))
-    goes: Parts = (*share, f", goes to {HOST_WORK[work]}", *((", in short gaps",) if in_short else _named(**f)))
-    return (*goes, *_copied(work, **f)) if work in ("copy", "copy_call") else goes
+        fed = f"; {whole_percent(fed_pct)} of it in gaps that end with a copy to the GPU" if fed_pct >= MOST_PCT else ""
+        gap = f"; longest gap {duration(f['gap_ns'])}" if f["gap_ns"] else ""
+        return f"{share}: {_why_untold(recorded)}{fed}{gap}"
+    copied = _copied(**f) if work == "copy" else ""
+    named = f" ({shorten(f['host_op'], NAME)})" if f["host_op"] and named_pct >= MUCH_PCT and not copied else ""
+    return f"{share}: {HOST_WORK[work]}{copied or named}"
 
 
-def _copied(
-    work: HostWork, copy_ns: float, copy_bytes: float | None, copies: float, length: str | None, **_: Any
-) -> Parts:
-    """Return what the device itself copies in a step; of calls that copy, that this is all that they move."""
-    moved: Parts = () if copy_bytes is None else (", ", Size(copy_bytes))
-    rate: Parts = (" at ", Rate(copy_bytes / copy_ns * 1e9)) if copy_bytes and copy_ns else ()
-    if not copies:  # none that is known to be between host and GPU
-        return ()
-    if work == "copy_call":
-        return ("; the GPU itself copies for ", Duration(copy_ns), *moved)
-    step = "" if length == "capture" else " a step"
-    return (f"; {copies:,.4g} copies{step} take ", Duration(copy_ns), *moved, *rate)
+def _copied(copy_ns: float, copy_bytes: float | None, copies: float, **_: Any) -> str:
+    """Return what is copied in a step, where that is known."""
+    if not copies or not copy_bytes:
+        return ""
+    return f", {size(copy_bytes)}{f' at {rate(copy_bytes / copy_ns * 1e9)}' if copy_ns else ''}"
 
 
-SILENCE: Final = ", with nothing recorded: likely Python, or what it calls (callbacks, I/O, the profiler)"
+def _waits(length: str | None, idle_ns: float, idle_pct: float, step_ns: float, **_: Any) -> str:
+    of = f"the {duration(step_ns)} captured" if length == "capture" else f"a step of {duration(step_ns)}"
+    return f"the GPU waits {duration(idle_ns)} of {of}, {percent(idle_pct)}"
 
 
-def _named(host_op: str | None, named_pct: float, silence: str = "", **_: Any) -> Parts:
-    """Return the event that tells of most of some waiting; what to say where none does."""
-    if host_op is None or named_pct < MUCH_PCT:
-        return (silence,) if silence else ()
-    return (" (above all " if named_pct >= MOST_PCT else " (the largest part ", Name(host_op), ")")
+def _gap(gap_ns: float | None, before: str | None, idle_ns: float, **_: Any) -> str:
+    if gap_ns is None:
+        return ""
+    longer = " under the profiler" if gap_ns > idle_ns else ""  # which slowed the host
+    ends = f"ends with {shorten(before, NAME_WIDTH)}" if before else "lasts to the end"
+    return f"the longest gap{longer}, {duration(gap_ns)}, {ends}"
 
 
 def _why_untold(recorded: bool) -> str:
-    return "no event of the host" if recorded else "no record of what the host did"
+    return "no event of the host" if recorded else "the host's work was not recorded"
 
 
-def _untold(work: HostWork, recorded: bool, unknown_pct: float, profiler_pct: float, **_: Any) -> Parts:
-    """Say what share of the waiting nothing tells of, or is the profiler's, where noticeable and not said already."""
-    told: Parts = ("; ", Share(profiler_pct), " of it the profiler itself takes") if profiler_pct >= LEAST_PCT else ()
-    if work == "unknown" or unknown_pct < LEAST_UNKNOWN_PCT:
-        return told
-    return (*told, "; ", Share(unknown_pct), f" of it has {_why_untold(recorded)}")
+def _untold(work: HostWork, recorded: bool, unknown_pct: float, profiler_pct: float = 0.0, **_: Any) -> Iterator[str]:
+    """Yield what share of the waiting is the profiler's, or nothing tells of, where noticeable and not said already."""
+    if profiler_pct >= LEAST_PCT:
+        yield f"{percent(profiler_pct)} of it the profiler itself takes"
+    if work != "unknown" and unknown_pct >= LEAST_UNKNOWN_PCT:
+        yield f"{percent(unknown_pct)} of it: {_why_untold(recorded)}"
 
 
-SAYS: Final[Says] = {"feed_gpu": _feed_gpu}
+SAYS: Final[RunSays] = {"feed_gpu": _feed_gpu}
 
 
 def tc301(run: Run) -> Iterator[Advice]:
@@ -408,6 +347,6 @@ def bounded(concern: Concern) -> dict[str, FieldValue]:
     return {"at_most_ns": concern.at_most_ns, "at_most_pct": concern.share_pct, "step_ns": concern.step_ns}
 
 
-def of_step(shown: str, at_most_ns: float, at_most_pct: float, step_ns: float, **_: Any) -> Parts:
-    """Return the words for the most that an item can save of a step; `shown` limits what the profile tells of it."""
-    return Duration(at_most_ns), " of a step of ", Duration(step_ns), f"{shown}, ", Share(at_most_pct)
+def of_step(at_most_ns: float, at_most_pct: float, step_ns: float, **_: Any) -> str:
+    """Return the words for the most that an item can save of a step."""
+    return f"at most {duration(at_most_ns)} of a step of {duration(step_ns)}, {percent(at_most_pct)}"

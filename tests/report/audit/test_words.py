@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from tcprobe.formatting import relative
 from tcprobe.report.audit import words
-from tcprobe.report.formatting import relative
 from tcprobe.schema.finding import Audited, AuditReport, Range
 from tcprobe.schema.place import Place
 from tcprobe.schema.statement import say

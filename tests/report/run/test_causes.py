@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tcprobe.report.blocks import Section
+from tcprobe.report.document import Section
 from tcprobe.report.run.causes import cause_table
 from tests.analysis import builders as b
 from tests.analysis.causes.runs import run

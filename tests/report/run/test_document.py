@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tcprobe.report.blocks import Cell, sections
-from tcprobe.report.formatting import NA
+from tcprobe.formatting import NA
+from tcprobe.report.document import Cell, sections
 from tests.report.builders import PROFILES, run
 
 

@@ -20,14 +20,13 @@ from tcprobe.analysis.flow import with_advice
 from tcprobe.report.run import advice, words
 from tcprobe.report.run import advice as advice_words
 from tcprobe.report.run.advice import with_texts
-from tcprobe.report.sentences import render
 from tcprobe.rules.run.base import OffOp
+from tcprobe.rules.words import Act
 from tcprobe.schema import advice as advice_kinds
 from tcprobe.schema import kinds
 from tcprobe.schema.columns import Table
 from tcprobe.schema.kinds import Blocker, SizeAdvice
 from tcprobe.schema.profile import Note, Profile
-from tcprobe.schema.statement import Both, Sentence
 from tests.fixtures.gpu_run import variants
 from tests.fixtures.gpu_run.make import RUN, load
 from tests.report.builders import MS, PROFILES, table
@@ -79,10 +78,10 @@ def _replaced(say: Callable[..., str], told: Told) -> Callable[..., str]:
     return lambda *given: told(say(*given))
 
 
-def _retold_rule(said: Sentence | Both | Callable[..., Sentence | Both], told: Told) -> Callable[..., Sentence | Both]:
-    def retold(**fields: Any) -> Sentence | Both:
-        made = said(**fields) if callable(said) else said
-        return Both(*(told(render(half)) for half in made)) if isinstance(made, Both) else told(render(made))
+def _retold_rule(said: Callable[..., Act], told: Told) -> Callable[..., Act]:
+    def retold(*given: Any, **fields: Any) -> Act:
+        act = said(*given, **fields)
+        return Act(told(act.title[:30]), why=tuple(map(told, act.why)))  # which fits in its column either way
 
     return retold
 
@@ -122,6 +121,7 @@ def report(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Callable[..., 
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("XDG_CONFIG_HOME", str(tmp_path / "no calibration"))
             patch.setattr("sys.argv", ["tcprobe", "report", str(path), *options])
+            patch.setattr("tcprobe.cli.progress.PATIENCE_S", 60.0)  # no line on standard error of a slow machine
             replace_words(patch, told)
             patch.setattr(
                 tcprobe.flows.report,

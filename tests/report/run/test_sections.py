@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from tcprobe.report import formatting
+from tcprobe import formatting
 from tcprobe.report.run import tables, views
 from tcprobe.schema.profile import Metadata, Profile, Window
 from tcprobe.schema.waits import StepLength, Waiting

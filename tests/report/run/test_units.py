@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from tcprobe.report.run.about import facts
 from tcprobe.report.run.tables import view_section
-from tcprobe.report.run.units import start_text, step_text, unit_text
 from tcprobe.report.run.views import STEP_RANGE_VIEW
+from tcprobe.report.run.words import start_text, step_text, unit_text
 from tcprobe.schema.profile import Metadata, Profile, Window
 from tcprobe.schema.waits import StartUp
 from tests.report.builders import gpu_profile, table, texts

@@ -11,8 +11,8 @@ from tcprobe.schema.tables import COPIES, HOST_EVENTS
 from tests.rules.run.builders import MS, found, gap, subject, waited, waits
 
 ORDERS = {
-    "input": "Prepare the next batches while the GPU computes: DataLoader",
-    "host": "Find out what the host does then: ",
+    "input": "Prepare batches ahead: DataLoader",
+    "host": "Find what the host does then: ",
     "later": "Record later steps, and several: ",
 }
 KERNEL = {"before": "void conv(float*)"}

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tcprobe.report import formatting as f
-from tcprobe.report.formatting import about, range_text
+from tcprobe import formatting as f
+from tcprobe.formatting import about, range_text
 from tcprobe.schema.finding import Range
 from tcprobe.visible import columns, visible
 

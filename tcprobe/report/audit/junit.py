@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, TextIO
 from xml.sax.saxutils import escape, quoteattr
 
+from tcprobe.formatting import relative
 from tcprobe.report import RenderSpec
 from tcprobe.report.audit import words
 from tcprobe.report.audit.data import notices
-from tcprobe.report.formatting import relative
 from tcprobe.visible import shown
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, TextIO
 
+from tcprobe.formatting import relative
 from tcprobe.report import RenderSpec
 from tcprobe.report.audit import words
 from tcprobe.report.audit.data import notices
-from tcprobe.report.formatting import relative
 from tcprobe.schema.place import Place
 from tcprobe.visible import shown
 

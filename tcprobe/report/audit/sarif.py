@@ -15,10 +15,10 @@ from urllib.parse import quote
 from msgspec.structs import astuple
 
 from tcprobe import __version__
+from tcprobe.formatting import relative
 from tcprobe.report import RenderSpec
 from tcprobe.report.audit import words
 from tcprobe.report.audit.data import Notice, notices
-from tcprobe.report.formatting import relative
 from tcprobe.rules.docs import DOCS
 from tcprobe.rules.docs.base import RuleDoc
 from tcprobe.schema.finding import Audited, AuditReport, Edit, Finding, Fix, Range
