@@ -35,7 +35,7 @@ class SlowSteps(NamedTuple):
         return self.ends | self.retraced
 
 
-class _Retrace(Struct):
+class Retrace(Struct):
     """A function that the probe saw traced again."""
 
     name: str
@@ -79,7 +79,7 @@ def retraces(profile: Profile) -> dict[int, str]:
     steps, found = profile.require("steps"), dict[int, str]()
     starts = steps.numbers("start_ns")
     order = np.argsort(starts, kind="stable")
-    for one in records(_Retrace, profile.metadata.run.get("retraces")):
+    for one in records(Retrace, profile.metadata.run.get("retraces")):
         place = int(np.searchsorted(starts[order], one.at_ns, side="right")) - 1
         if place >= 0:
             found.setdefault(int(order[place]), one.name)

@@ -24,14 +24,7 @@ MODES: Final = ("auto", "traced", "source")
 DTYPES: Final = ("float32", "tf32", "float16", "bfloat16", "float8")
 LIBRARIES: Final = ("cublas10", "cublas11", "cublas12")
 VERBS: Final = (
-    "profile",
-    "sweep",
-    "report",
-    "compare",
-    "audit-shapes",
-    "find-key-node",
-    "calibrate",
-    "explain",
+    *("profile", "sweep", "report", "compare", "baseline", "audit-shapes", "find-key-node", "calibrate", "explain"),
     "workloads",
 )
 """Tables of their own, which hold the options of a verb (`tcprobe.cli.config`)."""
@@ -60,6 +53,7 @@ class Settings(Struct, frozen=True):
     exclude: tuple[str, ...] = ()  # patterns of files to leave out, relative to the same folder
     kernels: tuple[NamedKernel, ...] = ()  # what the user says of kernels whose names do not tell; of reports
     baseline: Path | None = None  # absolute path of the file of known findings
+    baselines: Path | None = None  # absolute path of the folder of named baselines of runs
 
 
 def find_settings(path: Path) -> Settings:
@@ -82,7 +76,7 @@ def table_of_verb(path: Path, verb: str) -> tuple[Path, dict[str, Any]] | None:
     """
     found = _nearest(path)
     table = found[1].get(verb) if found is not None and isinstance(found[1], dict) else None
-    if found is None or table is None:
+    if found is None or table is None or (verb in _READERS and isinstance(table, str)):  # baseline = "FILE"
         return None
     if not isinstance(table, dict):
         raise UsageError(f"{found[0]}: tool.tcprobe.{verb} is no table")
@@ -118,7 +112,7 @@ def _settings(file: Path, table: Any) -> Settings:
         raise UsageError(f"{file}: tool.tcprobe is no table")
     given: dict[str, Any] = {"file": file}
     for key, value in table.items():
-        if key in VERBS:
+        if key in VERBS and (isinstance(value, dict) or key not in _READERS):
             continue
         if key not in _READERS:
             near = _near(key, _READERS)
@@ -130,8 +124,8 @@ def _settings(file: Path, table: Any) -> Settings:
         except (ValueError, OverflowError) as error:
             why = None if isinstance(error, ValidationError) else str(error) or None
             raise UsageError(f"{file}: tool.tcprobe.{key} = {_told(value)}: expected {expected}", why) from error
-    if "baseline" in given:
-        given["baseline"] = file.parent / given["baseline"]
+    for name in given.keys() & {"baseline", "baselines"}:
+        given[name] = file.parent / given[name]
     return Settings(**given)
 
 
@@ -252,6 +246,7 @@ _READERS: Final[Mapping[str, tuple[Callable[[Any], Any], str]]] = {
     "exclude": (_as(tuple[_Text, ...]), 'a list of patterns: ["tests/styles", "*.gen.py"]'),
     "kernels": (_kernels, "tables with pattern, class (yes, no), kind and why"),
     "baseline": (_as(_Text), "the name of a file"),
+    "baselines": (_as(_Text), "the name of a folder"),
 }
 _FIELDS: Final = {"input-shape": "input_shapes"}
 """Keys whose field has another name."""

@@ -19,14 +19,7 @@ from tcprobe.errors import UsageError as OurUsageError
 from tcprobe.visible import put, visible
 
 VERBS: Final = (
-    "profile",
-    "sweep",
-    "report",
-    "compare",
-    "audit-shapes",
-    "find-key-node",
-    "calibrate",
-    "explain",
+    *("profile", "sweep", "report", "compare", "baseline", "audit-shapes", "find-key-node", "calibrate", "explain"),
     "workloads",
 )
 """The verbs in the order of the help, each a function in a module of this package."""

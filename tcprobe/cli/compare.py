@@ -28,6 +28,7 @@ def compare(
     ctx: typer.Context,
     paths: PathsArgument,
     fail_if: o.FailIfOption = None,
+    allow_unknown: o.AllowUnknownOption = False,
     format: o.FormatOption = None,  # noqa: A002 - the parameter's name is the option's
     output: o.OutputOption = None,
     top: o.TopOption = None,
@@ -45,7 +46,7 @@ def compare(
 
     Takes whatever tcprobe report takes. Says whether the difference of step times is real, which layers, ops and
     kernels got faster and slower, and which kernels took the place of others. Exits with 1 where a --fail-if holds,
-    with 2 where it cannot be told.
+    with 2 where it cannot be told. A run may be a baseline: tcprobe compare baseline:main RUN.
     """
     with o.document(ctx, "compare", format, output, force, o.render_spec(width, safe_csv)) as out:
         from tcprobe.analysis import Options
@@ -68,5 +69,5 @@ def compare(
             return
         found = make_comparison(given, options)
         verdicts = judge_comparison(conditions, found)
-        with o.judged(verdicts, found.names):
+        with o.judged(verdicts, found.names, allow_unknown):
             o.tell_written(out.write(CompareDocument(found, asked, verdicts)))

@@ -36,6 +36,13 @@ def workloads(incomplete: str) -> list[tuple[str, str]]:
     return [(w.name, w.description) for w in packaged_workloads() if w.name.startswith(incomplete)]
 
 
+def baselines(incomplete: str) -> list[tuple[str, str]]:
+    """Return the baselines that are kept, each with its file."""
+    from tcprobe.flows.baselines import baseline_files
+
+    return [(file.stem, str(file)) for file in baseline_files() if file.stem.startswith(incomplete)]
+
+
 def _rules(incomplete: str) -> list[tuple[str, str]]:
     from tcprobe.rules.registry import RULES, RUN_RULES
 

@@ -57,6 +57,9 @@ FailIfOption = Annotated[
         help="Exit with 1 where this holds: tc_kernel_time_pct<30; a sign asks of the change: step_time>+5%.",
     ),
 ]
+AllowUnknownOption = Annotated[
+    bool, Option("--allow-unknown", help="Exit with 0, not 2, where a --fail-if cannot be told.")
+]
 IterStartOption = Annotated[
     int | None, Option(min=0, metavar="N", help="First iteration to count. Default: after the warm-up.")
 ]
@@ -206,7 +209,7 @@ def tell_written(files: Sequence[Path]) -> None:
 
 
 @contextmanager
-def judged(verdicts: Sequence[Verdict], names: Sequence[str]) -> Iterator[None]:
+def judged(verdicts: Sequence[Verdict], names: Sequence[str], allow_unknown: bool = False) -> Iterator[None]:
     """Print a document within; then tell what became of the conditions, and exit with 1 or 2 where they say so.
 
     A reader who closes the pipe does not take the outcome away; a failure to write counts before it.
@@ -214,6 +217,7 @@ def judged(verdicts: Sequence[Verdict], names: Sequence[str]) -> Iterator[None]:
     Args:
         verdicts: of all conditions; nothing happens where there are none.
         names: of the runs; empty where there is one alone.
+        allow_unknown: whether one that cannot be told passes.
     """
     try:
         yield
@@ -227,7 +231,7 @@ def judged(verdicts: Sequence[Verdict], names: Sequence[str]) -> Iterator[None]:
 
     for verdict in verdicts:
         say(f"--fail-if {outcome(verdict, names)}")
-    if code := exit_code(verdicts):
+    if (code := exit_code(verdicts)) and not (code == 2 and allow_unknown):
         raise typer.Exit(code)
 
 

@@ -65,6 +65,7 @@ def report(
     safe_csv: o.SafeCsvOption = False,
     against: AgainstOption = None,
     fail_if: o.FailIfOption = None,
+    allow_unknown: o.AllowUnknownOption = False,
 ) -> None:
     """Read a profile and report its Tensor Core use: how good, why not better, what first.
 
@@ -82,7 +83,7 @@ def report(
         from tcprobe.report.document import ReportSpec
         from tcprobe.report.run.document import RunDocument
 
-        read = _read(path, last)
+        read = read_path(path, last)
         options = Options(iter_start, iter_stop, target_gpu, step_range)
         asked = ReportSpec(top, tuple(by or ()), out.brief(all), out.width)
         if is_sweep(read):
@@ -94,11 +95,11 @@ def report(
             return
         other = None if against is None else input_path(against)
         made = make_judged_report(read, options, other, fail_if or (), top)
-        with o.judged(made.verdicts, made.names):
+        with o.judged(made.verdicts, made.names, allow_unknown):
             o.tell_written(out.write(RunDocument(made.profile, asked, made.added)))
 
 
-def _read(path: str | None, last: int | None) -> Path:
+def read_path(path: str | None, last: int | None) -> Path:
     """Return what is to be read: what is named, else the last run, or the N-th last."""
     from tcprobe.flows.runs import last_run
     from tcprobe.foreign import input_path

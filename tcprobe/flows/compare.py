@@ -9,12 +9,12 @@ import os
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tcprobe.analysis import Options
 from tcprobe.errors import InputError, MeasurementFailed, UsageError
 from tcprobe.flows.report import make_report
-from tcprobe.foreign import real_path
+from tcprobe.foreign import is_there, real_path
 from tcprobe.progress import begin, shown
 from tcprobe.report.document import Added
 from tcprobe.schema.profile import Profile
@@ -22,6 +22,9 @@ from tcprobe.schema.profile import Profile
 if TYPE_CHECKING:
     from tcprobe.schema.changes.comparison import Comparison
     from tcprobe.schema.changes.condition import Verdict
+
+PREFIX: Final = "baseline:"
+"""Before the name of a baseline where a run may stand."""
 
 
 def make_comparison(
@@ -66,6 +69,10 @@ def refuse_same(paths: Sequence[Path]) -> None:
 
 
 def _read(path: Path, options: Options | None) -> Profile:
+    if str(path).startswith(PREFIX) and not is_there(path):
+        from tcprobe.flows.baselines import named_baseline
+
+        return named_baseline(str(path).removeprefix(PREFIX)).profile
     try:
         return make_report(path, options)
     except InputError:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 Say = Callable[[str], None]
 """How a flow tells its user what it is doing: takes one line of progress."""
+REPLACE: Final = "--force replaces it, or choose another name for -o"
 FOLDERS: Final[tuple[DocumentKind, ...]] = ("run", "compare", "sweep")
 """Kinds of documents that a folder takes as one CSV per table; other kinds are one file."""
 
@@ -127,7 +128,7 @@ def write_tables(document: Document, folder: Path, force: bool = False, safe: bo
         raise
 
 
-def refuse_existing(paths: list[Path], force: bool) -> None:
+def refuse_existing(paths: list[Path], force: bool, hint: str = REPLACE) -> None:
     """Raise OutputError if one of the files exists and `force` is false, or if one is no file but a device or pipe."""
     for path in paths:
         if path.exists() and not path.is_file():
@@ -136,7 +137,7 @@ def refuse_existing(paths: list[Path], force: bool) -> None:
     existing = [p for p in paths if p.exists() or p.is_symlink()]
     if existing and not force:
         more = f" (and {len(existing) - 1} more)" if len(existing) > 1 else ""
-        raise OutputError(f"{existing[0]}: exists already{more}", "--force replaces it, or choose another name for -o")
+        raise OutputError(f"{existing[0]}: exists already{more}", hint)
 
 
 def write_files(jobs: Sequence[tuple[Path, Callable[[TextIO], None]]], force: bool) -> list[Path]:

@@ -22,6 +22,7 @@ Talk is on standard error.
 | the same of the model that the script builds | `tcprobe audit-shapes --run train.py --json -- ARGS` |
 | did a change help | `tcprobe compare BEFORE AFTER --json` |
 | which settings are fastest | `tcprobe sweep --precision tf32,mixed_float16 --xla on,off --json train.py` |
+| keep the figures of a run to compare with later | `tcprobe baseline main PATH`; `compare baseline:main OTHER` |
 | fail a build | `tcprobe report PATH --fail-if 'tc_kernel_time_pct<30'`; `compare ... --fail-if 'step_time>+5%'` |
 | what a code, a figure, a column or an error means | `tcprobe explain TC301 --json` |
 
@@ -45,7 +46,7 @@ meaning or goes.
 |---|---|
 | 0 | done, whatever the figures |
 | 1 | a condition of `--fail-if` holds, or `audit-shapes` has findings that fail |
-| 2 | the input cannot be used, or a condition cannot be told; `error.hint` says what to do |
+| 2 | the input cannot be used (see `error.hint`), or a condition cannot be told (0 with `--allow-unknown`) |
 | 3 | a bug of tcprobe |
 
 ## What not to conclude

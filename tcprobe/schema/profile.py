@@ -19,10 +19,11 @@ from tcprobe.schema.tables import TABLES
 from tcprobe.schema.waits import StartUp, Tuning, Waiting
 
 NoteLevel = Literal["note", "warning", "error"]
-Trait = Literal["key_node", "serialises_kernels", "shows_xla"]
+Trait = Literal["key_node", "serialises_kernels", "shows_xla", "figures_only"]
 """What readers declare of a source. `key_node`: its steps end where an op of the step does, and the start-up of the
 process counts to step 0. `serialises_kernels`: each kernel ran by itself, so that times of steps mean nothing.
-`shows_xla`: its host ops hold the instructions that XLA made, with types in lower case."""
+`shows_xla`: its host ops hold the instructions that XLA made, with types in lower case. `figures_only`:
+what it does not tell was left out."""
 
 
 class Note(Struct, frozen=True):
@@ -195,7 +196,8 @@ class Profile(Struct, frozen=True):
     def is_unprofiled(self) -> bool:
         """Whether it is a run folder for which no profiler recorded anything: its iterations are the probe's steps."""
         recorded = (name for name in self.tables if TABLES[name].capture and name != "step_marks")
-        return self.metadata.format == "run_folder" and not any(recorded) and "kernels" not in self.tables
+        bare = self.metadata.format == "run_folder" and "figures_only" not in self.traits
+        return bare and not any(recorded) and "kernels" not in self.tables
 
     @property
     def marked_steps(self) -> int | None:

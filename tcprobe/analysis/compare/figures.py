@@ -112,10 +112,10 @@ def _plain(runs: Sequence[Run], figure: _Figure) -> ComparedFigure:
 def _side(run: Run, figure: _Figure) -> Side:
     """Return a figure of one run with its range, that of a step where it is a sum."""
     share = run.share if figure.summed else 1.0
-    if (find := _RECORDED.get(figure.metric)) is not None:
+    row, find = run.profile.figure(figure.metric), _RECORDED.get(figure.metric)
+    if row is None and find is not None:
         value = find(run.profile)
         return Side(None, reason=NOT_RECORDED) if value is None else Side(value * share)
-    row = run.profile.figure(figure.metric)
     if row is None:
         named = figure.metric == COMMUNICATION and len(run.profile.require("kernels"))
         return Side(0.0) if named else Side(None, reason=NOT_RECORDED)
@@ -140,7 +140,7 @@ def peak_memory(profile: Profile) -> float | None:
     return max((float(value) for value in (*values, recorded) if value is not None), default=None)
 
 
-def _copies(profile: Profile) -> float | None:
+def copies(profile: Profile) -> float | None:
     """Return how many copies and sets the counted steps made; None where the source has no such table."""
     table = profile.table("memory_ops")
     return None if table is None else int(counted(profile.metadata.window, table.numbers("iteration")).sum())
@@ -150,8 +150,8 @@ def _number(value: object) -> float | None:
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
-_RECORDED: Final = {"wall_ns": _wall, "peak_memory_bytes": peak_memory, "copies": _copies}
-"""Figures that `summary` does not hold."""
+_RECORDED: Final = {"wall_ns": _wall, "peak_memory_bytes": peak_memory, "copies": copies}
+"""Figures that `summary` does not hold, but that of a baseline."""
 
 
 def change_of(first: Side, other: Side) -> Change:

@@ -45,11 +45,19 @@ def _gpus(profile: Profile) -> tuple[str, ...]:
 
 
 def settings_of(runs: Sequence[Run]) -> Settings:
-    """Return each setting that differs between the runs, with its value in each; None where a run does not tell it."""
+    """Return each setting that differs between the runs, with its value in each; None where a run does not tell it.
+
+    What a baseline leaves out differs in nothing.
+    """
     settings = [_settings(run) for run in runs]
     names = dict.fromkeys(name for each in settings for name in each)
     rows = ((name, tuple(each.get(name) for each in settings)) for name in names)
-    return tuple((name, values) for name, values in rows if len(set(values)) > 1)
+    left_out = ["figures_only" in run.profile.traits for run in runs]
+    return tuple(
+        (name, values)
+        for name, values in rows
+        if len({v for v, out in zip(values, left_out, strict=True) if v is not None or not out}) > 1
+    )
 
 
 def _settings(run: Run) -> dict[str, str | None]:
