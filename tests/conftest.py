@@ -84,5 +84,6 @@ def _plain_terminal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         patch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("config")))  # no calibration of one's own
         for name in [n for n in os.environ if n.startswith("TCPROBE_")]:
             patch.delenv(name)
+        patch.setenv("TCPROBE_PROGRESS_SECONDS", "86400")  # how long things take here is chance
         yield
         warm.stop()

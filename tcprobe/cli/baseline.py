@@ -9,7 +9,6 @@ import typer
 
 from tcprobe.cli import completion
 from tcprobe.cli import options as o
-from tcprobe.cli.report import read_path
 from tcprobe.visible import put, tell
 
 if TYPE_CHECKING:
@@ -47,6 +46,7 @@ def baseline(
     """
     with o.errors_as_json(o.chosen["json"]):
         from tcprobe.analysis import Options
+        from tcprobe.cli.report import read_path
         from tcprobe.flows import baselines as b
         from tcprobe.flows.write import refuse_existing, write_files
 

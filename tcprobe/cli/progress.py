@@ -15,15 +15,16 @@ from tcprobe.visible import say, visible
 if TYPE_CHECKING:
     from threading import Event
 
-PATIENCE_S: Final = 2.0
-"""What is done sooner shows nothing."""
+PATIENCE: Final = "TCPROBE_PROGRESS_SECONDS"
+"""The variable that sets after how many seconds work is shown; what is done sooner shows nothing."""
+MOST: Final = 1e6  # what an event waits for
 REFRESH_S: Final = 0.1
 BAR: Final = 24  # columns
 
 
 @contextmanager
 def long_work() -> Iterator[None]:
-    """Show what `tcprobe.progress` says of the work within, from where it has taken `PATIENCE_S` on; then clear it."""
+    """Show what `tcprobe.progress` says of the work within, once that has taken some seconds; then clear it."""
     from threading import Event, Thread
 
     over = Event()
@@ -37,29 +38,37 @@ def long_work() -> Iterator[None]:
 
 
 def _watch(over: Event) -> None:
-    if over.wait(PATIENCE_S):
+    patience = _seconds(os.environ.get(PATIENCE, ""))
+    if over.wait(patience):
         return
     if sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
-        _bar(over)
+        _bar(over, patience)
     else:
         say(f"{now.what} ...")
 
 
-def _bar(over: Event) -> None:
+def _seconds(text: str) -> float:
+    try:
+        return min(max(0.0, float(text)), MOST)
+    except ValueError:
+        return 2.0
+
+
+def _bar(over: Event, spent: float) -> None:
     """Draw a bar until the work is over; where it is killed meanwhile, the cursor is still there."""
     from time import monotonic
 
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 
-    began = monotonic() - PATIENCE_S
+    began = monotonic() - spent
     console = Console(file=sys.stderr, no_color=chosen["color"] == "never" or None)
     room = console.width - BAR - 16
     what, since = TextColumn("{task.description}", markup=False), TextColumn("{task.fields[since]:.0f} s")
     columns = (what, BarColumn(BAR), TaskProgressColumn(), since)
     with Progress(*columns, console=console, transient=True, auto_refresh=False, redirect_stdout=False) as bar:
         console.show_cursor(True)
-        task = bar.add_task(visible(now.what)[:room], total=now.of, completed=now.done, since=PATIENCE_S)
+        task = bar.add_task(visible(now.what)[:room], total=now.of, completed=now.done, since=spent)
         while not over.wait(REFRESH_S):
             bar.tasks[0].total = now.of  # `update` would keep the last one where there is none
             said, spent = visible(now.what)[:room], monotonic() - began

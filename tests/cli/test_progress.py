@@ -31,7 +31,7 @@ def on_terminal(run: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> str
     ours, theirs = pty.openpty()
     with os.fdopen(theirs, "w") as terminal, monkeypatch.context() as changed:
         changed.setattr(sys, "stderr", terminal)
-        changed.setattr(progress, "PATIENCE_S", 0.0)
+        changed.setenv(progress.PATIENCE, "0")
         changed.setattr(progress, "REFRESH_S", 0.01)
         changed.setenv("TERM", "xterm-256color")
         run()
@@ -72,8 +72,9 @@ def test_no_colours_where_none_are_wanted(by: str, monkeypatch: pytest.MonkeyPat
 def test_elsewhere_it_is_one_line_and_nothing_where_it_is_quick(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    monkeypatch.setenv(progress.PATIENCE, "two")  # no number: two
     work()
     assert capsys.readouterr() == ("", "")
-    monkeypatch.setattr(progress, "PATIENCE_S", 0.01)
+    monkeypatch.setenv(progress.PATIENCE, "0.01")
     work()
     assert capsys.readouterr() == ("", "tcprobe: reading a\\x1b[31mb ...\n")
