@@ -169,12 +169,12 @@ def _options(given: dict[str, Any]) -> SweepOptions:
 
 
 def _show_plan(options: SweepOptions, as_json: bool) -> None:
-    from tcprobe.flows.sweep.plan import plan_of
+    from tcprobe.flows.sweep.plan import masked, plan_of
     from tcprobe.report.sweep.sections import plan_lines
     from tcprobe.report.sweep.words import plan_text
     from tcprobe.schema.records import as_dict
 
-    plan = plan_of(options)
+    plan = masked(plan_of(options))
     tell(plan_text(plan))
     if as_json:
         o.put_json(plan=as_dict(plan))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -12,6 +13,7 @@ from tcprobe.analysis.compare.rows import last_of
 from tcprobe.schema.changes.sweep import Curve, LastValue, Stray, SweepRun
 from tcprobe.schema.columns import FloatArray
 
+CURVE: Final = re.compile(r"loss|(?<![a-z])acc(uracy)?(?![a-z])")
 FEWEST_OTHERS: Final = 2
 """Runs of other combinations that make a band: of two curves that part, nobody knows which one strays."""
 FEWEST_STEPS: Final = 10
@@ -24,7 +26,7 @@ LEAST_END: Final = 0.1
 
 def is_curve(name: str) -> bool:
     """Return whether a figure that a workload logs is one to follow: a loss or an accuracy, of validation too."""
-    return any(word in name.lower() for word in ("loss", "acc")) and "loss_scale" not in name.lower()
+    return CURVE.search(name.lower()) is not None and "scale" not in name.lower()
 
 
 def curves_of(runs: Sequence[SweepRun]) -> tuple[Curve, ...]:

@@ -6,7 +6,7 @@ import fcntl
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,12 +19,12 @@ from tcprobe import __version__
 from tcprobe.capture.folder import DISK_FULL, HOME, derived
 from tcprobe.errors import OutputError, WrongFormat, writing
 from tcprobe.flows.runs import SWEEP, is_sweep
-from tcprobe.flows.sweep.plan import SweepOptions
+from tcprobe.flows.sweep.plan import SweepOptions, masked
 from tcprobe.flows.workloads import find_workload
 from tcprobe.flows.write import write_files
 from tcprobe.foreign import read, walk
 from tcprobe.jsonfile import read_object
-from tcprobe.masking import mask_tree, mask_words
+from tcprobe.masking import mask_words
 from tcprobe.probe.constants import PARTIAL, RECORD
 from tcprobe.readers.run_folder.folder import how_ended
 from tcprobe.schema.changes.sweep import Plan, PlannedRun, RunState
@@ -42,7 +42,9 @@ class Home(NamedTuple):
     """The folder of a sweep that is being run."""
 
     path: Path
-    plan: Plan  # with what was planned there before
+    plan: Plan  # what is to be run
+    # as people see it: without secrets, and with what was run there under another --limit, --exclude or --repeat
+    shown: Plan
     new: bool  # whether it was made for this
 
 
@@ -95,14 +97,14 @@ def opened(options: SweepOptions, plan: Plan) -> Iterator[Home]:
             _refuse_other(path, digest)
             with _locked(path, output is None) as mine:
                 if mine is not None:
-                    yield _written(path, options, _merged(plan_in(path), plan), digest, new=False)
+                    earlier = whole_in(path, old := plan_in(path))
+                    yield _written(Home(path, plan, _merged(old, earlier, masked(plan)), False), options, digest)
                     return
     path = derived(f"{plan.workload}-sweep") if output is None else output
     with writing(path):
         path.mkdir(0o755 if options.base.share else 0o700, parents=True, exist_ok=True)
-    home = _written(path, options, plan, digest, new=True)
     with _locked(path, False):
-        yield home
+        yield _written(Home(path, plan, masked(plan), True), options, digest)
 
 
 def _unfinished(digest: str, plan: Plan) -> list[Path]:
@@ -153,14 +155,15 @@ def _locked(path: Path, passed_over: bool) -> Iterator[TextIO | None]:
         yield file
 
 
-def _merged(old: Plan, new: Plan) -> Plan:
-    """Return a plan with the runs of an earlier one, whose repeats or limits were others."""
-    combinations = {one.number: one for one in (*old.combinations, *new.combinations)}
-    runs = sorted({*old.runs, *new.runs}, key=lambda run: (run.repeat, run.combination))
+def _merged(old: Plan, earlier: Collection[PlannedRun], new: Plan) -> Plan:
+    """Return a plan with the `earlier` runs of another one."""
+    runs = sorted({*earlier, *new.runs}, key=lambda run: (run.repeat, run.combination))
+    kept = {run.combination for run in runs}
+    combinations = {one.number: one for one in (*old.combinations, *new.combinations) if one.number in kept}
     return replace(new, combinations=tuple(one for _, one in sorted(combinations.items())), runs=tuple(runs))
 
 
-def _written(path: Path, options: SweepOptions, plan: Plan, digest: str, new: bool) -> Home:
+def _written(home: Home, options: SweepOptions, digest: str) -> Home:
     record: dict[str, Any] = {
         "schema": 1,
         "tcprobe": __version__,
@@ -168,10 +171,10 @@ def _written(path: Path, options: SweepOptions, plan: Plan, digest: str, new: bo
         "command": list(mask_words(options.base.words)),
         "profiler": {"name": "sweep"},
         "digest": digest,
-        "plan": mask_tree(as_dict(plan)),
+        "plan": as_dict(home.shown),
     }
-    write_files([(path / SWEEP, lambda out: json.dump(record, out, indent=1))], force=True)
-    return Home(path, plan, new)
+    write_files([(home.path / SWEEP, lambda out: json.dump(record, out, indent=1))], force=True)
+    return home
 
 
 def set_aside(home: Path, run: PlannedRun) -> None:

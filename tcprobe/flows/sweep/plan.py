@@ -174,13 +174,25 @@ def _baseline(text: str | None, factors: Sequence[Factor], chosen: Sequence[Comb
     return found.number
 
 
+def _masked(factor: Factor, value: str) -> str:
+    (word,) = mask_words([f"{factor.key}={value}"])
+    return word.removeprefix(f"{factor.key}=")
+
+
+def masked(plan: Plan) -> Plan:
+    """Return a plan as people and files see it: without secrets among its values."""
+    factors = tuple(replace(one, values=tuple(_masked(one, value) for value in one.values)) for one in plan.factors)
+    combinations = tuple(
+        replace(one, values=tuple(map(_masked, plan.factors, one.values))) for one in plan.combinations
+    )
+    return replace(plan, factors=factors, combinations=combinations)
+
+
 def _runs(factors: Sequence[Factor], chosen: Iterable[Combination], repeat: int) -> Iterator[PlannedRun]:
     """Yield the runs, one of each combination before the second of any: what drifts hits all alike."""
     for turn in range(1, repeat + 1):
         for one in chosen:
-            words = mask_words([f"{f.key}={v}" for f, v in zip(factors, one.values, strict=True)])
-            values = "-".join(word.rpartition("=")[2] for word in words)
-            name = f"c{one.number:02}-r{turn}-{values}"[:80]
+            name = f"c{one.number:02}-r{turn}-{'-'.join(map(_masked, factors, one.values))}"[:80]
             yield PlannedRun(re.sub(r"[^A-Za-z0-9._-]+", "_", name), one.number, turn)
 
 

@@ -62,7 +62,7 @@ def run_sweep(options: SweepOptions, say: Say) -> tuple[Path, Ran]:
 def _with_progress(home: Home, options: SweepOptions, say: Say) -> Iterator[PlannedRun]:
     """Yield the runs that are not whole, and say before each which it is and how long all will take."""
     plan, whole = home.plan, whole_in(home.path, home.plan)
-    say(f"{plan_text(plan)} ({home.path})")
+    say(f"{plan_text(home.shown)} ({home.path})")
     times = {run: _wall_s(home.path / run.folder) for run in whole}
     lacking = [run for run in plan.runs if run not in whole]
     if whole:
@@ -71,7 +71,7 @@ def _with_progress(home: Home, options: SweepOptions, say: Say) -> Iterator[Plan
         if number and options.pause_s:
             time.sleep(options.pause_s)
         left = _left_s(lacking[number:], times)
-        name = name_of(plan, plan.combination(run.combination))
+        name = name_of(home.shown, home.shown.combination(run.combination))
         about = f", about {_text(left + options.pause_s * (len(lacking) - number - 1))} left" if left else ""
         say(f"run {plan.runs.index(run) + 1} of {len(plan.runs)}: {name}{about}")
         start = time.monotonic()
@@ -127,7 +127,7 @@ def _run(options: SweepOptions, home: Home, run: PlannedRun, ran: Ran, say: Say)
         raise KeyboardInterrupt
     if first and outcome.workload_code == REFUSED and outcome.recorded_nothing:
         discard(home)
-        raise _refused(plan, run)
+        raise _refused(home.shown, run)
     if isinstance(outcome.failure, OutputError):
         raise outcome.failure
     _keep(outcome, run, ran, state_of(place)[1], say)

@@ -39,7 +39,7 @@ from tcprobe.visible import shown
 WIDTH: Final = 80
 MOST_LINES: Final = 22
 FEWEST_ROWS: Final = 4
-CURVE: Final = 12
+CURVE: Final = 8
 
 
 class SweepDocument(Struct, frozen=True):
@@ -98,11 +98,7 @@ def _screen(result: SweepResult, width: int | None) -> Screen:
     ]
     rows = MOST_LINES - len(head) - len(said) - 6
     table = _laid(sections.combinations(result, max(rows, FEWEST_ROWS), curve=CURVE), room)
-    end = [
-        line_of(
-            TextPart("Next  ", "strong"), f"tcprobe report {f.shorten(shown(result.folder), 36)} --all has every table"
-        )
-    ]
+    end = [line_of(TextPart("Next  ", "strong"), "report --all has every table; each run is a run folder of its own")]
     lines: list[TextLine] = []
     for part in filter(None, (head, said, table, end)):
         lines += [line_of(""), *part] if lines else part
@@ -118,9 +114,10 @@ def _head(result: SweepResult, room: int) -> Iterator[str]:
     yield f.shorten(
         shown(f"{plan.workload}: {many} of {listed(varied)}{each}" if varied else f"{plan.workload}{each}"), room
     )
-    gpus = listed(result.gpus) or ("no GPU: a CPU run" if result.gpu_used is False else "GPU unknown")
+    gpus = listed(result.gpus) or ("no GPU: a CPU run" if result.gpu_used is False else "no GPU is known to have run")
     steps = f"; steps {result.steps}" if result.steps else ""
-    yield f.shorten(shown(f"{gpus}{steps}"), room)
+    predicted = f"; predicted for {result.target}" if result.target else ""
+    yield f.shorten(shown(f"{gpus}{steps}{predicted}"), room)
 
 
 def _laid(table: Section | None, room: int) -> list[TextLine]:

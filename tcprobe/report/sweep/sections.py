@@ -32,14 +32,15 @@ def _side(text: str, name: str, unit: str, rank: int) -> Field:
 def combinations(result: SweepResult, top: int | None = None, title: str = "", curve: int = 0) -> Section | None:
     """Return the table of the sweep: a row for each combination, with its first loss in so many characters."""
     plan = result.plan
-    on_cpu = " on the CPU" if result.gpu_used is False else ""
+    on_cpu = " (CPU)" if result.gpu_used is False else ""
     names = list(dict.fromkeys(name for row in result.rows for name in row.last))
-    drawn = curves_by_combination(result, names[0], curve) if names and curve else {}
+    followed = next((stray.name for stray in result.strays), names[0] if names else "")
+    drawn = curves_by_combination(result, followed, curve) if curve else {}
     on_cpu_rank = 1 if result.gpu_used is False else 5
     fields = [
         *(field_of(factor.name, partial(_value, at)) for at, factor in _varied(plan)),
         time_of(f"step time{on_cpu}", lambda row: row.step.value),
-        field_of("10 to 90 % of steps", words.step_range, 2),
+        field_of("range", words.step_range, 2),
         cell_of("speed-up", lambda row: Cell(words.judged(row.speedup), row.speedup.ratio), right=True),
         field_of("95 %", lambda row: words.span(row.speedup), 3),
         field_of(
@@ -50,11 +51,11 @@ def combinations(result: SweepResult, top: int | None = None, title: str = "", c
             right=True,
         ),
         _side("TC share", "tc_pct", "pct", 1),
-        _side("GPU busy", "busy_pct", "pct", 2),
+        _side("GPU busy", "busy_pct", "pct", 3),
         number_of("peak memory", lambda row: row.peak_bytes, 3, "bytes"),
-        field_of(f"predicted on {result.target}", _predicted, on_cpu_rank),
-        *([field_of(f"{names[0]}, curve", lambda row: drawn.get(row.combination.number), 2)] if drawn else ()),
-        *(field_of(name, partial(_last, name), 3 + at, right=True) for at, name in enumerate(names)),
+        field_of("predicted step", _predicted, on_cpu_rank),
+        *([field_of(followed, lambda row: drawn.get(row.combination.number), 1)] if drawn else ()),
+        *(field_of(f"last {name}", partial(_last, name), 3 + at, right=True) for at, name in enumerate(names)),
         field_of("beside its other changes", lambda row: words.gain_text(plan, row.gains), 8),
     ]
     return section(title, fields, result.rows, top=top, drop_idle=True)
@@ -73,7 +74,7 @@ def _value_of_run(result: SweepResult, at: int, curve: Curve) -> str:
 
 
 def _predicted(row: SweepRow) -> str | None:
-    return None if row.predicted is None else f.about(row.predicted)
+    return None if row.predicted is None else f"{f.likely(row.predicted)} ({f.range_text(row.predicted)})"
 
 
 def _last(name: str, row: SweepRow) -> str | None:
@@ -125,7 +126,8 @@ def runs(result: SweepResult) -> Section | None:
 
 def curves(result: SweepResult, every: bool = False) -> Section | None:
     """Return the curves of losses and accuracies, each name on a scale of its own; of each combination one, or all."""
-    chosen = [curve for curve in result.curves if every or _is_first(result, curve)]
+    shown = {name: _shown_runs(result, name) for name in {curve.name for curve in result.curves}}
+    chosen = [curve for curve in result.curves if every or curve.run in shown[curve.name]]
     scales = {curve.name: _scale([one for one in chosen if one.name == curve.name]) for curve in chosen}
     plan = result.plan
     fields = (
@@ -143,18 +145,20 @@ def curves(result: SweepResult, every: bool = False) -> Section | None:
 
 
 def curves_by_combination(result: SweepResult, name: str, width: int) -> dict[int, str]:
-    """Return the curve of one name of the first run of each combination, all on one scale."""
-    chosen = [curve for curve in result.curves if curve.name == name and _is_first(result, curve)]
+    """Return the curve of one name that stands for each combination, all on one scale."""
+    chosen = [curve for curve in result.curves if curve.name == name and curve.run in _shown_runs(result, name)]
     scale = _scale(chosen)
     lines = {curve.run: words.sparkline(curve.values, *scale, width) for curve in chosen}
     return {result.runs[run].planned.combination: line for run, line in lines.items()}
 
 
-def _is_first(result: SweepResult, curve: Curve) -> bool:
-    """Return whether a curve is of the first run of its combination that logged one of that name."""
-    mine = result.runs[curve.run].planned.combination
-    runs = (one.run for one in result.curves if one.name == curve.name)
-    return curve.run == next(run for run in runs if result.runs[run].planned.combination == mine)
+def _shown_runs(result: SweepResult, name: str) -> set[int]:
+    """Return a run of each combination that logged a name: the first, or the first that strays."""
+    strays = {stray.run for stray in result.strays if stray.name == name}
+    mine = [curve.run for curve in result.curves if curve.name == name]
+    mine.sort(key=lambda run: (run in strays, -run))  # of each combination the last one counts
+    first = {result.runs[run].planned.combination: run for run in mine}
+    return set(first.values())
 
 
 def _scale(curves_: Sequence[Curve]) -> tuple[float, float]:

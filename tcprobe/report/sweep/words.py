@@ -12,6 +12,7 @@ from tcprobe import formatting as f
 from tcprobe.rules.words import listed
 from tcprobe.schema.changes.sweep import Combination, Factor, Gain, PairEffect, Plan, Speedup, SweepResult, SweepRow
 from tcprobe.schema.columns import FloatArray
+from tcprobe.schema.finding import Range
 
 BARS: Final = "▁▂▃▄▅▆▇█"
 ODD: Final = "!"
@@ -220,4 +221,5 @@ def gain_text(plan: Plan, gains: Sequence[Gain]) -> str:
 
 def step_range(row: SweepRow) -> str:
     """Return where the steps of a row lie."""
-    return f.NA if row.step.low is None else f"{f.duration(row.step.low)} to {f.duration(row.step.high)}"
+    low, high = row.step.low, row.step.high
+    return f.NA if low is None or high is None else f.range_text(Range(low, low, high), 3)
