@@ -83,8 +83,8 @@ def _list(rows: list[dict[str, Any]]) -> None:
     if not rows:
         tell("No baseline is kept here; tcprobe baseline NAME RUN keeps one.")
         return
+    from tcprobe.formatting import metric_text
     from tcprobe.report.fields import field_of
-    from tcprobe.report.formatting import metric_text
     from tcprobe.report.grid import table_lines
 
     shown = (
