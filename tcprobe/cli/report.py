@@ -38,6 +38,13 @@ LastOption = Annotated[
 ByOption = Annotated[
     list[By] | None, typer.Option(help="Show only this table below the first screen; may be given several times.")
 ]
+CountersOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        help="Hardware counters of the same kernels (ncu --csv --page raw): they decide of classes, not names.",
+    ),
+]
 AgainstOption = Annotated[
     str | None,
     typer.Option(
@@ -63,6 +70,7 @@ def report(
     width: o.WidthOption = None,
     force: o.ForceOption = False,
     safe_csv: o.SafeCsvOption = False,
+    counters: CountersOption = None,
     against: AgainstOption = None,
     fail_if: o.FailIfOption = None,
     allow_unknown: o.AllowUnknownOption = False,
@@ -94,7 +102,8 @@ def report(
         if _listed(read, format, unless=(output, by, against, fail_if, format in ("csv", "markdown"))):
             return
         other = None if against is None else input_path(against)
-        made = make_judged_report(read, options, other, fail_if or (), top)
+        counted = None if counters is None else input_path(counters)
+        made = make_judged_report(read, options, other, fail_if or (), top, counted)
         with o.judged(made.verdicts, made.names, allow_unknown):
             o.tell_written(out.write(RunDocument(made.profile, asked, made.added)))
 

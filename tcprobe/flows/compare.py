@@ -104,7 +104,12 @@ class JudgedReport(NamedTuple):
 
 
 def make_judged_report(
-    path: Path, options: Options, other: Path | None = None, fail_if: Sequence[str] = (), top: int | None = None
+    path: Path,
+    options: Options,
+    other: Path | None = None,
+    fail_if: Sequence[str] = (),
+    top: int | None = None,
+    counters: Path | None = None,
 ) -> JudgedReport:
     """Read the profile at `path`, hold it against the one at `other` if there is one, and against conditions.
 
@@ -114,6 +119,7 @@ def make_judged_report(
         other: likewise; None compares nothing.
         fail_if: conditions as they are typed; those that ask for a change need `other`.
         top: rows of each table of what changed (`tcprobe.report.compare.document.against`).
+        counters: as for `make_report`, of the profile at `path`.
 
     Raises:
         InputError: a profile cannot be used.
@@ -121,17 +127,18 @@ def make_judged_report(
         MeasurementFailed: a GPU was used but no kernel was recorded.
     """
     if other is None and not fail_if:
-        return JudgedReport(make_report(path, options), Added())
+        return JudgedReport(make_report(path, options, counters), Added())
     from tcprobe.flows.conditions import judge_run, parse_conditions
     from tcprobe.report.compare.document import against, held
 
     conditions = parse_conditions(fail_if, changes=other is not None)
     if other is None:
-        profile = make_report(path, options)
+        profile = make_report(path, options, counters)
         verdicts = judge_run(conditions, profile)
         return JudgedReport(profile, Added(data=held(verdicts)), verdicts)
     refuse_same([other, path])
-    found = make_comparison([other, path], options)
+    mine = path if counters is None else make_report(path, options, counters)
+    found = make_comparison([other, mine], options, [other, path])
     profile = found.profiles[1]
     verdicts = judge_run(conditions, profile, found)
     return JudgedReport(profile, against(found, verdicts, top), verdicts, found.names)

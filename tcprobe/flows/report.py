@@ -15,12 +15,13 @@ from tcprobe.progress import shown
 from tcprobe.readers.job import find_job
 from tcprobe.readers.open import open_profile
 from tcprobe.report.run.advice import with_texts
-from tcprobe.schema.profile import Note, Profile
+from tcprobe.schema.columns import concatenate
+from tcprobe.schema.profile import Note, Profile, ProfileSource
 
 STEPS_AS: Final = r"as in --step-range '^step (\d+)'"
 
 
-def make_report(path: Path, options: Options | None = None) -> Profile:
+def make_report(path: Path, options: Options | None = None, counters: Path | None = None) -> Profile:
     """Read the profile at `path` and add what follows from it: summary, kernels, ops, layers, iterations, ...
 
     For a run folder whose profiler left that to the reader, the iterations that the run asked for count, and the ranges
@@ -29,10 +30,11 @@ def make_report(path: Path, options: Options | None = None) -> Profile:
     Args:
         path: a run folder, a profile file, or a directory with one, or with those of the ranks of one job.
         options: iteration window, ranges that are steps, and target GPU; by default window and steps are detected.
+        counters: a profile with hardware counters of the same kernels, which decide of their classes.
 
     Raises:
-        InputError: the profile cannot be used.
-        UsageError: `path` has several runs, or an option does not fit the profile.
+        InputError: a profile cannot be used.
+        UsageError: `path` has several runs, an option does not fit the profile, or the counters are not of its GPU.
         MeasurementFailed: a GPU was used but no kernel was recorded.
     """
     options = options or Options()
@@ -42,6 +44,9 @@ def make_report(path: Path, options: Options | None = None) -> Profile:
         checked("--step-range", options.step_range, STEPS_AS)
     options, notes = _with_words(options)
     with shown():
+        if counters is not None:
+            profile = with_counters(open_profile(path), counters)
+            return with_texts(_analysed(profile, options, _asked_of_run(profile, options)).with_notes(*notes))
         if (job := find_job(path)) is not None:
             return with_texts(report_job(path, job, options, analysed).with_notes(*notes))
         return with_texts(analysed(path, options).with_notes(*notes))
@@ -51,6 +56,36 @@ def analysed(path: Path, options: Options) -> Profile:
     """Open one profile and analyse it, by the steps that its run asked for unless `options` choose others."""
     profile = open_profile(path)
     return _analysed(profile, options, _asked_of_run(profile, options))
+
+
+def with_counters(profile: Profile, path: Path) -> Profile:
+    """Lay hardware counters over a profile, by kernel, grid and block; however its tool spells the kernel's name.
+
+    Raises:
+        InputError: their file cannot be used.
+        UsageError: it holds no counter, or they are of a GPU of another compute capability.
+    """
+    other = open_profile(path)
+    table = other.table("kernel_counters")
+    if table is None or not len(table):
+        hint = "give what ncu --csv --page raw wrote, with the metrics of the tensor pipe"
+        raise UsageError(f"{path}: holds no hardware counter of a kernel", hint)
+    ours, theirs = (
+        {str(row["compute_capability"]) for row in one.require("devices").rows() if row["compute_capability"]}
+        for one in (profile, other)
+    )
+    if ours and theirs and not theirs <= ours:
+        named = f"compute capability {', '.join(sorted(theirs))}, this profile's of {', '.join(sorted(ours))}"
+        raise UsageError(f"{path}: its counters are of a GPU of {named}", "count on the GPU that was profiled")
+    from tcprobe.analysis.compare.spelling import one_spelling
+
+    launched = profile.require("launches").names("kernel").names or profile.require("kernels").names("kernel").names
+    _, spelt = one_spelling([[name for name in launched if name], table.names("kernel").names])
+    table = table.with_columns(kernel=table.names("kernel").map(lambda name: spelt[name]))
+    before = profile.table("kernel_counters")
+    joined = table if before is None else concatenate(table.spec, [table, before])
+    source = ProfileSource(other.metadata.format, other.metadata.paths, ("kernel_counters",))
+    return profile.with_tables(joined).with_metadata(sources=(*profile.metadata.sources, source))
 
 
 def _with_words(options: Options) -> tuple[Options, tuple[Note, ...]]:
