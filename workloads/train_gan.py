@@ -5,6 +5,7 @@ the generator, then the discriminator. `--sizes bad` makes the batch and the gen
 """
 
 import argparse
+import contextlib
 import logging
 import os
 import sys
@@ -62,6 +63,12 @@ def parse_args(argv: Optional[List[str]] = None) -> argparse.Namespace:
     parser.add_argument("--steps", type=positive, default=None, help="stop after so many steps")
     parser.add_argument("--data", choices=("synthetic", "mnist"), default="synthetic", help="default: %(default)s")
     parser.add_argument("--seed", type=int, default=0, help="seed of data, weights and noise (default: %(default)s)")
+    parser.add_argument(
+        "--strategy",
+        choices=("none", "mirrored", "multiworker"),
+        default="none",
+        help="tf.distribute: on all GPUs, or on the workers of TF_CONFIG (default: %(default)s)",
+    )
     args = parser.parse_args(argv)
     try:
         args.loss_scale = loss_scale(args.loss_scale, args.precision)
@@ -227,10 +234,52 @@ class Updater:
         self.optimizer.apply_gradients(zip(gradients, variables))
 
 
-def make_train_step(tf: Any, generator: Any, discriminator: Any, scale: Any) -> Any:
+def make_strategy(tf: Any, name: str) -> Any:
+    """Return the strategy; None without one. Without a GPU `mirrored` takes two logical CPUs."""
+    if name == "none":
+        return None
+    if name == "multiworker":
+        if not os.environ.get("TF_CONFIG"):
+            sys.exit("train_gan: --strategy multiworker needs TF_CONFIG, the workers' addresses and which this one is")
+        return tf.distribute.MultiWorkerMirroredStrategy()
+    if tf.config.list_physical_devices("GPU"):
+        return tf.distribute.MirroredStrategy()
+    two = [tf.config.LogicalDeviceConfiguration()] * 2
+    tf.config.set_logical_device_configuration(tf.config.list_physical_devices("CPU")[0], two)
+    return tf.distribute.MirroredStrategy(["/cpu:0", "/cpu:1"])
+
+
+def replicated(tf: Any, strategy: Any, train_step: Any) -> Any:
+    """Return the step that runs on every replica, each with its part of the images, and gives the mean losses."""
+
+    @tf.function
+    def replicas_step(images: Any) -> Tuple[Any, Any]:
+        mean = tf.distribute.ReduceOp.MEAN
+        generator_loss, discriminator_loss = strategy.run(train_step, args=(images,))
+        return strategy.reduce(mean, generator_loss, axis=None), strategy.reduce(mean, discriminator_loss, axis=None)
+
+    count = strategy.num_replicas_in_sync
+
+    def step(images: Any) -> Tuple[Any, Any]:
+        each = images.shape[0] // count
+
+        def part(context: Any) -> Any:
+            at = context.replica_id_in_sync_group * each
+            return images[at : at + each]
+
+        return replicas_step(strategy.experimental_distribute_values_from_function(part))
+
+    return step
+
+
+def make_train_step(tf: Any, generator: Any, discriminator: Any, scale: Any, strategy: Any = None) -> Any:
     """Return the compiled step: images in, losses of generator and discriminator out."""
     for_generator = Updater(tf, tf.keras.optimizers.Adam(1e-3), scale)
     for_discriminator = Updater(tf, tf.keras.optimizers.RMSprop(1e-4), scale)
+    if strategy is not None:  # Keras 3 makes an optimizer's variables outside the replicas alone
+        for updater, model in ((for_generator, generator), (for_discriminator, discriminator)):
+            if hasattr(updater.optimizer, "build"):
+                updater.optimizer.build(model.trainable_variables)
 
     def cross_entropy(logits: Any, label: float) -> Any:
         labels = tf.fill(tf.shape(logits), label)
@@ -242,7 +291,6 @@ def make_train_step(tf: Any, generator: Any, discriminator: Any, scale: Any) -> 
         fake = discriminator(generator(noise, training=True), training=True)
         return cross_entropy(fake, 1.0), 0.5 * (cross_entropy(real, 1.0) + cross_entropy(fake, 0.0))
 
-    @tf.function
     def train_step(images: Any) -> Tuple[Any, Any]:
         with tf.GradientTape() as tape:
             generator_loss, _ = losses(images)
@@ -256,7 +304,7 @@ def make_train_step(tf: Any, generator: Any, discriminator: Any, scale: Any) -> 
         for_discriminator.apply(tape.gradient(scaled, variables), variables)
         return generator_loss, discriminator_loss
 
-    return train_step
+    return tf.function(train_step) if strategy is None else replicated(tf, strategy, train_step)
 
 
 def load_images(tf: Any, args: argparse.Namespace, count: int) -> Any:
@@ -319,14 +367,19 @@ def main(argv: Optional[List[str]] = None) -> None:
     args = parse_args(argv)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s - %(levelname)s - %(message)s", stream=sys.stdout)
     tf = import_tensorflow(args)
+    strategy = make_strategy(tf, args.strategy)  # before any op: it sets devices up
     audited = os.environ.get(AUDITED) == "1"
     if not audited:
         check_precision(tf, args.precision)
     todo = plan(args, has_gpu=audited or bool(tf.config.list_physical_devices("GPU")))
     kept = min(IMAGES // todo.batch, todo.steps) * todo.batch
     images = load_images(tf, args, kept)
-    generator, discriminator = build_generator(tf, SIZES[args.sizes]), build_discriminator(tf)
-    train(tf, make_train_step(tf, generator, discriminator, args.loss_scale), images, todo)
+    with contextlib.ExitStack() as scope:
+        if strategy is not None:
+            scope.enter_context(strategy.scope())
+        generator, discriminator = build_generator(tf, SIZES[args.sizes]), build_discriminator(tf)
+        train_step = make_train_step(tf, generator, discriminator, args.loss_scale, strategy)
+    train(tf, train_step, images, todo)
 
 
 if __name__ == "__main__":

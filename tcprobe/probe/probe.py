@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from typing import Any, Callable, Dict, Optional
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from .api import Marker
 from .config import Config
@@ -63,6 +63,7 @@ class Probe:
         self._pid = os.getpid()
         self._began = time.perf_counter_ns()
         self._paused = 0
+        self._paused_at: List[Tuple[int, int]] = []  # when it grew, and to what
         self._devices: Optional[Devices] = None
         self._policy: Optional[Dict[str, Any]] = None
         self._forks = 0
@@ -121,8 +122,23 @@ class Probe:
         self.gaps.run("GPUs", self._look_at_gpus)
         self.gaps.run("notes", self._conclude)
         self.tee.stop()
+        self.gaps.run("event files", self._take_losses)
         self.gaps.run("room for the last files", self._make_room)
         self.journal.finish()
+
+    def _take_losses(self) -> None:
+        """Take the losses of the workload's event files where it printed none."""
+        self.tee.drain()
+        if not self.framework.imported or any("loss" in name for name in self.journal.names):
+            return
+        now, reading = time.time(), time.perf_counter_ns()
+        logged = self.framework.losses(now - (reading - self._began) / 1e9)
+        for seconds, name, value in logged:
+            step = self.journal.step_at(self._at_earlier(reading - round((now - seconds) * 1e9)))
+            self.journal.metric(step, name, value, "")
+        if logged:
+            text = "no loss was printed: %d figures are of the event files that the workload wrote" % len(logged)
+            self.gaps.note("event-files", text, level="note")
 
     def _finish_by(self, number: int) -> None:
         """Finish before a signal ends the process."""
@@ -141,6 +157,10 @@ class Probe:
 
     def _at(self, reading: int) -> int:
         return reading - self._began - self._paused
+
+    def _at_earlier(self, reading: int) -> int:
+        """Return what the clock was at an earlier reading."""
+        return reading - self._began - next((all_ for at, all_ in reversed(self._paused_at) if at <= reading), 0)
 
     def summary(self) -> Dict[str, Any]:
         """Return the content of probe.json."""
@@ -187,7 +207,9 @@ class Probe:
             self.framework.stop_recording()
         self._set_pace()
         if acted:
-            self._paused += time.perf_counter_ns() - began
+            ended = time.perf_counter_ns()
+            self._paused += ended - began
+            self._paused_at.append((ended, self._paused))
 
     def _set_pace(self) -> None:
         """Only note the calls from now on where nothing more is decided as they come."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -137,6 +139,38 @@ def test_it_trains_and_logs_every_step(args: list[str]) -> None:
     done = run("--steps", "2", "--batch-size", "8", *args, python=warm.python())
     assert done.returncode == 0, done.stderr
     assert LINE.findall(done.stdout) == [("0", "0"), ("0", "1")]
+
+
+@pytest.mark.tensorflow
+def test_two_replicas_on_one_machine() -> None:
+    pytest.importorskip("tensorflow", reason="TensorFlow is not installed")
+    done = run("--steps", "2", "--batch-size", "4", "--strategy", "mirrored", python=warm.python())
+    assert done.returncode == 0, done.stderr
+    assert LINE.findall(done.stdout) == [("0", "0"), ("0", "1")]
+
+
+@pytest.mark.tensorflow
+@pytest.mark.long
+def test_two_workers_on_one_machine() -> None:
+    pytest.importorskip("tensorflow", reason="TensorFlow is not installed")
+    sockets = [socket.create_server(("localhost", 0)) for _ in range(2)]
+    hosts = [f"localhost:{one.getsockname()[1]}" for one in sockets]
+    for one in sockets:
+        one.close()
+    command = [sys.executable, str(SCRIPT), "--steps", "2", "--batch-size", "4", "--strategy", "multiworker"]
+    workers = []
+    for index in (1, 0):
+        told = json.dumps({"cluster": {"worker": hosts}, "task": {"type": "worker", "index": index}})
+        environment = {**os.environ, "TF_CONFIG": told}
+        workers.append(subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True))
+    losses = [LINE.findall(worker.communicate(timeout=300)[0]) for worker in workers]
+    assert losses == [[("0", "0"), ("0", "1")]] * 2
+
+
+def test_workers_without_their_addresses_are_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TF_CONFIG", raising=False)
+    with pytest.raises(SystemExit, match="needs TF_CONFIG"):
+        train_gan.make_strategy(Bare, "multiworker")
 
 
 @pytest.mark.tensorflow

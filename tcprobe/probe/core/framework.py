@@ -7,7 +7,7 @@ it. It is made with a `Core`, hooks its own package in the functions that `insta
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Protocol, Sequence
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Protocol, Sequence, Tuple
 
 from ..config import Config
 from .gaps import Gaps
@@ -134,6 +134,9 @@ class Framework(Protocol):
 
     def policy(self) -> Dict[str, Any]:
         """Return in which precision the workload computes, as probe.json has it; asked once, after the last step."""
+
+    def losses(self, since: float) -> List[Tuple[float, str, float]]:
+        """Return what the workload wrote to files of its own since a time: seconds since the epoch, name, value."""
 
     def devices(self) -> Devices:
         """Return the GPUs and their memory; asked once, after the last step."""

@@ -16,7 +16,7 @@ import os
 import threading
 import time
 from array import array
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from .calls import CallLog, append
 from .gaps import Gaps
@@ -108,6 +108,7 @@ class Journal:
         self._lock = threading.Lock()
         self._written_steps: List[Written] = []  # as steps.csv has them
         self._rewrite = True
+        self.names: Set[str] = set()  # of the figures
         self._metrics: List[Metric] = []
         self._metrics_begun = False
         self._written: Optional[str] = None
@@ -138,6 +139,7 @@ class Journal:
 
     def metric(self, step: int, name: str, value: float, unit: str) -> None:
         """Add a figure that the script logged."""
+        self.names.add(name)
         self._metrics.append((step, name, value, unit))
 
     def start(self) -> None:

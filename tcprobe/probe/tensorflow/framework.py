@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, Dict, Optional
+from typing import Any, Dict, List, Optional, Tuple
 
 from ..core.framework import Core, Devices, Hook
 from . import memory, places, precision
 from .calls import CallWatch
+from .events import EventFiles
 from .graph.recorder import GraphRecorder
 from .keras_hooks import KerasHooks
 from .policy import PolicyRecord
@@ -34,6 +35,7 @@ class TensorFlow:
         self._keras = KerasHooks(core, self.calls, self._policy.updates)
         self.profiler = TensorFlowProfiler(core.config.raw, core.gaps)
         self.profiler.cautious = core.config.iter_start is None
+        self._events = EventFiles(core.gaps)
         self._tf: Any = None
         self._versions: Dict[str, Optional[str]] = {"tensorflow": None, "keras": None}
 
@@ -89,6 +91,10 @@ class TensorFlow:
         """Return Keras' policy, those of layers, and what of the model's outputs is in 16 bits."""
         return self._policy.described()
 
+    def losses(self, since: float) -> "List[Tuple[float, str, float]]":
+        """Return what the script's own event files hold."""
+        return self._events.losses(since)
+
     def devices(self) -> Devices:
         """Return the GPUs that TensorFlow sees, and the peak of its allocator."""
         gpus = memory.gpus(self._tf)
@@ -112,6 +118,7 @@ class TensorFlow:
         self.calls.on_tensorflow(tf)
         run("TensorFlow 1's optimizers", lambda: self._keras.hook_optimizers([tf.compat.v1.train.Optimizer]))
         run("graph record", lambda: self._recorder.on_tensorflow(tf))
+        run("event files", lambda: self._events.install(tf))
         if precision.version(tf) < (2, 6):
             # Keras is a part of TensorFlow here and is never imported under its own name.
             self._on_keras(tf.keras)

@@ -142,6 +142,9 @@ class Toy:
     def policy(self) -> dict[str, Any]:
         return {"name": "mixed_toys"}
 
+    def losses(self, since: float) -> list[tuple[float, str, float]]:
+        return []
+
     def devices(self) -> Devices:
         return Devices([{"name": "toy", "compute_capability": None}], 7)
 
