@@ -103,7 +103,7 @@ def sweep(
     force: o.ForceOption = False,
     safe_csv: o.SafeCsvOption = False,
 ) -> None:
-    """Run a workload under combinations of settings: which is fastest, and what does each change give?
+    """Run a workload under combinations of settings, and say which is fastest and what each change gives.
 
     tcprobe's options stand before WORKLOAD, all that follows is the workload's own:
     tcprobe sweep --precision float32,mixed_float16 --vary "--sizes=good,bad" train_gan --steps 40

@@ -23,14 +23,8 @@ from tcprobe.schema.changes.sweep import (
     SweepRun,
 )
 from tcprobe.schema.columns import FloatArray
-from tcprobe.schema.profile import Note
 
 T = TypeVar("T")
-OTHER_WORK: Final = Note(
-    "other-work",
-    "steps do other work, and not all runs log a throughput: lengths of steps are compared as they are",
-    "have the script log its throughput, as in 'throughput: 640.2 img/s'",
-)
 UNLIKE_RATES: Final = 0.1
 """Of the work of a step, where throughput times length stands for it: the log has few digits."""
 
@@ -76,7 +70,6 @@ def result_of(folder: str, plan: Plan, runs: Sequence[SweepRun], clocks: Sequenc
         curves=curves,
         strays=strays,
         clocks=tuple(clocks),
-        notes=(OTHER_WORK,) if other_work and not logged else (),
     )
 
 

@@ -63,7 +63,7 @@ def strays_of(curves: Sequence[Curve], combinations: Sequence[int]) -> Iterator[
     """Yield the runs whose losses end as no number, and those whose losses leave the band of all others.
 
     The band is of the runs of other combinations whose losses are finite to the end: between the lowest and the highest
-    of their smoothed curves, wider at both ends by its own width or by what single values scatter, whichever is more.
+    of their smoothed curves, wider at both ends by its own width or by what values scatter about one, if that is more.
 
     Args:
         curves: of all runs.
@@ -89,7 +89,7 @@ def _left_at(curve: Curve, others: Sequence[Curve]) -> int | None:
         return None
     raw = np.array([_at(one, steps) for one in (curve, *others)])
     smooth = np.array([_smoothed(each) for each in raw])
-    scatter = float(np.median(np.abs(raw[1:] - smooth[1:])))
+    scatter = float(np.median(np.abs(raw - smooth), axis=1).max())
     low, high = smooth[1:].min(axis=0), smooth[1:].max(axis=0)
     margin = np.maximum(high - low, JITTER * scatter)
     inside = np.flatnonzero((smooth[0] >= low - margin) & (smooth[0] <= high + margin))

@@ -28,7 +28,6 @@ KINDS: Final[dict[str, StepsCompared]] = {
 def figures_of_run(profile: Profile) -> RunFigures:
     """Return what a sweep keeps of an analysed profile."""
     prediction, throughput = profile.predicted, profile.figure(THROUGHPUT)
-    flops = _side(profile, "flops_per_step")
     return RunFigures(
         steps=step_lengths(profile),
         rates=_rates(profile),
@@ -38,7 +37,7 @@ def figures_of_run(profile: Profile) -> RunFigures:
         tc_pct=_side(profile, "tc_kernel_time_pct"),
         busy_pct=_side(profile, "gpu_busy_pct"),
         peak_bytes=peak_memory(profile),
-        flops=flops.value if flops.value is not None else flops.low,
+        flops=_side(profile, "flops_per_step").value,
         gpu_used=profile.metadata.gpu_used,
         gpus=tuple(sorted({str(gpu["name"]) for gpu in profile.active_gpus if gpu["name"]})),
         predicted=None if prediction is None else prediction.steps[0].ns,

@@ -15,8 +15,6 @@ from tcprobe.report.document import (
     DataTable,
     Heading,
     LeftOut,
-    Remark,
-    Remarks,
     ReportSpec,
     Screen,
     Section,
@@ -52,13 +50,13 @@ class SweepDocument(Struct, frozen=True):
         """Return the first screen; unless that is all, every table."""
         first = _screen(self.result, self.spec.width)
         rest = LeftOut("--width 0 or --format csv shows all")
-        return [first] if self.spec.brief else [first, *self._sections(), *self._notes(), rest]
+        return [first] if self.spec.brief else [first, *self._sections(), rest]
 
     def page(self) -> list[Block]:
         """Return the same under a title; details are folded."""
         first, *others = self._sections()
         title = Heading(f"Sweep of {self.result.plan.workload}", 1)
-        return [title, _screen(self.result, None), first, *map(folded, others), *self._notes()]
+        return [title, _screen(self.result, None), first, *map(folded, others)]
 
     def data(self) -> dict[str, Any]:
         """Return plan, rows, runs and curves as raw values."""
@@ -81,10 +79,6 @@ class SweepDocument(Struct, frozen=True):
             sections.runs(result),
         ]
         return [one for one in found if one is not None]
-
-    def _notes(self) -> list[Remarks]:
-        remarks = tuple(Remark(note.level, note.message, note.remedy) for note in self.result.notes)
-        return [Remarks(remarks)] if remarks else []
 
 
 def _screen(result: SweepResult, width: int | None) -> Screen:
@@ -220,7 +214,7 @@ def _strays(result: SweepResult) -> Iterator[tuple[Value, ...]]:
         yield (result.runs[stray.run].planned.folder, stray.name, stray.kind, stray.step, stray.value)
 
 
-GIVEN: Final = ("measure", "unit", "other_work", "steps", "gpu_used", "gpus", "target", "effects", "pairs", "notes")
+GIVEN: Final = ("measure", "unit", "other_work", "steps", "gpu_used", "gpus", "target", "effects", "pairs")
 
 
 def _data(result: SweepResult) -> dict[str, Any]:

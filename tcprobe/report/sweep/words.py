@@ -22,6 +22,8 @@ NAMED: Final = 3
 WORTH: Final = 0.05
 """By how much two changes do more or less together before the verdict says so; the table has all."""
 ON_CPU: Final = "No GPU ran: these times are of a CPU, and say nothing of one."
+BY_THROUGHPUT: Final = "Steps do other work, so throughput is compared, not their length."
+BY_LENGTH: Final = "Steps do other work, and not all runs log a throughput: their lengths are compared as they are."
 ONCE: Final = "Each ran once: a machine that drifts makes differences too, which --repeat 3 tells apart."
 WHY: Final = {
     "no repeats": "--repeat 3 tells it from noise",
@@ -90,8 +92,8 @@ def judged(speedup: Speedup) -> str:
 def answer(result: SweepResult) -> list[str]:
     """Return the verdict: which is fastest, by how much, what each change gives; then what limits that."""
     said = [*_fastest(result), *_pairs(result), *_strays(result), *_failed(result)]
-    if result.measure == "throughput":
-        said.append("Steps do other work, so throughput is compared, not their length.")
+    if result.other_work:
+        said.append(BY_THROUGHPUT if result.measure == "throughput" else BY_LENGTH)
     once = len(result.fastest) > 0 and max(run.repeat for run in result.plan.runs) == 1
     return [*said, *([ONCE] if once else []), *([ON_CPU] if result.gpu_used is False else [])]
 

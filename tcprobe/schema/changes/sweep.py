@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Literal
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from tcprobe.schema.changes.comparison import DifferenceKind, Side, StepsCompared
 from tcprobe.schema.columns import FloatArray
 from tcprobe.schema.finding import Range
-from tcprobe.schema.profile import Note
 
 FactorKind = Literal[
     "option",  # an option of tcprobe
@@ -88,7 +87,7 @@ class RunFigures(Struct, frozen=True):
     tc_pct: Side  # share of kernel time on Tensor Cores
     busy_pct: Side  # share of the window in which a kernel ran
     peak_bytes: float | None  # of the memory of a GPU
-    flops: float | None  # of the products of a step
+    flops: float | None  # of the products of a step; None where only a bound is known
     gpu_used: bool | None
     gpus: tuple[str, ...]  # names of the GPUs that ran kernels
     predicted: Range | None  # ns of the products of a step on `target`, of a run without a GPU
@@ -210,4 +209,3 @@ class SweepResult(Struct, frozen=True):
     curves: tuple[Curve, ...] = ()
     strays: tuple[Stray, ...] = ()
     clocks: tuple[dict[str, str], ...] = ()  # clocks, power and temperature of GPUs before and after runs
-    notes: tuple[Note, ...] = field(default_factory=tuple)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +11,9 @@ from typing import Any
 
 import pytest
 
-from tcprobe.errors import Interrupted, OutputError, UsageError, WrongFormat
+from tcprobe.capture.base import CaptureRequest, Invocation
+from tcprobe.capture.probed import Unprobed, unwatched
+from tcprobe.errors import Interrupted, OutputError, ToolError, UsageError, WrongFormat
 from tcprobe.flows.profile import ProfileOptions, ProfileOutcome, profile
 from tcprobe.flows.report import make_report
 from tcprobe.flows.runs import runs_in
@@ -189,3 +192,28 @@ def test_a_damaged_plan_is_refused(tmp_path: Path) -> None:
         (tmp_path / "sweep.json").write_text(text)
         with pytest.raises(WrongFormat, match="damaged, or none of tcprobe's"):
             read_sweep(tmp_path)
+
+
+def test_clocks_power_and_temperature_are_noted_around_each_run(
+    monkeypatch: pytest.MonkeyPatch, one_run: Path, tmp_path: Path
+) -> None:
+    """A stand-in for `nvidia-smi` names two GPUs, and a warning that is none."""
+    program = tmp_path / "bin/nvidia-smi"
+    program.parent.mkdir()
+    gpus = 'echo "0, 1410, 1215, 250.5, 61"\necho "1, 210, 405, 40.0, 35"\necho odd\n'
+    program.write_text(f'#!/bin/sh\necho "$1" > asked\n{gpus}')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(program.parent), prepend=os.pathsep)
+    copied(monkeypatch, one_run, {})
+    result = swept(asked())
+    assert Path("asked").read_text() == "--query-gpu=index,clocks.sm,clocks.mem,power.draw,temperature.gpu\n"
+    assert [(row["run"], row["when"], row["index"]) for row in result.clocks] == [
+        (run, when, gpu) for run in ("c01-r1-1", "c02-r1-2") for when in ("before", "after") for gpu in "01"
+    ]
+    assert result.clocks[0]["clocks_sm"] == "1410" and result.clocks[1]["power_draw"] == "40.0"
+
+
+def test_constants_need_the_probe(tmp_path: Path) -> None:
+    target = Invocation("script", "work.py", source=b"SCALE = 2")
+    with pytest.raises(ToolError, match="constants are changed by the probe, which cannot run here: it is too old"):
+        unwatched(CaptureRequest(target, tmp_path, "python"), Unprobed("it is too old"))
