@@ -10,7 +10,7 @@ from tcprobe.schema.finding_kinds import WhyKind
 from tcprobe.schema.kinds import Limit
 
 ESTIMATED: Final = "estimated"  # for convolutions: nobody has published what unaligned sizes cost them
-MAY_LOSE: Final = "; padding it at run time instead may lose"
+MAY_LOSE: Final = "; change the layer: padding while it runs can cost more than it saves"
 BOUND: Final[Mapping[Limit, WhyKind]] = {
     "launch": "bound_by_launch",
     "memory": "bound_by_memory",

@@ -76,10 +76,7 @@ def test_a_badly_sized_model(project: Path) -> None:
     assert done.stdout.splitlines()[-1].startswith("See the fixes: tcprobe audit-shapes --diff --mode source bad.py ")
 
 
-LENT = (
-    "It rests on the constants of an RTX PRO 6000 Blackwell Server through vLLM, what a framework and unaligned "
-    "sizes cost on an A100 SXM4 80GB and the convolutions of a V100 SXM2; the range is wider for it."
-)
+LENT = "It rests on measurements of an RTX PRO 6000 Blackwell Server, an A100 SXM4 80GB and a V100 SXM2: wide range."
 BORROWED = "gpu: rtxpro6000bw-server; stack: a100-sxm-80; convolution: v100-sxm2; alignment: a100-sxm-80"
 
 

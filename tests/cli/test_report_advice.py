@@ -172,7 +172,5 @@ def test_advice_is_explained(word: str) -> None:
 def test_a_share_of_one_digit_is_not_told_as_a_time() -> None:
     """DLProf says that the GPU was busy for 0.1 % of a step of 233 ms: that is 116 to 350 us."""
     text = " ".join(shown("report", shared("samples/dlprof/a100x4_pytorch_1.7_summary.csv"), "--top", "1").split())
-    assert (
-        "when it waits is unknown. Why: sums alone were recorded; Nsight Systems has the times; the GPU waits 233 ms of a step of 233 ms, 99.9 %. "
-        in text
-    )
+    assert "Why: sums alone were recorded; Nsight Systems has the times" in text
+    assert "the GPU waits 233 ms of a step of 233 ms, 99.9 %. " in text

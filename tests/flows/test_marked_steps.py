@@ -79,7 +79,7 @@ def test_its_folder_is_reported_in_every_format_and_compared(ran: tuple[Path, st
     )
     page = warm.run_tcprobe("report", once, "--format", "markdown").stdout
     assert "| step time | 20.0 ms" in page
-    assert "iterations 0 to 28 (detected): 29 of 30 steps counted" in page
+    assert "steps 0 to 28: 29 of 30 counted (detected)" in page
     document = json.loads(warm.run_tcprobe("report", once, "--format", "json").stdout)
     assert len(document["tables"]["iterations"]) == 30
     compared = warm.run_tcprobe("compare", once, twice).stdout

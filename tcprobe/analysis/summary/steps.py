@@ -170,7 +170,7 @@ def _between(known: FloatArray, which: str, ends: EpochEnds | None, kind: str | 
     count, uneven = len(known), kind is None and is_uneven(known)  # those of the probe's clock have kinds of their own
     why = f"{'mean' if uneven else 'median'} of {count} {which}" if count > 1 else f"1 of the {which}"
     why += "; they are of unlike length" if uneven else ""
-    why += f"; {len(ends.lengths_ns)} with an epoch's end left out" if ends else ""
+    why += f" ({len(ends.lengths_ns)} more, at an epoch's end, left out)" if ends else ""
     slowed = kind not in ("measured", "after")
     typical = float(known.mean() if uneven else np.median(known))
     spread, mean = spread_of(known), float(known.mean())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from functools import partial
 from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 
@@ -16,6 +17,7 @@ from .watch import Watch
 from .xla import Xla, was_compiled
 
 UNBUILT = "needs an input shape: it was neither built nor called (--input-shape 224,224,3)"
+IMPORT = re.compile(r"\s+(?:import|from)\s+(?:tensorflow|keras)\b")  # within a function, or a condition
 UNCALLED = "needs an input shape: call it or give a function that does"
 
 
@@ -47,7 +49,13 @@ class ModelTracer:
         factory = self._orders.get("factory")
         found, failed = self._find(module)
         if self._watch.tf is None:
-            raise NothingToAudit("none", "it never imports TensorFlow", "tcprobe audits Keras and TensorFlow models")
+            raise NothingToAudit(
+                "none",
+                "it imports TensorFlow inside a function alone, so it was not run: --run runs it"
+                if self._imports_later()
+                else "it never imports TensorFlow",
+                "tcprobe audits Keras and TensorFlow models",
+            )
         traced = [self._trace(item) for item in found]
         for item in failed:
             document.not_seen(item.what, item.reason, item.line)
@@ -58,6 +66,11 @@ class ModelTracer:
             document.not_seen(name + ".train_step", "is no part of a model's own step: --run audits it")
         if not any(traced):
             self._nothing(failed, found)
+
+    def _imports_later(self) -> bool:
+        """Return whether the file has an import of TensorFlow or Keras within something."""
+        with open(self._document.path, encoding="utf-8", errors="replace") as text:
+            return any(IMPORT.match(line) for line in text)
 
     def _find(self, module: Any) -> Tuple[List[Found], List[Failed]]:
         factory = self._orders.get("factory")

@@ -21,6 +21,7 @@ from tcprobe.schema.changes.comparison import (
 from tcprobe.schema.changes.condition import COMPARED, MetricUnit, Verdict
 
 ON_CPUS: Final = "No GPU ran in these runs: of one, and of a precision on one, this says nothing."
+OTHER_LOAD: Final = "The steps differ, though settings do not: the code, or other load on the machine. Run both again."
 MORE_STEPS: Final = "Run each for more steps, and compare again."
 SLOWED: Final = "all under the profiler, which slows them"
 UNTOLD: Final = {
@@ -81,6 +82,8 @@ def _of_run(comparison: Comparison, labels: Sequence[str], run: int) -> Iterator
     yield sentence[:1].upper() + sentence[1:]
     if change.why == "few steps":
         yield MORE_STEPS
+    if change.difference in ("faster", "slower") and not comparison.settings and work is None:
+        yield OTHER_LOAD
 
 
 def _other_work(comparison: Comparison, run: int) -> float | None:

@@ -204,8 +204,9 @@ def _window(profile: Profile, window: Window) -> str:
         basis = "the capture after its start-up" if cut else window.basis
         return of + basis + _length(profile)
     held = table.numbers("steps")
-    many = f": {profile.marked_steps or 0} of {held.sum()} steps counted" if len(table) else ""
-    return f"{of}{_span(profile, window)} ({window.basis}){many}{_length(profile)}"
+    whole, counted, span = int(held.sum()) if len(table) else 0, profile.marked_steps or 0, _span(profile, window)
+    many = f": {counted:,} of {whole:,} counted" if whole else ""
+    return f"{of}{span}{many} ({window.basis}){_length(profile)}"
 
 
 def _span(profile: Profile, window: Window) -> str:
@@ -214,7 +215,7 @@ def _span(profile: Profile, window: Window) -> str:
     last = table.numbers("steps")[table.numbers("iteration") == window.last]
     if window.last is not None and len(last) and (table.numbers("steps") > 1).any():
         return f"steps {window.first} to {window.last + int(last[0]) - 1}"
-    return f"iteration {window.first}" if window.first == window.last else f"iterations {window.first} to {window.last}"
+    return f"step {window.first}" if window.first == window.last else f"steps {window.first} to {window.last}"
 
 
 def _length(profile: Profile) -> str:

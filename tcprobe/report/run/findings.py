@@ -173,7 +173,7 @@ def _rests_on(rows: Sequence[Row], saves_when: str) -> list[str]:
     own = f"{saves_when}: in the layer's own ops, {told}; a layer that takes the size has its own row"
     found = [Provenance.of(row, str(row["predicted_for"])) for row in rows if row["predicted_for"] is not None]
     whose = merged(one for one in found if one)
-    return [*([own] if told else []), *(f"predicted for {gpu_of(one.gpu)} with {constants_of(one)}" for one in whose)]
+    return [*([own] if told else []), *(f"predicted for {gpu_of(one.gpu)} from {constants_of(one)}" for one in whose)]
 
 
 def reach(profile: Profile) -> float | None:
@@ -222,7 +222,7 @@ def what_if_table(profile: Profile, top: int | None) -> Section | None:
         return None
     last = found[-1:] if found[-1].change == "together" else ()
     shown = (*found[: len(found) - len(last)][:top], *last)
-    saves = "saves a step" if shown[0].step_ns is not None else "saves of the capture"
+    saves = "saves in these ops, a step" if shown[0].step_ns is not None else "saves of the capture"
     fields = (
         cell_of("change", change_of, least=36),
         time_of("step now", lambda one: one.step_ns, 1),
@@ -297,21 +297,12 @@ def _legend(shown: tuple[WhatIf, ...]) -> tuple[str, ...]:
     if shown[0].bound:
         return (
             BOUNDED,
-            *(f"rates of {gpu_of(one.gpu)} with {constants_of(one)}" for one in whose),
+            *(f"rates of {gpu_of(one.gpu)} from {constants_of(one)}" for one in whose),
         )
     return (
-        f"a prediction, not a measurement: the measured time of these ops x the ratio of their {_ratio(shown)}; other "
-        "kernels, and the time that the GPU waits, as they are",
         *_marks(shown),
-        *(f"predicted for {gpu_of(one.gpu)} with {constants_of(one)}" for one in whose),
+        *(f"predicted for {gpu_of(one.gpu)} from {constants_of(one)}" for one in whose),
     )
-
-
-def _ratio(shown: tuple[WhatIf, ...]) -> str:
-    bases = {one.basis for one in shown}
-    if bases == {"measured x calibrated"}:
-        return "times as predicted with this GPU's calibration"
-    return "predicted times" if len(bases) == 1 else "predicted times, calibrated where this GPU was"
 
 
 def _marks(shown: tuple[WhatIf, ...]) -> tuple[str, ...]:

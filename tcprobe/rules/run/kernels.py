@@ -83,8 +83,8 @@ def _name_ops(_: Advice, kernel: str | None, sixteen_bit: bool) -> Act:
         return Act(
             "Channels last, channels in multiples of 8", (), (why, f"which ops they are of: {' or '.join(RECORD[:2])}")
         )
-    most = f", the costliest that multiplies {shorten(kernel, NAME_WIDTH)}" if kernel else ""
-    why = f"kernels of unnamed ops ran without Tensor Cores{most}"
+    most = f" (costliest: {shorten(kernel, NAME_WIDTH)})" if kernel else ""
+    why = f"kernels without an op name{most} ran without Tensor Cores"
     return Act("Record which ops these kernels belong to", RECORD, (why,))
 
 

@@ -27,7 +27,7 @@ NO_GAIN: Final[Statement[WhyKind]] = say("no_gain")
 WHY_DEPTHWISE: Final[Statement[WhyKind]] = say("depthwise")
 Added = Statement[AddedKind]
 
-_LATER: Final = f"; judge it again before you change to float16: {DIRECT}"
+_LATER: Final = "; in float16 its weight gradient may leave Tensor Cores: check again then"
 SAYS: Final[Says] = {
     "not_a_multiple": lambda subject, multiple, effect, added: Both(
         f"{subject} is not a multiple of {multiple}", f"{effect}{''.join(added)}"

@@ -42,7 +42,7 @@ def test_epoch_ends_are_left_out_of_a_step_and_of_its_range_and_are_said() -> No
     found = b.summary(analyse(b.profile(b.steps(*rows, (48, 0, None, "measured")), gpu_used=False)))
     step, ends = found["step_time_ns"], found["epoch_ends"]
     assert (step["value"], step["low"], step["high"]) == (20, 20, 20)
-    assert step["reason"] == "median of 42 steps that no profiler slowed; 4 with an epoch's end left out"
+    assert step["reason"] == "median of 42 steps that no profiler slowed (4 more, at an epoch's end, left out)"
     assert ends["value"] == 4
     assert ends["reason"].startswith("among 46 steps; ")
     length = found["epoch_end_ns"]

@@ -42,7 +42,7 @@ def test_it_ends_in_the_same_report(build: str, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     # 80 of the 167 us of a step are on Tensor Cores
     assert "TC share of kernel time 47.9 %" in " ".join(done.stdout.split())
-    assert "iterations 2 to 6 (given): 5 of 5 steps counted" in done.stdout
+    assert "steps 2 to 6: 5 of 5 counted (given)" in done.stdout
     (folder,) = run_folders(tmp_path)
     assert {"dlprof_summary.csv", "dlprof_iteration.csv"} <= {p.name for p in (folder / "raw/dlprof").iterdir()}
     assert json.loads((folder / "run.json").read_text())["profiler"]["name"] == "dlprof"

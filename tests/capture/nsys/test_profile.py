@@ -128,7 +128,7 @@ def test_steps_are_recorded_as_the_probe_saw_them(tmp_path: Path) -> None:
     assert sorted(steps) == list(range(len(steps))) and 22 <= len(steps) < len(seen_steps(tmp_path)) == 60
     assert deviation(tmp_path) < 0.01
     assert "recorded by  Nsight Systems" in done.stdout
-    assert "(profiled by the probe): 20 of" in done.stdout
+    assert ": 20 of" in done.stdout
     ranges = open_profile(tmp_path / "run").require("ranges")
     assert set(ranges.values("name")) == {"tcprobe_step"}  # and not the range that holds the recording open
 
@@ -174,4 +174,4 @@ def test_the_steps_of_a_compiled_workload_are_read_back(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert sorted(recorded_steps(tmp_path)) == [8, 9, 10, 11]  # a step is believed after 8 calls
     assert deviation(tmp_path) < 0.01
-    assert "to 11 (profiled by the probe)" in done.stdout
+    assert "to 11: " in done.stdout

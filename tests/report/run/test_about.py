@@ -116,7 +116,7 @@ def test_the_window_says_how_long_it_and_a_step_are(
     rows = table("summary", figure("window_ns", window_ns), figure("step_time_ns", step_ns))
     waiting = Waiting(1.0, length, 0.5, 0.5) if length else None
     found = dict(about.facts(replace(gpu_profile(), waiting=waiting).with_tables(rows)))
-    assert found["window"] == f"iterations 2 to 3 (detected): 2 of 4 steps counted{said}"
+    assert found["window"] == f"steps 2 to 3: 2 of 4 counted (detected){said}"
 
 
 def test_the_window_ends_with_the_last_step_of_its_last_call() -> None:
@@ -124,12 +124,14 @@ def test_the_window_ends_with_the_last_step_of_its_last_call() -> None:
     profile = gpu_profile()
     calls = profile.require("iterations").with_columns(steps=np.array([5, 5, 5, 5]))
     found = dict(about.facts(profile.with_tables(calls)))
-    assert found["window"].startswith("steps 2 to 7 (detected): 10 of 20 steps counted")
+    assert found["window"].startswith("steps 2 to 7: 10 of 20 counted (detected)")
 
 
 def test_the_phase_is_said_where_a_run_has_several() -> None:
     profile = phases_profile()
-    assert dict(about.facts(profile))["window"].startswith("phase 2 of 3, iterations 45 to 54 (profiled by")
+    assert dict(about.facts(profile))["window"].startswith(
+        "phase 2 of 3, steps 45 to 54: 10 of 10 counted (profiled by"
+    )
     one = profile.with_tables(profile.require("phases").take(np.array([1])))
     assert "phase" not in dict(about.facts(one))["window"]
 
