@@ -45,6 +45,10 @@ from tcprobe.source.scopes import all_parameters, marked
 from tcprobe.source.values import DOUBTED
 
 _MOST_DEEP: Final = 24
+CALLED_AGAIN: Final = (
+    "a step calls {} several times; what it multiplies counts once, so that shares of the step may be too large (traced"
+    " mode counts each)"
+)
 FUNCTIONAL: Final = "_functional"  # the attribute that holds the functional model that an object is, as in Keras 3
 _FOLLOWED: Final[Mapping[LayerKind, str]] = {"model": "model", "sequence": "Sequential", "base": "layer"}
 
@@ -154,6 +158,11 @@ def apply_instance(p: State, of: Instance, given: Arguments, node: ast.Call) -> 
 def counts(p: State, of: Instance | Stack | Graph, node: ast.Call) -> bool:
     """Return whether a call with data is one more of a step: no step has had as many calls of the model before."""
     around = p.frames[-1].node if p.frames else None
+    if p.taped and len(p.frames) > 1:
+        ways = p.ways_in.setdefault((of, p.frames[-2].node, around), set())
+        ways.update(p.calling[-2:-1])
+        if len(ways) > 1:
+            p.note(CALLED_AGAIN.format(getattr(around, "name", "a lambda")))
     most = max(map(len, of.sites.values()), default=0)
     of.sites.setdefault(around, set()).add(node)
     return len(of.sites[around]) > most

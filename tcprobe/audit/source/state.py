@@ -174,6 +174,8 @@ class State(Struct, eq=False):
     routines: dict[ast.AST, Routine] = field(default_factory=dict)
     entered: set[ast.AST] = field(default_factory=set)
     seen: Seen = field(default_factory=Seen)  # what was seen on the way
+    # by a model, what calls and what is called, the calls that enter a function which runs the model under a tape
+    ways_in: dict[tuple[SourceValue, ast.AST, ast.AST | None], set[ast.Call]] = field(default_factory=dict)
     calling: list[ast.Call] = field(default_factory=list)  # the calls that are being followed, outermost first
     # the variable or attribute that a call's result is assigned to, where shapes are given
     assigned: dict[ast.expr, str] = field(default_factory=dict)

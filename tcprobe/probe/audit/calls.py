@@ -25,6 +25,8 @@ MOST_CALLS = 64  # of one training function before another that its loop also ca
 MOST_SECONDS = 5.0  # from the first training call on; what the script does in between is its own loading of data
 MOST_STOPS = 3  # exceptions that a script may swallow
 MOST_STARTS = 2  # of steps with one call outside any loop that is seen: something else repeats it then
+OPEN = "%s leaves sizes open beside the batch (its input_signature): it is judged in those of its first call, %s"
+CHANGES = "%s is called in other sizes from step to step, %s and then %s: it is judged in those of its first call"
 NO_TRAINING = re.compile("test|eval|valid|predict|infer|sampl|metric|log")
 
 
@@ -88,6 +90,7 @@ class AuditCalls:
         own: keys of tcprobe's own steps, which nobody waits for.
         onward: whether and how the script goes on after a step.
         on_stop: called when the script swallows every stop.
+        notes: which functions run in other sizes, too, than those of the first call, which are judged.
     """
 
     def __init__(
@@ -108,6 +111,8 @@ class AuditCalls:
         self._training: Set[Hashable] = set()
         self._traced: Dict[Hashable, Any] = {}
         self._called_names: Set[str] = set()
+        self._sizes: Dict[Hashable, str] = {}  # of the first call
+        self.notes: List[str] = []
         self._starts: Dict[Hashable, int] = {}
         self._stops = 0
         self._patches = Patches()
@@ -156,6 +161,7 @@ class AuditCalls:
         if self.hooks.tape is not None:
             self.now.under_tape.add(key)
         if key in self._training and self.hooks.tape is None:
+            self._gaps.run("sizes of calls", lambda: self._compare(key, function, args, kwds))
             self._count(key)
             return self._pretend(original, function, args, kwds)
         if key not in self._functions:
@@ -165,6 +171,7 @@ class AuditCalls:
             if key in self.own:
                 return None
             if key in self._training and self.hooks.tape is None:
+                self._gaps.run("sizes of calls", lambda: self._compare(key, function, args, kwds))
                 self._count(key)
                 return self._pretend(original, function, args, kwds)
         if (self.now.order or self.onward.pretends) and self.hooks.tape is None:
@@ -195,6 +202,19 @@ class AuditCalls:
         flag = getattr(function, "_jit_compile", None)
         make = functools.partial(self.tf.function, function.python_function, jit_compile=flag)
         return self._gaps.run("sizes of a signature", make, function)
+
+    def _compare(self, key: Hashable, function: Any, args: Any, kwds: Any) -> None:
+        """Note where a function that trains runs in other sizes, too, than those of its first call."""
+        shapes = [getattr(t, "shape", None) for t in self.tf.nest.flatten((args, kwds))]
+        sizes = " and ".join(str(tuple(s)) for s in shapes if s is not None and len(s))
+        first, name = self._sizes.get(key), self.names[key].rpartition(".")[2]
+        if first is None:
+            self._sizes[key] = sizes
+            specs = self.tf.nest.flatten(getattr(function, "input_signature", None) or ())
+            if any(None in list(spec.shape)[1:] for spec in specs if getattr(spec.shape, "rank", None)):
+                self.notes.append(OPEN % (name, sizes))
+        elif first != sizes and not any(note.startswith(name + " ") for note in self.notes):
+            self.notes.append(CHANGES % (name, first, sizes))
 
     def _name(self, key: Hashable, function: Any) -> str:
         """Return a name for a function that no other has: those of two models may be of one line."""

@@ -208,7 +208,7 @@ class Audit:
         given, names = self._watch.shapes, vars(self._module) if self._module is not None else ()
         content = dict(
             self._document.content(facts, self._watch.gaps.gaps),
-            notes=[*self._watch.data.notes(), *notes, *given.remarks],
+            notes=[*self._watch.data.notes(), *self._watch.calls.notes, *notes, *given.remarks],
             incomplete=incomplete or self._document.incomplete,
             inputs=given.inputs,
             gpu_asked=self._watch.gpu.asked,

@@ -57,6 +57,7 @@ class TensorFlow:
         """Record again after a `stop_recording`; mark the layers of an eager model."""
         self._gaps.run("graph record", self._recorder.resume)
         self.calls.profiled(True)
+        self._recorder.parts.profiled = True
         if self._core.training.is_eager():
             self._gaps.run("ranges of layers", self._marks.open)
 
@@ -64,6 +65,7 @@ class TensorFlow:
         """Mark no layers any more."""
         self._marks.close()
         self.calls.profiled(False)
+        self._gaps.run("graph record", self._recorder.parts.window_closes)
 
     def stop_recording(self) -> None:
         """Resolve what was traced, take out the hooks of tracing and of layers, and write graph.json."""

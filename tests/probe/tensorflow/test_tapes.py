@@ -80,7 +80,7 @@ class Rig:
         self.gaps, self.ranges, self.training, self.tape = Gaps(), Ranges(), Training(), Tape
         parts = EagerParts(lambda: Sampler(), lambda *_: None, self.gaps)  # type: ignore[arg-type,return-value]
         core: Any = Core(SimpleNamespace(step_function=None), self.gaps, self.ranges, self.training)  # type: ignore[arg-type]
-        recorder: Any = SimpleNamespace(parts=parts)
+        recorder: Any = SimpleNamespace(parts=parts, layers=SimpleNamespace())
         self.hooks = Calls(self.gaps, self.training.threads.is_inside)
         self.tapes = EagerTapes(core, recorder, self.hooks, self.training.count)
         function = type("Function", (), {"__call__": lambda _: None})

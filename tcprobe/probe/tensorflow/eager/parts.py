@@ -23,6 +23,15 @@ VARIED = 16  # steps of the same lines that run other products each time, whose 
 TIMES_ALIKE = 3  # steps of the same ops in other sizes that are taken for alike
 OTHER_SIZES = "an eager step works on other sizes each time: these sizes, and FLOPs of what has them, are unknown"
 
+SOME_OTHER = (
+    "%d of %d eager parts of training under the profiler worked on other sizes than those recorded before: FLOPs are"
+    " those of the usual sizes"
+)
+UNCHECKED = (
+    "what eager steps run is known of those recorded before the profiled window, two alike in a row; they call no layer"
+    " of Keras, so that the sizes of later ones are not seen"
+)
+RARE = 10  # parts of which one in other sizes changes little, as the last batch of an epoch
 VARIES = "eager steps run more products at one time than at another: what a step runs is the mean of %d steps in a row"
 
 Label = Tuple[Any, ...]
@@ -54,6 +63,7 @@ class Part:
         begins: number of its first product in the sample, None where it is not recorded.
         products: those that it ran, once it is over.
         calls: tf.functions that were called.
+        sizes: layers that were called under its tape, with the shapes that they took.
         structure: number of what its calls have in common whatever their sizes.
         essence: number of what tells what it ran from anything else.
     """
@@ -66,6 +76,7 @@ class Part:
         self.begins = begins
         self.products: List[FlowOp] = []
         self.calls: "Counter[Hashable]" = Counter()
+        self.sizes: Set[Any] = set()
         self.structure = self.essence = 0
 
     def compare(self, numbers: Dict[Any, int]) -> None:
@@ -75,6 +86,14 @@ class Part:
         sizes = str([(r["input_shapes"], r["output_shapes"], r["input_dtypes"]) for r in records])
         self.structure = numbers.setdefault((self.key, frozenset(self.calls.items()), ops), len(numbers))
         self.essence = numbers.setdefault((self.structure, sizes), len(numbers))
+
+
+class Kept(NamedTuple):
+    """What stands for a part: its name, the calls that were recorded, and the sizes in which they called layers."""
+
+    name: str
+    parts: List[Part]
+    sizes: Set[Any]
 
 
 class EagerParts:
@@ -88,6 +107,7 @@ class EagerParts:
     Attributes:
         sampler: what records just now, None at other times.
         closed: nothing is recorded any more.
+        profiled: the profiled window is open, whose steps are held against those recorded before.
     """
 
     def __init__(
@@ -106,7 +126,9 @@ class EagerParts:
         self._given_up: Set[Label] = set()
         self._patience = PATIENCE
         self._stretches = 0
-        self.closed = False
+        self._kept: Dict[Hashable, Kept] = {}
+        self._others: Dict[Hashable, "Counter[bool]"] = {}  # parts in the window, by whether their sizes are others
+        self.closed = self.profiled = False
 
     def begin(self, key: Hashable, name: str, owned: bool, trains: bool = True, eager: bool = True) -> None:
         """Begin a part.
@@ -145,6 +167,34 @@ class EagerParts:
         if self._part is not None and sampler is not None and not sampler.paused:
             self._part.calls[key] += 1
 
+    def sized(self, layer: Any, shapes: Tuple[Any, ...]) -> None:
+        """Note the shapes that a layer takes under the tape of the part that runs."""
+        if self._part is not None and not self._is_of_another():
+            self._part.sizes.add((id(layer), shapes))
+
+    @property
+    def takes_sizes(self) -> bool:
+        """Whether anybody asks for the shapes that layers take."""
+        return self.sampler is not None or self.profiled
+
+    def window_closes(self) -> None:
+        """Say where parts of the profiled window worked on other sizes; those that mostly do are unknown then."""
+        self.profiled = False
+        for key, counts in self._others.items():
+            if counts[True] * RARE > sum(counts.values()):
+                self._gaps.note("eager-sizes", OTHER_SIZES)
+                name, parts, _ = self._kept[key]
+                for op in (op for part in parts for op in part.products):
+                    for shapes in ("input_shapes", "output_shapes"):
+                        op.record[shapes][:] = [None for _ in op.record[shapes]]
+                self._keep(key, name, _bodies(parts))
+            elif counts[True]:
+                self._gaps.note("eager-sizes", SOME_OTHER % (counts[True], sum(counts.values())), level="note")
+        kept = self._kept.values()
+        if self._others and not any(of.sizes for of in kept) and any(p.products for of in kept for p in of.parts):
+            self._gaps.note("eager-sizes", UNCHECKED, level="note")
+        self._others.clear()
+
     def pause(self, paused: bool) -> None:
         """Record nothing for a while, or go on."""
         if self.sampler is not None and not self._is_of_another():
@@ -178,6 +228,9 @@ class EagerParts:
         part, self._part = self._part, None
         if part is None:
             return
+        kept = self._kept.get(part.key)
+        if self.profiled and part.begins is None and part.trains and kept is not None:
+            self._others.setdefault(part.key, Counter())[not part.sizes <= kept.sizes] += 1
         if part.begins is not None and self.sampler is not None:
             part.products = self.sampler.products[part.begins :]
             if part.trains:
@@ -266,6 +319,7 @@ class EagerParts:
         for part in [*chosen, *(part for part in parts if part.key not in of_step)]:
             by_key.setdefault(part.key, []).append(part)
         for key, found in by_key.items():
+            self._kept[key] = Kept(found[0].name, found, set().union(*(part.sizes for part in found)))
             self._keep(key, found[0].name, _bodies(found))
 
     def _usual(self, parts: List[Part], place: int, size: int) -> Part:

@@ -156,6 +156,27 @@ def test_a_model_counts_as_often_as_its_step_calls_it_with_data(calls: str, foun
     assert {layer.calls for layer in model.layers if layer.config["units"] != 24} == {found}
 
 
+@pytest.mark.parametrize(
+    ("calls", "again"), [("loss(a)\n        loss(a)", True), ("loss(a)\n        loss(b)", False), ("loss(a)", False)]
+)
+def test_a_function_that_a_step_calls_again_counts_once_and_is_said_to(calls: str, again: bool) -> None:
+    """As the losses of a GAN under each of its tapes; one for another model, or without a gradient, is no second."""
+    text = f"""def loss(model):
+    return tf.reduce_mean(model(x))
+@tf.function
+def train():
+    with tf.GradientTape(persistent=True) as tape:
+        {calls}
+def evaluate():
+    return loss(a)
+for _ in range(9):
+    train()
+evaluate()
+"""
+    (note,) = steps(text)[0].notes or [""]
+    assert ("a step calls loss several times" in note) == again
+
+
 def test_a_loss_that_is_not_known_is_no_model_that_may_be_trained() -> None:
     text = TAPE.replace("tf.reduce_mean(model(x))", "%s(model(x))") + "for x in x:\n    step(a, x)\nb(x)"
     assert [len(steps(text % name)) for name in ("unknown().loss", "unknown().net")] == [1, 2]

@@ -146,6 +146,32 @@ def test_sizes_in_which_steps_differ_are_unknown() -> None:
     assert [note["code"] for note in rig.gaps.notes] == ["eager-sizes"]
 
 
+@pytest.mark.parametrize(
+    ("layers", "rows", "rest", "code"),
+    [
+        (True, [8] * 12, 8, []),
+        (True, [8] * 11 + [5], 8, ["eager-sizes"]),  # the last batch of an epoch
+        (True, [8, 5, 3] * 4, None, ["eager-sizes"]),
+        (False, [8] * 12, 8, ["eager-sizes"]),  # nobody sees the sizes
+    ],
+)
+def test_steps_of_the_window_are_held_against_those_recorded(
+    layers: bool, rows: list[int], rest: int | None, code: list[str]
+) -> None:
+    rig = Rig()
+    for count in [8, 8, None, *rows, 8]:
+        rig.parts.profiled = rig.parts.profiled or count is None
+        if count is not None:
+            rig.run(f"t{count}")
+            if layers:
+                rig.parts.sized("dense", ((count, 4),))
+            rig.run("Da")
+    rig.parts.window_closes()
+    assert [op["input_shapes"] for body in rig.kept["t"] for op in body.ops] == [[[rest, 4] if rest else None]]
+    assert [note["code"] for note in rig.gaps.notes] == code
+    assert all(note["level"] == ("note" if rest else "warning") for note in rig.gaps.notes)
+
+
 def test_a_function_called_in_a_part_is_counted_with_it() -> None:
     rig = Rig()
     for _ in range(2):
