@@ -100,6 +100,14 @@ def interject(text: str) -> None:
         os.write(2, f"\ntcprobe: {visible(text)}\n".encode(errors=UNENCODABLE))
 
 
+def pass_on(content: bytes) -> None:
+    """Write what a workload meant for standard error, which it shares with us, as it is."""
+    sys.stderr.flush()
+    with suppress(OSError):
+        while content:
+            content = content[os.write(2, content) :]
+
+
 def put(*lines: str) -> None:
     """Write lines to standard output."""
     _write(sys.stdout, (inert(visible(line)) for line in lines))

@@ -73,6 +73,9 @@ class Launch(Struct, frozen=True):
 
     argv: tuple[str, ...]  # the whole command line, including the launcher
     environment: dict[str, str] = field(default_factory=dict)  # variables to set in addition to the inherited ones
+    # a descriptor of this process that the workload inherits, and whose file it writes what is shown at its end: what
+    # it had no time to sort; closed then
+    aside: int | None = None
     # whether Ctrl-C reaches the workload at once (a terminal sends it to the whole process group); False starts it in
     # its own group, as DLProf needs
     forward_interrupt: bool = True

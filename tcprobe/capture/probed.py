@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,8 +21,9 @@ from tcprobe.capture.signals import processes
 from tcprobe.errors import ToolError, writing
 from tcprobe.jsonfile import read_object
 from tcprobe.masking import mask_words, secrets_in
-from tcprobe.probe.constants import OTHERS, SKIPPED_STEPS, WINDOW_BYTES, WINDOW_SECONDS, WINDOW_STEPS, WORDS
+from tcprobe.probe.constants import ASIDE, OTHERS, SKIPPED_STEPS, WINDOW_BYTES, WINDOW_SECONDS, WINDOW_STEPS, WORDS
 from tcprobe.schema.profile import Note
+from tcprobe.visible import pass_on
 
 CONFIG: Final = "config.json"
 CHANGED: Final = "script.py"
@@ -233,8 +235,27 @@ def run(
             launch, stdout_to_stderr, watch, lambda: running(request.folder) is not None, request.umask, came
         )
     finally:
+        if launch.aside is not None:
+            _show_rest(launch.aside)
         with suppress(OSError):  # the folder was moved away or is read-only: reports say that the file is there
             (request.folder / "probe" / WORDS).unlink(missing_ok=True)
+
+
+def make_aside() -> int | None:
+    """Return a file in memory for `Launch.aside`; None where the system has none."""
+    try:
+        aside = os.memfd_create(ASIDE)
+        fcntl.fcntl(aside, fcntl.F_SETFL, os.O_APPEND)  # it is emptied between writes
+    except (AttributeError, OSError):
+        return None
+    return aside
+
+
+def _show_rest(aside: int) -> None:
+    """Show what a workload that died had no time to sort, as it is, and close the file."""
+    with suppress(OSError), open(aside, "rb") as file:
+        file.seek(0)
+        pass_on(file.read())
 
 
 def other_processes(folder: Path) -> Iterator[Note]:

@@ -127,6 +127,7 @@ def _start(launch: Launch, own_group: bool, stdout_to_stderr: bool, umask: int |
             umask=-1 if umask is None else umask,
             stdin=subprocess.DEVNULL if no_input else None,
             stdout=sys.stderr.fileno() if stdout_to_stderr else None,
+            pass_fds=() if launch.aside is None else (launch.aside,),
         )
     except OSError as error:
         missing = isinstance(error, FileNotFoundError)

@@ -7,7 +7,16 @@ from typing import Any
 
 from tcprobe.capture import environment
 from tcprobe.capture.base import CaptureRequest, Collected, Launch
-from tcprobe.capture.probed import filled, install_probe, launched, no_probe_in, other_processes, read_probe, unfinished
+from tcprobe.capture.probed import (
+    filled,
+    install_probe,
+    launched,
+    make_aside,
+    no_probe_in,
+    other_processes,
+    read_probe,
+    unfinished,
+)
 from tcprobe.errors import ToolError
 from tcprobe.foreign import below
 from tcprobe.schema.profile import Note
@@ -26,8 +35,9 @@ def prepare(request: CaptureRequest) -> Launch:
     if not holds.runs_probe:
         raise ToolError(f"{request.python}: {no_probe_in(holds)}", "choose another --python")
     chosen = environment.variables(request.precision, request.xla, request.device, holds.tensorflow)
-    command = install_probe(request, profile=True)
-    return launched(request, chosen, command, profiler_version=holds.tensorflow)
+    aside = None if request.launcher else make_aside()  # most launchers close it, or run elsewhere
+    command = install_probe(request, profile=True, aside=aside)
+    return launched(request, chosen, command, profiler_version=holds.tensorflow, aside=aside)
 
 
 def collect(request: CaptureRequest, exit_code: int, died_of: int | None = None) -> Collected:  # noqa: ARG001

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -178,10 +179,11 @@ def _destination(json: bool, report_file: str | None, force: bool) -> Destinatio
 
 
 def _show(outcome: ProfileOutcome, to: Destination | None) -> None:
-    """Print the report, write the file, and say where everything is and what to type next."""
+    """Write the file, say where everything is and what to type next, and print the report, which comes last."""
     failure = outcome.failure
     unprinted = None if outcome.report is None else _report(outcome, outcome.report, to)
-    _say_where(outcome)
+    if outcome.report is None:
+        _say_where(outcome)
     if failure is not None and outcome.exit_code == failure.exit_code:
         raise failure
     if failure is None and unprinted is not None and not outcome.exit_code:
@@ -204,7 +206,7 @@ def _say_where(outcome: ProfileOutcome) -> None:
 
 
 def _report(outcome: ProfileOutcome, report: Profile, to: Destination | None) -> OutputError | BrokenPipeError | None:
-    """Print the report and write the file; return why it could not be printed, which costs nothing else."""
+    """Write the file, say where everything is, and print the report; return why one of them failed."""
     from tcprobe.flows.write import destination, write_document
     from tcprobe.report.document import ReportSpec
     from tcprobe.report.run.document import RunDocument
@@ -212,19 +214,32 @@ def _report(outcome: ProfileOutcome, report: Profile, to: Destination | None) ->
     spec = o.render_spec()
     printed = to if to is not None and to.path is None else destination("run", "text", None)
     shown = o.Output(printed, spec)
-    document = RunDocument(report, ReportSpec(brief=shown.brief(every=False), width=shown.width))
-    unprinted: OutputError | BrokenPipeError | None = None
+    failed = None
     if outcome.came_to_nothing:
         say(f"{outcome.ending}, and nothing was recorded")
-    if printed is to or not outcome.came_to_nothing:
-        try:
-            write_document(document, spec, printed)
-        except (OutputError, BrokenPipeError) as error:
-            unprinted = error
-    more = to if printed is not to else None
-    for path in [] if more is None else o.opened(write_document(RunDocument(report, ReportSpec()), spec, more)):
-        say(f"wrote {path}")
-    return unprinted
+    try:
+        if to is not None and to is not printed:
+            for path in o.opened(write_document(RunDocument(report, ReportSpec()), spec, to)):
+                say(f"wrote {path}")
+    except OutputError as error:
+        failed = error
+    _say_where(outcome)
+    if printed is not to and outcome.came_to_nothing:
+        return failed
+    try:
+        _part()
+        brief = ReportSpec(brief=shown.brief(every=False), width=shown.width)
+        write_document(RunDocument(report, brief), spec, printed)
+    except (OutputError, BrokenPipeError) as error:
+        return failed or error
+    return failed
+
+
+def _part() -> None:
+    """Part the report from what the workload printed, where both are on a terminal."""
+    if sys.stdout.isatty() and sys.stderr.isatty():
+        line = "\u2500" if "utf" in (sys.stderr.encoding or "").lower() else "-"
+        tell("", line * (o.text_width(None) or 0))
 
 
 def _hint(ctx: typer.Context, outcome: ProfileOutcome, words: Sequence[str]) -> None:

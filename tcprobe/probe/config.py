@@ -33,6 +33,7 @@ class Config(NamedTuple):
     steps_min_skip: int = SKIPPED_STEPS
     audit: Dict[str, Any] = {}
     umask: Optional[int] = None
+    aside: Optional[int] = None
     secrets: List[str] = []  # what no file may hold; from words.json
 
     def mask(self, text: str) -> str:

@@ -11,6 +11,7 @@ from .calls import CallWatch
 from .events import EventFiles
 from .graph.recorder import GraphRecorder
 from .keras_hooks import KerasHooks
+from .log import ProfilerLog
 from .policy import PolicyRecord
 from .profiler import TensorFlowProfiler
 from .ranges import LayerRanges, TensorFlowAnnotations
@@ -33,7 +34,7 @@ class TensorFlow:
         self._marks = LayerRanges(self._recorder.layers, core.ranges, core.gaps)
         self.calls = CallWatch(core, self._recorder)
         self._keras = KerasHooks(core, self.calls, self._policy.updates)
-        self.profiler = TensorFlowProfiler(core.config.raw, core.gaps)
+        self.profiler = TensorFlowProfiler(core.config.raw, core.gaps, ProfilerLog(core.config.aside, core.config.out))
         self.profiler.cautious = core.config.iter_start is None
         self._events = EventFiles(core.gaps)
         self._tf: Any = None

@@ -11,6 +11,7 @@ from typing import Any, Callable, Dict, List, Sequence
 
 from ..core.gaps import Gaps
 from ..core.resources import why_cut
+from .log import ProfilerLog
 
 # With 2.21 a worker of several dies now and then as a session ends, under the script's own profiler too; not with 2.15.
 CRASHES_SINCE = (2, 16)
@@ -26,6 +27,7 @@ class TensorFlowProfiler:
     Args:
         raw: folder for the profile; TensorBoard's layout below it is TensorFlow's own.
         gaps: takes what fails.
+        log: sorts out what it says while it starts and stops.
 
     Attributes:
         available: False until TensorFlow's profiler has been found, and where it must not be used.
@@ -38,7 +40,7 @@ class TensorFlowProfiler:
         files: paths of the profiles that our sessions wrote.
     """
 
-    def __init__(self, raw: str, gaps: Gaps) -> None:
+    def __init__(self, raw: str, gaps: Gaps, log: ProfilerLog) -> None:
         self.available = False
         self.cautious = True
         self.is_open = False
@@ -49,6 +51,7 @@ class TensorFlowProfiler:
         self.files: List[str] = []
         self._raw = raw
         self._gaps = gaps
+        self._log = log
         self._tf: Any = None
         self._start: Any = None
         self._stop: Any = None
@@ -147,10 +150,12 @@ class TensorFlowProfiler:
         if not self._warm:
             # The first session loads CUPTI, which takes seconds that would fall into the window.
             self._warm = True
-            self._start(self._raw)
-            self._stop(save=False)
+            with self._log.apart():
+                self._start(self._raw)
+                self._stop(save=False)
         self.wait_for_device()
-        self._start(self._raw)
+        with self._log.apart():
+            self._start(self._raw)
         self.is_open = True
         return True
 
@@ -158,7 +163,8 @@ class TensorFlowProfiler:
         try:
             self.wait_for_device()
         finally:
-            self._stop(save=save)
+            with self._log.apart():
+                self._stop(save=save)
 
     def _beside(self, start: Any) -> Any:
         @functools.wraps(start)

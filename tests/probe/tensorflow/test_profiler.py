@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from tcprobe.probe.core.gaps import Gaps
+from tcprobe.probe.tensorflow.log import ProfilerLog
 from tcprobe.probe.tensorflow.profiler import TensorFlowProfiler
 
 TWO = {"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "worker", "index": 0}}
@@ -17,7 +18,7 @@ ALONE = {"cluster": {"worker": ["a:1"], "ps": ["b:1"]}, "task": {"type": "worker
 
 def profiler(version: str, started: list[str]) -> tuple[TensorFlowProfiler, Gaps]:
     gaps = Gaps()
-    made = TensorFlowProfiler("raw", gaps)
+    made = TensorFlowProfiler("raw", gaps, ProfilerLog(None, ""))
     made._tf = SimpleNamespace(
         __version__=version, config=SimpleNamespace(list_logical_devices=lambda _: []), test=SimpleNamespace()
     )
