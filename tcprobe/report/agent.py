@@ -33,7 +33,7 @@ Talk is on standard error.
   likely, `at_most_ns` a bound, and it is unknown where both are null. Savings do not add up where `beside` names
   other items. `summary` has the figures.
 - `compare`: `verdicts` of the runs, `figures`, `conditions`.
-- `sweep` (and `report SWEEP`): `verdict.text`, `verdict.fastest`, `rows` with `settings` and `speedup`; `strays`.
+- `sweep` (and `report SWEEP`): `verdict`, `fastest`, `combinations` with `times_as_fast`, `changes`, `strays`.
 - `audit-shapes`: `summary`, and in `audited` each file's `findings`: `code`, `severity`, `place`, `saving_ns`.
 - a failure: `error` with `code`, `message`, `hint`.
 

@@ -62,12 +62,12 @@ def test_ctrl_c_in_the_middle_and_the_same_command_again() -> None:
         assert (again.returncode, again.stdout) == (0, done.stdout)
     assert warm.run_tcprobe("report").stdout == done.stdout  # it is the last run
     given = json.loads(warm.run_tcprobe("report", folder, "--json").stdout)
-    assert [row["settings"] for row in given["rows"]] == [{"size": "1"}, {"size": "2"}]
-    assert 0.2 < given["rows"][1]["speedup"]["ratio"] < 1.0
+    assert [row["setting.size"] for row in given["combinations"]] == ["1", "2"]
+    assert 0.2 < given["combinations"][1]["times_as_fast"] < 1.0
     assert {run["state"] for run in given["runs"]} == {"whole"}
     assert warm.run_tcprobe("report", folder, "-o", "tables/").returncode == 0
     assert sorted(path.name for path in Path("tables").iterdir()) == [
-        *("changes.csv", "combinations.csv", "gpus.csv", "losses.csv", "runs.csv", "strays.csv"),
+        *("changes.csv", "combinations.csv", "losses.csv", "runs.csv", "strays.csv"),
     ]
     assert len(Path("tables/losses.csv").read_text().splitlines()) == 1 + 2 * 4 * 14
     refused = warm.run_tcprobe("report", folder, "--by", "kernel")
@@ -138,7 +138,7 @@ def test_the_measurements_with_the_arguments_of_the_real_script() -> None:
     options = [*words[1 : words.index("--repeat")], "--output", "out"]
     given = swept(["sweep", *options, "--json", "train_gan.py", "--steps", "10"])
     assert [run["state"] for run in given["runs"]] == ["whole"] * 5
-    assert {curve["name"] for curve in given["losses"]} == {"g_loss", "d_loss"} and given["strays"] == []
+    assert {row["name"] for row in given["losses"]} == {"g_loss", "d_loss"} and given["strays"] == []
 
 
 @pytest.mark.long
@@ -149,5 +149,5 @@ def test_the_measurements_on_the_cpu() -> None:
     options = words[1 : words.index("--repeat")]
     given = swept(["sweep", *options, "--json", "train_gan", "--steps", "3", "--batch-size", "8"])
     assert [run["state"] for run in given["runs"]] == ["whole"] * 5
-    assert given["gpu_used"] is False and given["verdict"]["text"][-1].startswith("No GPU ran")
-    assert all(row["predicted"] and row["tc_pct"]["value"] is None for row in given["rows"])
+    assert given["gpu_used"] is False and given["verdict"][-1].startswith("No GPU ran")
+    assert all(row["predicted_mid_ns"] and row["tc_kernel_time_pct"] is None for row in given["combinations"])

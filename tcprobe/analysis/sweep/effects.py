@@ -2,88 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 
 from tcprobe.analysis.sweep.speed import Speeds
-from tcprobe.schema.changes.sweep import Effect, Gain, PairEffect, Plan
+from tcprobe.schema.changes.sweep import Change, Gain, Plan
 
 Values = tuple[str, ...]
 
 
-def with_value(values: Values, at: int, value: str) -> Values:
-    """Return values of factors with another one at a place."""
+def gains_of(plan: Plan, speeds: Speeds, fastest: int) -> Iterator[Gain]:
+    """Yield what every change gives over the baseline's value, as far as what it is held against was run.
+
+    Args:
+        plan: of the sweep.
+        speeds: of its combinations.
+        fastest: number of the fastest combination.
+    """
+    known = set(speeds.known)
+    found = {one.values: one.number for one in plan.combinations if one.number in known}
+    base = plan.combination(plan.baseline).values
+    changes = [(at, value) for at, factor in enumerate(plan.factors) for value in factor.values if value != base[at]]
+    for values, number in found.items():
+        mine = [at for at, value in enumerate(values) if value != base[at]]
+        for at in mine:
+            change = (Change(plan.factors[at].name, values[at], base[at]),)
+            if (without := _with(values, at, base[at])) in found:
+                yield Gain("beside", change, speeds.over(number, found[without]), number)
+            alone = found.get(_with(base, at, values[at]))
+            if number == fastest and len(mine) > 1 and alone is not None and base in found:
+                yield Gain("alone", change, speeds.over(alone, found[base]), number)
+    of_one, of_two = ([*combinations(changes, count)] for count in (1, 2))
+    for chosen in (*of_one, *(pair for pair in of_two if pair[0][0] != pair[1][0])):
+        if squares := _squares(found, base, dict(chosen)):
+            named = tuple(Change(plan.factors[at].name, value, base[at]) for at, value in chosen)
+            speedup = speeds.contrast(_mean(squares))
+            yield Gain("mean" if len(chosen) == 1 else "pair", named, speedup, contexts=len(squares))
+
+
+def _with(values: Values, at: int, value: str) -> Values:
     return (*values[:at], value, *values[at + 1 :])
 
 
-def numbers_of(plan: Plan, speeds: Speeds) -> dict[Values, int]:
-    """Return the numbers of the combinations that have figures."""
-    known = set(speeds.known)
-    return {one.values: one.number for one in plan.combinations if one.number in known}
-
-
-def gains_of(plan: Plan, speeds: Speeds, number: int) -> tuple[Gain, ...]:
-    """Return what each change of a combination gives that its others do not: against it without that change."""
-    found, base, mine = numbers_of(plan, speeds), plan.combination(plan.baseline), plan.combination(number)
-    return tuple(
-        Gain(plan.factors[at].name, mine.values[at], base.values[at], speeds.over(number, found[without]))
-        for at in _changed(mine.values, base.values)
-        if (without := with_value(mine.values, at, base.values[at])) in found
-    )
-
-
-def alone_of(plan: Plan, speeds: Speeds, number: int) -> tuple[Gain, ...]:
-    """Return what each change of a combination with several gives by itself, over the baseline."""
-    found, base, mine = numbers_of(plan, speeds), plan.combination(plan.baseline), plan.combination(number)
-    changed = _changed(mine.values, base.values)
-    return tuple(
-        Gain(plan.factors[at].name, mine.values[at], base.values[at], speeds.over(found[only], base.number))
-        for at in changed
-        if len(changed) > 1 and base.values in found and (only := with_value(base.values, at, mine.values[at])) in found
-    )
-
-
-def _changed(mine: Values, base: Values) -> list[int]:
-    return [at for at, pair in enumerate(zip(mine, base, strict=True)) if pair[0] != pair[1]]
-
-
-def effects_of(plan: Plan, speeds: Speeds) -> tuple[Effect, ...]:
-    """Return what each value gives instead of the baseline's, over the settings of the others that have both."""
-    return tuple(
-        Effect(plan.factors[at].name, value, plan.combination(plan.baseline).values[at], speedup, contexts)
-        for at, value in _changes(plan)
-        if (contexts := len(by := _squares(plan, speeds, {at: value})))
-        for speedup in [speeds.contrast(_mean(by))]
-    )
-
-
-def pairs_of(plan: Plan, speeds: Speeds) -> tuple[PairEffect, ...]:
-    """Return what two changes give together beyond the product of both, over the settings that have all four."""
-    return tuple(
-        PairEffect((plan.factors[one].name, plan.factors[two].name), (first, second), speedup, contexts)
-        for (one, first), (two, second) in combinations(_changes(plan), 2)
-        if one != two and (contexts := len(by := _squares(plan, speeds, {one: first, two: second})))
-        for speedup in [speeds.contrast(_mean(by))]
-    )
-
-
-def _changes(plan: Plan) -> list[tuple[int, str]]:
-    base = plan.combination(plan.baseline).values
-    return [(at, value) for at, factor in enumerate(plan.factors) for value in factor.values if value != base[at]]
-
-
-def _squares(plan: Plan, speeds: Speeds, changed: Mapping[int, str]) -> list[dict[int, float]]:
+def _squares(found: Mapping[Values, int], base: Values, changed: Mapping[int, str]) -> list[dict[int, float]]:
     """Return, for each setting of the other factors, the combinations with and without some changes, if all were run.
 
     Those with all changes count 1, those without one of them -1, those without two 1 again.
     """
-    found, base = numbers_of(plan, speeds), plan.combination(plan.baseline).values
     squares = []
     for setting in found:
         if all(setting[at] == value for at, value in changed.items()):
             corners = {setting: 1.0}
             for at in changed:
-                corners |= {with_value(each, at, base[at]): -weight for each, weight in corners.items()}
+                corners |= {_with(each, at, base[at]): -weight for each, weight in corners.items()}
             if corners.keys() <= found.keys():
                 squares.append({found[each]: weight for each, weight in corners.items()})
     return squares

@@ -8,7 +8,7 @@ from typing import Final, TypeVar
 import numpy as np
 
 from tcprobe.analysis.summary.steps import spread_of
-from tcprobe.analysis.sweep.effects import alone_of, effects_of, gains_of, pairs_of
+from tcprobe.analysis.sweep.effects import gains_of
 from tcprobe.analysis.sweep.losses import curves_of, last_values, strays_of
 from tcprobe.analysis.sweep.speed import Measured, Speeds
 from tcprobe.schema.changes.comparison import FEWEST_STEPS, OTHER_WORK_PCT, Side, StepsCompared
@@ -29,14 +29,13 @@ UNLIKE_RATES: Final = 0.1
 """Of the work of a step, where throughput times length stands for it: the log has few digits."""
 
 
-def result_of(folder: str, plan: Plan, runs: Sequence[SweepRun], clocks: Sequence[dict[str, str]] = ()) -> SweepResult:
+def result_of(folder: str, plan: Plan, runs: Sequence[SweepRun]) -> SweepResult:
     """Return what the runs of a sweep say together.
 
     Args:
         folder: path of the sweep.
         plan: what was to be run.
         runs: those of the plan, in its order.
-        clocks: what was noted of the GPUs around runs.
     """
     measured = [(run.planned, run.figures) for run in runs if run.figures is not None]
     figures = [one for _, one in measured]
@@ -64,12 +63,9 @@ def result_of(folder: str, plan: Plan, runs: Sequence[SweepRun], clocks: Sequenc
         gpus=tuple(sorted({gpu for one in figures for gpu in one.gpus})),
         target=_agreed(one.target for one in figures if one.target),
         fastest=fastest,
-        alone=alone_of(plan, speeds, fastest[0]) if speeds and fastest else (),
-        effects=effects_of(plan, speeds) if speeds else (),
-        pairs=pairs_of(plan, speeds) if speeds else (),
+        gains=tuple(gains_of(plan, speeds, fastest[0])) if speeds else (),
         curves=curves,
         strays=strays,
-        clocks=tuple(clocks),
     )
 
 
@@ -139,7 +135,6 @@ def _row(
         predicted=_agreed(each.predicted for each in figures),
         last=last_values(mine),
         speedup=speeds.over(one.number, plan.baseline) if speeds else Speedup("not known", why="not measured"),
-        gains=gains_of(plan, speeds, one.number) if speeds and one.number in speeds.known else (),
     )
 
 

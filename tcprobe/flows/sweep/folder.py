@@ -6,7 +6,7 @@ import fcntl
 import hashlib
 import json
 import os
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,6 +16,7 @@ from msgspec import ValidationError, convert
 from msgspec.structs import replace
 
 from tcprobe import __version__
+from tcprobe.capture.environment import GPU_STATE, gpu_states
 from tcprobe.capture.folder import DISK_FULL, HOME, derived
 from tcprobe.errors import OutputError, WrongFormat, writing
 from tcprobe.flows.runs import SWEEP, is_sweep
@@ -199,9 +200,11 @@ def discard(home: Home) -> None:
             home.path.parent.rmdir() if home.path.parent == Path(HOME) else None
 
 
-def note_clocks(home: Path, run: PlannedRun, when: str, rows: Sequence[str]) -> None:
-    """Add a line for each GPU to what is known of their clocks; a full disk costs these lines alone."""
-    if not rows:
+def note_clocks(home: Path, run: PlannedRun, when: str) -> None:
+    """Note clocks, power and temperature of each GPU, as CSV; a full disk costs these lines alone."""
+    if not (rows := gpu_states()):
         return
-    with suppress(OSError), (home / CLOCKS).open("a", encoding="utf-8") as file:
-        file.writelines(f"{run.folder},{when},{row}\n" for row in rows)
+    path = home / CLOCKS
+    head = [] if path.exists() else [f"run,when,{','.join(GPU_STATE)}\n"]
+    with suppress(OSError), path.open("a", encoding="utf-8") as file:
+        file.writelines([*head, *(f"{run.folder},{when},{row}\n" for row in rows)])

@@ -7,14 +7,10 @@ from pathlib import Path
 
 from tcprobe.analysis import Options
 from tcprobe.analysis.sweep import figures_of_run, result_of
-from tcprobe.capture.environment import GPU_STATE
-from tcprobe.errors import InputError, TcprobeError
+from tcprobe.errors import TcprobeError
 from tcprobe.flows.report import make_report
-from tcprobe.flows.sweep.folder import CLOCKS, plan_in, state_of
-from tcprobe.foreign import read_text
+from tcprobe.flows.sweep.folder import plan_in, state_of
 from tcprobe.schema.changes.sweep import PlannedRun, RunFigures, SweepResult, SweepRun
-
-MOST_BYTES = 1 << 24
 
 
 def read_sweep(
@@ -33,7 +29,7 @@ def read_sweep(
     """
     plan, held = plan_in(folder), known or {}
     runs = [_run(folder, run, options or Options(), held.get(run.folder)) for run in plan.runs]
-    return result_of(str(folder), plan, runs, _clocks(folder / CLOCKS))
+    return result_of(str(folder), plan, runs)
 
 
 def _run(folder: Path, run: PlannedRun, options: Options, figures: RunFigures | None) -> SweepRun:
@@ -44,14 +40,3 @@ def _run(folder: Path, run: PlannedRun, options: Options, figures: RunFigures | 
         return SweepRun(run, state, figures=figures_of_run(make_report(folder / run.folder, options)))
     except TcprobeError as error:
         return SweepRun(run, state, error.message)
-
-
-def _clocks(path: Path) -> list[dict[str, str]]:
-    """Return what was noted of the GPUs; nothing where the file is missing or damaged."""
-    try:
-        lines = read_text(path, MOST_BYTES).splitlines()
-    except (InputError, UnicodeError):
-        return []
-    names = ("run", "when", *(name.replace(".", "_") for name in GPU_STATE))
-    rows = [line.split(",") for line in lines]
-    return [dict(zip(names, row, strict=True)) for row in rows if len(row) == len(names)]

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Final
 
 from tcprobe.analysis.sweep import figures_of_run
-from tcprobe.capture.environment import gpu_states
 from tcprobe.errors import Interrupted, OutputError, TcprobeError, UsageError
 from tcprobe.flows.key_node import profile_by_key_node
 from tcprobe.flows.profile import ProfileOutcome
@@ -112,7 +111,7 @@ def _run(options: SweepOptions, home: Home, run: PlannedRun, ran: Ran, say: Say)
     """
     plan, place, first = home.plan, home.path / run.folder, not whole_in(home.path, home.plan) and not ran
     set_aside(home.path, run)
-    note_clocks(home.path, run, "before", gpu_states())
+    note_clocks(home.path, run, "before")
     try:
         with _environment(environment_of(plan, run)):
             outcome = profile_by_key_node(options_of(options.base, plan, run, home.path), True, say)
@@ -122,7 +121,7 @@ def _run(options: SweepOptions, home: Home, run: PlannedRun, ran: Ran, say: Say)
             raise
         say(f"{run.folder}: {error.message}")
         return
-    note_clocks(home.path, run, "after", gpu_states())
+    note_clocks(home.path, run, "after")
     if outcome.cut:
         raise KeyboardInterrupt
     if first and outcome.workload_code == REFUSED and outcome.recorded_nothing:

@@ -28,16 +28,16 @@ from tcprobe.report.document import (
 from tcprobe.report.grid import text_lines
 from tcprobe.report.sweep import sections, words
 from tcprobe.rules.words import listed
-from tcprobe.schema.changes.comparison import Side
-from tcprobe.schema.changes.sweep import Gain, Speedup, SweepResult
+from tcprobe.schema.changes.sweep import Gain, Plan, Speedup, SweepResult, SweepRow
 from tcprobe.schema.columns import Value
-from tcprobe.schema.records import as_dict, plain
+from tcprobe.schema.records import as_dict
 from tcprobe.visible import shown
 
 WIDTH: Final = 80
 MOST_LINES: Final = 22
 FEWEST_ROWS: Final = 4
 CURVE: Final = 8
+GIVEN: Final = ("folder", "fastest", "measure", "unit", "other_work", "steps", "gpu_used", "gpus", "target")
 
 
 class SweepDocument(Struct, frozen=True):
@@ -59,16 +59,22 @@ class SweepDocument(Struct, frozen=True):
         return [title, _screen(self.result, None), first, *map(folded, others)]
 
     def data(self) -> dict[str, Any]:
-        """Return plan, rows, runs and curves as raw values."""
-        return data_of(_data(self.result))
+        """Return the verdict, the plan and all tables as raw values."""
+        result = self.result
+        given = {name: getattr(result, name) for name in GIVEN}
+        curves = [{**as_dict(curve), "run": result.runs[curve.run].planned.folder} for curve in result.curves]
+        tables = {name: spelt(rows) for name, rows in (_tables(result) | {"losses": curves}).items()}
+        return data_of({**given, "verdict": words.answer(result), "plan": as_dict(result.plan), **tables})
 
     def tables(self) -> Iterable[DataTable]:
         """Return the tables for a folder."""
-        return _tables(self.result)
+        for name, rows in _tables(self.result).items():
+            columns = tuple(rows[0]) if rows else EMPTY[name]
+            yield DataTable(name, columns, partial(_values, rows))
 
     def table(self) -> DataTable:
         """Return the table of combinations."""
-        return next(iter(_tables(self.result)))
+        return next(iter(self.tables()))
 
     def _sections(self) -> list[Section]:
         result = self.result
@@ -125,115 +131,68 @@ def _laid(table: Section | None, room: int) -> list[TextLine]:
     ]
 
 
-SPEEDUP: Final = ("difference", "times_as_fast", "times_low", "times_high", "why")
-
-
-def _speedup(speedup: Speedup) -> tuple[Value, ...]:
-    return (speedup.difference, speedup.ratio, speedup.low, speedup.high, speedup.why)
-
-
-def _tables(result: SweepResult) -> Iterator[DataTable]:
-    settings = tuple(f"setting.{factor.name}" for factor in result.plan.factors)
-    names = tuple(dict.fromkeys(name for row in result.rows for name in row.last))
-    sides = [f"{name}{end}" for name in SIDES for end in ("", "_low", "_high", "_reason")]
-    columns = ("combination", *settings, "baseline", "runs", *sides, "throughput_unit", "peak_memory_bytes")
-    predicted = ("predicted_ns", "predicted_low_ns", "predicted_high_ns", "predicted_on")
-    last = tuple(f"last.{name}" for name in names)
-    yield DataTable("combinations", (*columns, *SPEEDUP, *predicted, *last), partial(_rows, result, names))
-    changes = ("kind", "combination", "change", "instead_of", *SPEEDUP, "settings")
-    yield DataTable("changes", changes, partial(_changes, result))
-    yield DataTable(
-        "runs", ("run", "combination", *settings, "repeat", "state", "why", "step_time_ns"), partial(_runs, result)
-    )
-    yield DataTable("losses", ("name", "step", "run", "combination", "value"), partial(_losses, result))
-    yield DataTable("strays", ("run", "name", "kind", "step", "value"), partial(_strays, result))
-    clocks = tuple(result.clocks[0]) if result.clocks else ("run", "when")
-    yield DataTable("gpus", clocks, lambda: (tuple(row.values()) for row in result.clocks))
-
-
 SIDES: Final = {
     "step_time_ns": "step",
     "throughput": "throughput",
     "tc_kernel_time_pct": "tc_pct",
     "gpu_busy_pct": "busy_pct",
 }
+Rows = list[dict[str, Value]]
+EMPTY: Final = {"changes": ("kind", "change"), "losses": ("name", "step", "run", "value"), "strays": ("run", "name")}
+"""Columns of tables that may have no rows."""
 
 
-def _rows(result: SweepResult, names: tuple[str, ...]) -> Iterator[tuple[Value, ...]]:
-    for row in result.rows:
-        sides: list[Side] = [getattr(row, field) for field in SIDES.values()]
-        predicted = row.predicted
-        yield (
-            row.combination.number,
-            *row.combination.values,
-            row.combination.number == result.plan.baseline,
-            row.runs,
-            *(value for side in sides for value in astuple(side)),
-            result.unit,
-            row.peak_bytes,
-            *_speedup(row.speedup),
-            *((None,) * 4 if predicted is None else (predicted.mid, predicted.low, predicted.high, result.target)),
-            *(row.last[name].value if name in row.last else None for name in names),
-        )
+def _values(rows: Rows) -> Iterator[tuple[Value, ...]]:
+    return (tuple(row.values()) for row in rows)
 
 
-def _changes(result: SweepResult) -> Iterator[tuple[Value, ...]]:
-    """Yield what each change gives: beside the others of its row, alone, in the mean; and what pairs give beyond."""
-    for kind, number, gain in _gains(result):
-        yield (kind, number, f"{gain.factor}={gain.value}", gain.instead_of, *_speedup(gain.speedup), 1)
-    for effect in result.effects:
-        change = f"{effect.factor}={effect.value}"
-        yield ("mean", None, change, effect.instead_of, *_speedup(effect.speedup), effect.contexts)
-    for pair in result.pairs:
-        change = ", ".join(f"{name}={value}" for name, value in zip(pair.factors, pair.values, strict=True))
-        yield ("pair", None, change, None, *_speedup(pair.speedup), pair.contexts)
-
-
-def _gains(result: SweepResult) -> Iterator[tuple[str, int, Gain]]:
-    yield from (("beside its others", row.combination.number, gain) for row in result.rows for gain in row.gains)
-    yield from (("alone", result.fastest[0], gain) for gain in result.alone)
-
-
-def _runs(result: SweepResult) -> Iterator[tuple[Value, ...]]:
-    for run in result.runs:
-        planned, figures = run.planned, run.figures
-        values = result.plan.combination(planned.combination).values
-        step = None if figures is None else figures.step.value
-        yield (planned.folder, planned.combination, *values, planned.repeat, run.state, run.why or None, step)
-
-
-def _losses(result: SweepResult) -> Iterator[tuple[Value, ...]]:
-    for curve in result.curves:
-        planned = result.runs[curve.run].planned
-        for step, value in zip(curve.steps, curve.values, strict=True):
-            yield (curve.name, step, planned.folder, planned.combination, value)
-
-
-def _strays(result: SweepResult) -> Iterator[tuple[Value, ...]]:
-    for stray in result.strays:
-        yield (result.runs[stray.run].planned.folder, stray.name, stray.kind, stray.step, stray.value)
-
-
-GIVEN: Final = ("measure", "unit", "other_work", "steps", "gpu_used", "gpus", "target", "effects", "pairs")
-
-
-def _data(result: SweepResult) -> dict[str, Any]:
-    """Return all for JSON; of a run only what its own folder does not say."""
-    tree = {name: plain(getattr(result, name)) for name in GIVEN}
-    named = [factor.name for factor in result.plan.factors]
-    rows = [as_dict(row) for row in result.rows]
-    for row in rows:
-        row |= {"settings": dict(zip(named, row.pop("combination")["values"], strict=True))}
-    folders = [run.planned.folder for run in result.runs]
-    data: dict[str, Any] = {
-        "sweep": result.folder,
-        "verdict": {"text": words.answer(result), "fastest": result.fastest, "alone": plain(result.alone)},
-        **tree,
-        "plan": as_dict(result.plan),
-        "rows": [{"number": one.combination.number, **row} for one, row in zip(result.rows, rows, strict=True)],
-        "runs": [{**as_dict(run.planned), "state": run.state, "why": run.why or None} for run in result.runs],
-        "losses": [{**as_dict(curve), "run": folders[curve.run]} for curve in result.curves],
+def _tables(result: SweepResult) -> dict[str, Rows]:
+    """Return the tables for programs."""
+    plan, folders = result.plan, [run.planned.folder for run in result.runs]
+    of_curves: Rows = [
+        {"name": curve.name, "step": step, "run": folders[curve.run], "value": value}
+        for curve in result.curves
+        for step, value in zip(curve.steps, curve.values, strict=True)
+    ]
+    of_runs: Rows = [
+        {**as_dict(run.planned), **_settings(plan, run.planned.combination), "state": run.state, "why": run.why or None}
+        for run in result.runs
+    ]
+    return {
+        "combinations": [_row(result, row) for row in result.rows],
+        "changes": [_gain(gain) for gain in result.gains],
+        "runs": of_runs,
+        "losses": of_curves,
         "strays": [{**as_dict(stray), "run": folders[stray.run]} for stray in result.strays],
-        "gpu_states": list(result.clocks),
     }
-    return {name: spelt(value) for name, value in data.items()}
+
+
+def _settings(plan: Plan, combination: int) -> dict[str, Value]:
+    names = (f"setting.{factor.name}" for factor in plan.factors)
+    return dict(zip(names, plan.combination(combination).values, strict=True))
+
+
+def _row(result: SweepResult, row: SweepRow) -> dict[str, Value]:
+    number, predicted = row.combination.number, row.predicted
+    told: dict[str, Value] = {"combination": number, **_settings(result.plan, number)}
+    told |= {"baseline": number == result.plan.baseline, "fastest": number in result.fastest, "runs": row.runs}
+    for name, field in SIDES.items():
+        ends = zip(("", "_low", "_high", "_reason"), astuple(getattr(row, field)), strict=True)
+        told |= {f"{name}{end}": value for end, value in ends}
+    told |= {"throughput_unit": result.unit, "peak_memory_bytes": row.peak_bytes, **_speedup(row.speedup)}
+    for end in ("mid", "low", "high"):
+        told[f"predicted_{end}_ns"] = None if predicted is None else getattr(predicted, end)
+    names = dict.fromkeys(name for each in result.rows for name in each.last)
+    return told | {f"last.{name}": row.last[name].value if name in row.last else None for name in names}
+
+
+def _gain(gain: Gain) -> dict[str, Value]:
+    told: dict[str, Value] = {"kind": gain.kind, "combination": gain.combination}
+    told["change"] = ", ".join(f"{change.factor}={change.value}" for change in gain.changes)
+    told["instead_of"] = ", ".join(f"{change.factor}={change.instead_of}" for change in gain.changes)
+    return told | {**_speedup(gain.speedup), "settings": gain.contexts}
+
+
+def _speedup(speedup: Speedup) -> dict[str, Value]:
+    ends = {"times_as_fast": speedup.ratio, "times_low": speedup.low, "times_high": speedup.high}
+    return {"difference": speedup.difference, **ends, "why": speedup.why}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from tcprobe import formatting as f
 from tcprobe.report.document import Cell, Section
@@ -13,7 +13,7 @@ from tcprobe.report.fields import Field, cell_of, field_of, name_of, number_of, 
 from tcprobe.report.grid import table_lines
 from tcprobe.report.sweep import words
 from tcprobe.schema.changes.comparison import Side
-from tcprobe.schema.changes.sweep import Combination, Curve, Factor, Plan, SweepResult, SweepRow
+from tcprobe.schema.changes.sweep import Combination, Curve, Factor, Gain, Plan, SweepResult, SweepRow
 
 WIDE: Final = 32
 """Characters of a curve."""
@@ -56,7 +56,7 @@ def combinations(result: SweepResult, top: int | None = None, title: str = "", c
         field_of("predicted step", _predicted, on_cpu_rank),
         *([field_of(followed, lambda row: drawn.get(row.combination.number), 1)] if drawn else ()),
         *(field_of(f"last {name}", partial(_last, name), 3 + at, right=True) for at, name in enumerate(names)),
-        field_of("beside its other changes", lambda row: words.gain_text(plan, row.gains), 8),
+        field_of("beside its other changes", partial(_beside, result), 8),
     ]
     return section(title, fields, result.rows, top=top, drop_idle=True)
 
@@ -73,6 +73,12 @@ def _value_of_run(result: SweepResult, at: int, curve: Curve) -> str:
     return result.plan.combination(result.runs[curve.run].planned.combination).values[at]
 
 
+def _beside(result: SweepResult, row: SweepRow) -> str:
+    """Return what each change of a row gives that its others do not."""
+    mine = [one for one in result.gains if (one.kind, one.combination) == ("beside", row.combination.number)]
+    return ", ".join(f"{words.changes_text(result.plan, one)} {words.judged(one.speedup)}" for one in mine)
+
+
 def _predicted(row: SweepRow) -> str | None:
     return None if row.predicted is None else f"{f.likely(row.predicted)} ({f.range_text(row.predicted)})"
 
@@ -85,21 +91,21 @@ def _last(name: str, row: SweepRow) -> str | None:
 
 def effects(result: SweepResult) -> Section | None:
     """Return what each change gives in the mean, and what pairs give beyond it."""
-    factors = {factor.name: factor for factor in result.plan.factors}
-    rows: list[tuple[str, str, Any]] = [
-        (words.setting(factors[one.factor], one.value), f"instead of {one.instead_of}", one) for one in result.effects
-    ]
-    rows += [(words.pair_name(result.plan, one), "beyond the product of both", one) for one in result.pairs]
+    rows = [gain for gain in result.gains if gain.kind in ("mean", "pair")]
     fields = (
-        name_of("change", 0),
-        field_of("what", 1),
-        cell_of("times as fast", lambda row: words.judged(row[2].speedup), right=True),
-        field_of("95 %", lambda row: words.span(row[2].speedup)),
-        number_of("settings", lambda row: row[2].contexts, 1),
+        name_of("change", lambda gain: words.changes_text(result.plan, gain)),
+        field_of("what", _against),
+        cell_of("times as fast", lambda gain: words.judged(gain.speedup), right=True),
+        field_of("95 %", lambda gain: words.span(gain.speedup)),
+        number_of("settings", lambda gain: gain.contexts, 1),
     )
-    lacking = any(row[2].speedup.why == "no repeats" for row in rows)
+    lacking = any(gain.speedup.why == "no repeats" for gain in rows)
     notes = ["(?): runs of each combination tell it from noise: --repeat 2 or more"] if lacking else []
-    return section("What each change gives, in the mean over the other settings", fields, rows, notes if rows else ())
+    return section("What each change gives, in the mean over the other settings", fields, rows, notes)
+
+
+def _against(gain: Gain) -> str:
+    return "beyond the product of both" if gain.kind == "pair" else f"instead of {gain.changes[0].instead_of}"
 
 
 def plan_lines(plan: Plan, width: int | None) -> list[str]:

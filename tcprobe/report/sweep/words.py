@@ -10,7 +10,7 @@ import numpy as np
 
 from tcprobe import formatting as f
 from tcprobe.rules.words import listed
-from tcprobe.schema.changes.sweep import Combination, Factor, Gain, PairEffect, Plan, Speedup, SweepResult, SweepRow
+from tcprobe.schema.changes.sweep import Combination, Factor, Gain, Plan, Speedup, SweepResult, SweepRow
 from tcprobe.schema.columns import FloatArray
 from tcprobe.schema.finding import Range
 
@@ -123,31 +123,31 @@ def _fastest(result: SweepResult) -> Iterator[str]:
     yield f"{name} looks fastest{f', {against}' if against else ''}; {told}{_alone(result)}."
 
 
+def changes_text(plan: Plan, gain: Gain) -> str:
+    """Return what was changed."""
+    factors = {factor.name: factor for factor in plan.factors}
+    return listed(setting(factors[change.factor], change.value) for change in gain.changes)
+
+
 def _alone(result: SweepResult) -> str:
     """Say what each change of the fastest gives by itself."""
-    factors = {factor.name: factor for factor in result.plan.factors}
     said = [
-        f"{setting(factors[gain.factor], gain.value)} alone gives {times(gain.speedup.ratio)}"
+        f"{changes_text(result.plan, gain)} alone gives {times(gain.speedup.ratio)}"
         + (" (noise)" if gain.speedup.difference == "within noise" else "")
-        for gain in result.alone
-        if gain.speedup.ratio is not None
+        for gain in result.gains
+        if gain.kind == "alone"
     ]
     return f"; {', '.join(said)}" if said else ""
 
 
-def pair_name(plan: Plan, pair: PairEffect) -> str:
-    """Return the two changes of a pair."""
-    factors = {factor.name: factor for factor in plan.factors}
-    return listed(setting(factors[name], value) for name, value in zip(pair.factors, pair.values, strict=True))
-
-
 def _pairs(result: SweepResult) -> Iterator[str]:
     """Say which changes do more, or less, together than each by itself."""
-    real = [pair for pair in result.pairs if pair.speedup.difference in ("faster", "slower")]
-    real = [pair for pair in real if abs((pair.speedup.ratio or 1.0) - 1.0) >= WORTH]
-    for pair in sorted(real, key=lambda pair: -abs(math.log(pair.speedup.ratio or 1.0)))[:NAMED]:
-        much = f"{times(pair.speedup.ratio)} times the product of what each gives (95 %: {span(pair.speedup)})"
-        yield f"Together {pair_name(result.plan, pair)} give {much}."
+    real = [one for one in result.gains if one.kind == "pair" and one.speedup.difference in ("faster", "slower")]
+    sizes = [(abs(math.log(one.speedup.ratio or 1.0)), one) for one in real]
+    for size, gain in sorted(sizes, key=lambda pair: -pair[0])[:NAMED]:
+        if size >= WORTH:
+            much = f"{times(gain.speedup.ratio)} times the product of what each gives (95 %: {span(gain.speedup)})"
+            yield f"Together {changes_text(result.plan, gain)} give {much}."
 
 
 def run_name(result: SweepResult, number: int) -> str:
@@ -213,12 +213,6 @@ def _bar(part: FloatArray, low: float, high: float) -> str:
         return ODD
     share = (float(part.mean()) - low) / (high - low) if high > low else 0.5
     return BARS[min(int(share * len(BARS)), len(BARS) - 1)]
-
-
-def gain_text(plan: Plan, gains: Sequence[Gain]) -> str:
-    """Return what each change gives beside the others, for a row of the table."""
-    factors = {factor.name: factor for factor in plan.factors}
-    return ", ".join(f"{setting(factors[gain.factor], gain.value)} {judged(gain.speedup)}" for gain in gains)
 
 
 def step_range(row: SweepRow) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from msgspec import Struct
 
@@ -35,6 +35,14 @@ WhySpeed = Literal[
 ]
 
 
+GainKind = Literal[
+    "beside",  # one change of a combination, which has its others too: against the combination without it
+    "alone",  # one change of the fastest combination, without its others: against the baseline
+    "mean",  # one change, in the mean over all settings of the others in which both were run
+    "pair",  # two changes, beyond the product of what each gives, likewise
+]
+
+
 class Factor(Struct, frozen=True):
     """What is varied."""
 
@@ -43,6 +51,14 @@ class Factor(Struct, frozen=True):
     key: str  # as it is handed on: ``precision``, ``--sizes``, a variable, a constant
     values: tuple[str, ...]  # in the order given; of an argument without values ``on`` and ``off``
     switch: bool = False  # whether it is an argument without values
+
+
+class Change(NamedTuple):
+    """Another value of a factor than that of the baseline."""
+
+    factor: str
+    value: str
+    instead_of: str
 
 
 class Combination(Struct, frozen=True):
@@ -117,12 +133,13 @@ class Speedup(Struct, frozen=True):
 
 
 class Gain(Struct, frozen=True):
-    """What one change gives, with all else as it is."""
+    """What changes give."""
 
-    factor: str
-    value: str
-    instead_of: str  # the value of the baseline
+    kind: GainKind
+    changes: tuple[Change, ...]  # one, of a pair two
     speedup: Speedup
+    combination: int | None = None  # number, of ``beside`` and ``alone``
+    contexts: int = 1  # over how many settings of the other factors it is the mean
 
 
 class LastValue(Struct, frozen=True):
@@ -145,27 +162,6 @@ class SweepRow(Struct, frozen=True):
     predicted: Range | None
     last: dict[str, LastValue]
     speedup: Speedup  # over the baseline
-    # what each of its changes gives beside its others: held against the row without that change, where there is one
-    gains: tuple[Gain, ...] = ()
-
-
-class Effect(Struct, frozen=True):
-    """What a change gives in the mean over all settings of the other factors in which both were run."""
-
-    factor: str
-    value: str
-    instead_of: str  # the first value
-    speedup: Speedup
-    contexts: int  # over how many settings that is the mean
-
-
-class PairEffect(Struct, frozen=True):
-    """What two changes give together beyond the product of what each gives alone."""
-
-    factors: tuple[str, str]
-    values: tuple[str, str]
-    speedup: Speedup
-    contexts: int
 
 
 class Curve(Struct, frozen=True):
@@ -203,9 +199,6 @@ class SweepResult(Struct, frozen=True):
     target: str | None  # GPU that is predicted for, of runs without one
     # numbers of the fastest combination whose losses stay finite, and of those that noise does not tell from it
     fastest: tuple[int, ...]
-    alone: tuple[Gain, ...]  # what each change of the fastest gives without its others, where that was run
-    effects: tuple[Effect, ...] = ()
-    pairs: tuple[PairEffect, ...] = ()
+    gains: tuple[Gain, ...] = ()
     curves: tuple[Curve, ...] = ()
     strays: tuple[Stray, ...] = ()
-    clocks: tuple[dict[str, str], ...] = ()  # clocks, power and temperature of GPUs before and after runs

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from tcprobe.analysis.sweep.speed import Measured, Speeds
 from tcprobe.report.sweep.words import answer
 from tcprobe.schema.changes.comparison import Side
+from tcprobe.schema.changes.sweep import Gain
 from tests.analysis.sweep.builders import around, figures, plan, result
 
 PAIR = {"precision": ("float32", "mixed_float16"), "sizes": ("bad", "good")}
@@ -25,32 +26,37 @@ def test_each_change_alone_beside_the_others_in_the_mean_and_in_pairs() -> None:
     assert (found.fastest, found.measure, found.steps) == ((4,), "step_time", "outside the profiler")
     assert [round(row.speedup.ratio or 0.0, 2) for row in found.rows] == [1.0, 1.25, 1.11, 2.5]
     assert [row.speedup.difference for row in found.rows] == ["same", "faster", "faster", "faster"]
-    assert [(g.value, g.instead_of, round(g.speedup.ratio or 0, 2)) for g in found.alone] == [
-        ("mixed_float16", "float32", 1.11),
-        ("good", "bad", 1.25),
+    # without mixed_float16 the fastest takes 80 ms, without good sizes 90; the means: sqrt(100/90 x 80/40), and
+    # sqrt(100/80 x 90/40), of which one run of 80 ms takes a percent
+    told = [(g.kind, g.combination, [c.value for c in g.changes], times(g), g.contexts) for g in found.gains]
+    assert told == [
+        ("beside", 2, ["good"], 1.25, 1),
+        ("beside", 3, ["mixed_float16"], 1.11, 1),
+        ("beside", 4, ["mixed_float16"], 2.0, 1),
+        ("alone", 4, ["mixed_float16"], 1.11, 1),
+        ("beside", 4, ["good"], 2.25, 1),
+        ("alone", 4, ["good"], 1.25, 1),
+        ("mean", None, ["mixed_float16"], 1.49, 2),
+        ("mean", None, ["good"], 1.67, 2),
+        ("pair", None, ["mixed_float16", "good"], 1.81, 1),
     ]
-    # without mixed_float16 it takes 80 ms, without good sizes 90
-    assert [(g.value, round(g.speedup.ratio or 0, 2)) for g in found.rows[3].gains] == [
-        ("mixed_float16", 2.0),
-        ("good", 2.25),
-    ]
-    # the means: sqrt(100/90 x 80/40), sqrt(100/80 x 90/40)
-    assert [(e.value, round(e.speedup.ratio or 0, 2), e.contexts) for e in found.effects] == [
-        ("mixed_float16", 1.49, 2),
-        ("good", 1.67, 2),  # of one run of 80 ms a percent is noise
-    ]
-    (pair,) = found.pairs
-    assert (pair.factors, pair.values, pair.contexts) == (("precision", "sizes"), ("mixed_float16", "good"), 1)
-    assert pair.speedup.ratio == pytest.approx(2.5 / (1.25 * 10 / 9), rel=0.01)
-    assert pair.speedup.difference == "faster" and (pair.speedup.low or 0) > 1.7
+    assert {change.instead_of for gain in found.gains for change in gain.changes} == {"float32", "bad"}
+    pair = found.gains[-1].speedup
+    assert pair.ratio == pytest.approx(2.5 / (1.25 * 10 / 9), rel=0.01)
+    assert pair.difference == "faster" and (pair.low or 0) > 1.7
+
+
+def times(gain: Gain) -> float:
+    return round(gain.speedup.ratio or 0.0, 2)
 
 
 def test_without_repeats_steps_tell_rows_and_nothing_tells_effects() -> None:
     found = result(plan(PAIR), [figures(*around(ms)) for ms in (100, 100.1, 90, 40)])
     assert [row.speedup.difference for row in found.rows] == ["same", "within noise", "faster", "faster"]
-    assert {one.speedup.why for one in (*found.effects, *found.pairs)} == {"no repeats"}
-    assert found.effects[0].speedup.ratio == pytest.approx(math.sqrt(100 / 90 * 100.1 / 40))
-    assert found.effects[0].speedup.low is None
+    mean, *others = [one for one in found.gains if one.kind in ("mean", "pair")]
+    assert {one.speedup.why for one in (mean, *others)} == {"no repeats"}
+    assert mean.speedup.ratio == pytest.approx(math.sqrt(100 / 90 * 100.1 / 40))
+    assert mean.speedup.low is None
 
 
 def test_few_steps_tell_nothing_and_runs_do() -> None:
@@ -85,10 +91,10 @@ def test_a_run_that_is_missing_leaves_the_rest() -> None:
     found = result(plan(PAIR, repeat=3), [None, *noisy[1:4], None, *noisy[5:8], None, *noisy[9:]])
     assert [row.runs for row in found.rows] == [0, 3, 3, 3]
     assert {row.speedup.why for row in found.rows} == {"not measured"}
-    assert (found.fastest, found.alone, found.pairs) == ((4,), (), ())
-    assert [(one.value, one.contexts) for one in found.effects] == [("mixed_float16", 1), ("good", 1)]
+    told = [(one.kind, one.changes[0].value, one.contexts) for one in found.gains if one.kind != "beside"]
+    assert (found.fastest, told) == ((4,), [("mean", "mixed_float16", 1), ("mean", "good", 1)])
     nothing = result(plan(PAIR), [None] * 4)
-    assert (nothing.fastest, nothing.effects) == ((), ())
+    assert (nothing.fastest, nothing.gains) == ((), ())
 
 
 def test_other_work_is_told_by_throughput() -> None:

@@ -205,12 +205,13 @@ def test_clocks_power_and_temperature_are_noted_around_each_run(
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(program.parent), prepend=os.pathsep)
     copied(monkeypatch, one_run, {})
-    result = swept(asked())
+    swept(asked())
     assert Path("asked").read_text() == "--query-gpu=index,clocks.sm,clocks.mem,power.draw,temperature.gpu\n"
-    assert [(row["run"], row["when"], row["index"]) for row in result.clocks] == [
-        (run, when, gpu) for run in ("c01-r1-1", "c02-r1-2") for when in ("before", "after") for gpu in "01"
-    ]
-    assert result.clocks[0]["clocks_sm"] == "1410" and result.clocks[1]["power_draw"] == "40.0"
+    head, *rows = Path("sweep/gpus.csv").read_text().splitlines()
+    assert head == "run,when,index,clocks.sm,clocks.mem,power.draw,temperature.gpu"
+    gpus = ("0,1410,1215,250.5,61", "1,210,405,40.0,35")
+    runs = ("c01-r1-1,before", "c01-r1-1,after", "c02-r1-2,before", "c02-r1-2,after")
+    assert rows == [f"{run},{gpu}" for run in runs for gpu in gpus]
 
 
 def test_constants_need_the_probe(tmp_path: Path) -> None:
