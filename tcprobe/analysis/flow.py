@@ -33,6 +33,7 @@ from tcprobe.analysis.ops.table import Ops, build_ops
 from tcprobe.analysis.ops.xla import XlaJoin, join_xla
 from tcprobe.analysis.options import DEFAULT_TARGET, Options
 from tcprobe.analysis.phases import graph_of, of_a_step, of_counted, window_phase, with_window_phase
+from tcprobe.analysis.ranges.host import with_host_products
 from tcprobe.analysis.ranges.kernels import NO_RANGES, NO_TIMES, build_range_kernels, range_notes
 from tcprobe.analysis.ranges.nesting import Around
 from tcprobe.analysis.ranges.ops import with_ranges
@@ -173,6 +174,7 @@ def _recorded(a: _Analysis) -> None:
 
 def _ranges(a: _Analysis) -> None:
     a.profile, a.around = with_ranges(a.profile, a.options)
+    a.profile = with_host_products(a.profile)
 
 
 def _units(a: _Analysis) -> None:

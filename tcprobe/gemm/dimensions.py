@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from tcprobe.gemm.ops import family_of, gemms_of, is_convolution
-from tcprobe.gemm.torch import PREFIX, SWAPPED_WGRAD, torch_kind
+from tcprobe.gemm.torch import PREFIX, SWAPPED_WGRAD, convolves, torch_kind
 from tcprobe.schema.op import OpRecord
 
 # C[M,N] = A[M,K] B[K,N] of a Dense layer, pass by pass (NVIDIA, "Linear/Fully-Connected Layers"; TensorFlow
@@ -87,7 +87,7 @@ def is_dense(op: OpRecord) -> bool:
 
 def _is_layer_of_torch(op: OpRecord) -> bool:
     """Return whether the op is a product of PyTorch's of which it is known that a layer's call or gradient makes it."""
-    return op.op_type.startswith(PREFIX) and op.attributes.get("form") in _DENSE
+    return op.op_type.startswith(PREFIX) and (op.attributes.get("form") in _DENSE or convolves(op.op_type))
 
 
 def _is_weight_gradient(op: OpRecord) -> bool:

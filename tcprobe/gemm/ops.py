@@ -13,7 +13,7 @@ from tcprobe.gemm.conv import conv_gemms
 from tcprobe.gemm.einsum import einsum_gemms
 from tcprobe.gemm.hlo import hlo_convolution, hlo_dot
 from tcprobe.gemm.matmul import matmul_gemms
-from tcprobe.gemm.torch import torch_gemms, torch_kind
+from tcprobe.gemm.torch import convolves, torch_gemms
 from tcprobe.schema.op import UNKNOWN_GEMM, Contiguous, Gemm, OpRecord, Size, product
 
 OpFamily = Literal["matmul", "einsum", "conv", "conv_dgrad", "conv_wgrad", "depthwise", "rnn", "hlo_dot", "hlo_conv"]
@@ -55,7 +55,7 @@ def family_of(op_type: str | None) -> OpFamily | None:
 
 def is_convolution(op_type: str | None) -> bool:
     """Say whether an op type multiplies as a convolution does: TensorFlow's, XLA's or PyTorch's, any pass."""
-    return family_of(op_type) in ("conv", "conv_dgrad", "conv_wgrad", "hlo_conv") or torch_kind(op_type) == "conv"
+    return family_of(op_type) in ("conv", "conv_dgrad", "conv_wgrad", "hlo_conv") or convolves(op_type)
 
 
 def conv_like(op_type: str | None) -> bool:

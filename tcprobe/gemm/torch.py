@@ -25,7 +25,8 @@ _FIRST_OPERAND: Final = {
 }
 """Which argument is the left-hand side of a product; the right-hand side follows it."""
 _IMAGE: Final = {
-    **dict.fromkeys(("conv1d", "conv2d", "conv3d", "cudnn_convolution", "convolution", "_convolution"), 0),
+    **dict.fromkeys(("conv1d", "conv2d", "conv3d", "convolution", "_convolution"), 0),
+    **dict.fromkeys(("cudnn_convolution", "mkldnn_convolution"), 0),
     "convolution_backward": 1,
 }
 """Which argument is the image of a convolution; the weights follow it."""
@@ -41,6 +42,7 @@ _GEOMETRY: Final = {
     **dict.fromkeys(("convolution", "_convolution"), (3, 4, 5, 6)),
     "convolution_backward": (4, 5, 6, 7),
     "cudnn_convolution": (3, 2, 4, None),
+    "mkldnn_convolution": (4, 3, 5, None),
 }
 """Which arguments are stride, padding and dilation of a convolution, and whether it is transposed; None: it is not."""
 SWAPPED_WGRAD: Final = "wgrad, swapped"
@@ -56,6 +58,18 @@ _MASK: Final = 10  # argument of convolution_backward: the gradients that it com
 def torch_kind(op_type: str | None) -> TorchKind | None:
     """Return the kind of a PyTorch op type; None if it is not read here."""
     return next((kind for kind, named in _KINDS.items() if named.fullmatch(op_type or "")), None)
+
+
+def convolves(op_type: str | None) -> bool:
+    """Say whether an op type of PyTorch's is a convolution, or computes the gradients of one."""
+    return torch_kind(op_type) == "conv" or (op_type or "").removeprefix(PREFIX) in _IMAGE
+
+
+def multiplies(op_type: str) -> bool:
+    """Say whether PyTorch's own op of this type multiplies matrices, or calls one that does."""
+    name = op_type.removeprefix(PREFIX)
+    known = name == "linear" or name in _FIRST_OPERAND or name in _IMAGE
+    return name != op_type and (known or bool(_ATTENTION.fullmatch(name) or _UNREAD.fullmatch(name)))
 
 
 def torch_gemms(op: OpRecord) -> list[Gemm]:

@@ -14,7 +14,7 @@ from tcprobe.analysis.ranges.nesting import MOST_LEVELS, Around, Nested, nest
 from tcprobe.analysis.ranges.steps import with_steps
 from tcprobe.gemm.ops import OpFamily, family_of
 from tcprobe.gemm.record import parse_json_shapes, parse_object
-from tcprobe.gemm.torch import form_of
+from tcprobe.gemm.torch import convolves, form_of
 from tcprobe.grouping import distinct_numbers, distinct_rows, positions_in
 from tcprobe.schema.columns import IntArray, Row, Table, Value
 from tcprobe.schema.profile import Note, Profile
@@ -173,12 +173,12 @@ class _Ops:
             products = parse_json_shapes(shapes), parse_json_shapes(self._text(origin, 4) if origin >= 0 else None)
             form = form_of(kind, *products)
             pass_ = _GRADIENTS.get(family_of(kind), "other") if form is None else form.partition(",")[0]
-        elif form is not None and pass_ is None:
-            pass_ = form
+        elif pass_ is None and (form is not None or convolves(kind)):
+            pass_ = "forward"
         if form is not None:
             attributes = json.dumps({**parse_object(attributes), "form": form})
         self.room -= len(name) + len(shapes or "") + len(attributes or "")
-        line = self._text(op, 6) or (self._text(origin, 6) if origin >= 0 else None)
+        line = (self._text(origin, 6) if origin >= 0 else None) or self._text(op, 6)
         given: Row = {"op_type": kind, "dtype": dtype, "input_shapes": shapes}
         given = {**given, "attributes": attributes, "called_from": line}
         if lent >= 0 and form is not None:

@@ -20,6 +20,7 @@ from tcprobe.cost.predict import Target
 from tcprobe.gemm.dimensions import tells_features
 from tcprobe.gemm.ops import family_of, gemms_of
 from tcprobe.gemm.record import flops_of
+from tcprobe.gemm.torch import multiplies
 from tcprobe.rules.model.step import KnownGpu, ProductTime, Step
 from tcprobe.schema.columns import Row
 from tcprobe.schema.model import Layer, Model, Product
@@ -156,7 +157,8 @@ def _of_graph(profile: Profile, gemms: Gemms, ops: Ops | None) -> list[RunProduc
     products: list[RunProduct] = []
     for number in gemms.graph_rows:
         row, time = records[number], spent.get(number)
-        if row["executes"] == "no" or family_of(_text(row["op_type"])) is None:
+        type_ = str(row["op_type"])
+        if row["executes"] == "no" or (family_of(type_) is None and not multiplies(type_)):
             continue
         sure = row["executes"] == "yes" or time is not None
         calls = executions(row["calls_per_step"])

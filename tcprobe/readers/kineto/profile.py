@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from tcprobe.errors import EmptyInput
+from tcprobe.gemm.torch import multiplies
 from tcprobe.readers.arrays import Ints, combine
 from tcprobe.readers.base import MOST_DEVICES
 from tcprobe.readers.kineto.columns import Part, Recording, calls_of, read_recording
@@ -46,7 +47,10 @@ def read_trace(format_: str, path: Path) -> Profile:
     if not ran.rows and not parts["ops"].rows:
         raise EmptyInput(path, "holds neither kernels nor ops", "record with activities=[CPU, CUDA]")
     called = calls_of(calls, ran)
-    ranges = ranges_of(parts, calls.take(np.unique(called[called >= 0])))
+    launching = calls.take(np.unique(called[called >= 0]))
+    if not ran.rows:  # what the host multiplies counts in place of kernels
+        launching = parts["ops"].take(parts["ops"].texts["name"].each(multiplies, False))
+    ranges = ranges_of(parts, launching)
     made = [*_launched(ran, called, calls), _memory(copies, calls), ranges.table(), _threads(recording)]
     made += [host_ops(ranges), host_events(parts, ran, ranges), _devices(recording, ran)]
     tables = {table.spec.name: table for table in made if len(table)}
