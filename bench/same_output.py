@@ -89,7 +89,7 @@ def commands(inputs: Path, traced: bool) -> Iterator[list[str]]:
     yield [*source, "styles", "--format", "json", "--fail-on", "note", "--xla"]
     for rule in (*(f"TC{n}" for n in range(101, 110)), *(f"TC{n}" for n in range(201, 211)), "gpus", ""):
         yield ["explain", *([rule] if rule else [])]
-    for verb in ("", "profile", "sweep", "report", "audit-shapes", "calibrate", "explain", "workloads"):
+    for verb in ("", "profile", "sweep", "report", "audit-shapes", "calibrate", "doctor", "explain", "workloads"):
         yield [*([verb] if verb else []), "--help"]
     yield ["report", "nosuch"]
     yield ["report", "styles"]

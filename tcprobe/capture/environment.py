@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from tcprobe.capture import smi
 from tcprobe.errors import ToolError
 from tcprobe.masking import mask_text
 
@@ -192,16 +193,8 @@ def driver_version() -> str | None:
         return Path("/sys/module/nvidia/version").read_text(encoding="ascii").strip() or None
     except (OSError, ValueError):
         pass
-    program = shutil.which("nvidia-smi")
-    if program is None:
-        return None
-    command = [program, "--query-gpu=driver_version", "--format=csv,noheader"]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=20, stdin=subprocess.DEVNULL)
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    first = done.stdout.strip().splitlines()[:1]
-    return first[0] if done.returncode == 0 and first and re.fullmatch(r"[\d.]+", first[0]) else None
+    first = smi.query(("driver_version",)).rows[:1]
+    return first[0][0] if first and re.fullmatch(r"[\d.]+", first[0][0]) else None
 
 
 def host_facts() -> dict[str, Any]:
@@ -211,12 +204,4 @@ def host_facts() -> dict[str, Any]:
 
 def gpu_states() -> list[str]:
     """Return clocks, power and temperature of each GPU, as `nvidia-smi` tells `GPU_STATE`; empty without one."""
-    if (program := shutil.which("nvidia-smi")) is None:
-        return []
-    command = [program, f"--query-gpu={','.join(GPU_STATE)}", "--format=csv,noheader,nounits"]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=20, stdin=subprocess.DEVNULL)
-    except (OSError, subprocess.TimeoutExpired):
-        return []
-    rows = [[part.strip() for part in line.split(",")] for line in done.stdout.splitlines()]
-    return [",".join(row) for row in rows if len(row) == len(GPU_STATE)] if done.returncode == 0 else []
+    return [",".join(row) for row in smi.query(GPU_STATE).rows]

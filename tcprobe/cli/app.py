@@ -19,8 +19,8 @@ from tcprobe.errors import UsageError as OurUsageError
 from tcprobe.visible import put, visible
 
 VERBS: Final = (
-    *("profile", "sweep", "report", "compare", "baseline", "audit-shapes", "find-key-node", "calibrate", "explain"),
-    "workloads",
+    *("profile", "sweep", "report", "compare", "baseline", "audit-shapes", "find-key-node", "calibrate"),
+    *("doctor", "explain", "workloads"),
 )
 """The verbs in the order of the help, each a function in a module of this package."""
 RUNS_WORKLOAD: Final = ("profile", "sweep", "find-key-node")

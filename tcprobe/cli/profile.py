@@ -202,6 +202,8 @@ def _say_where(outcome: ProfileOutcome) -> None:
         if (outcome.folder / WITH_XSPACE / RECORD).is_file():
             say(f"the run under TensorFlow's profiler: tcprobe report {folder}/{WITH_XSPACE}")
     elif outcome.folder.is_dir():
+        if not outcome.workload_code and not outcome.cut:
+            say("whether this machine can record, and what to do where it cannot: tcprobe doctor")
         say(f"run folder kept: {folder}")
 
 

@@ -23,6 +23,7 @@ Talk is on standard error.
 | did a change help | `tcprobe compare BEFORE AFTER --json` |
 | which settings are fastest | `tcprobe sweep --precision tf32,mixed_float16 --xla on,off --json train.py` |
 | keep the figures of a run to compare with later | `tcprobe baseline main PATH`; `compare baseline:main OTHER` |
+| can this machine record a profile, and why not | `tcprobe doctor --json` |
 | fail a build | `tcprobe report PATH --fail-if 'tc_kernel_time_pct<30'`; `compare ... --fail-if 'step_time>+5%'` |
 | what a code, a figure, a column or an error means | `tcprobe explain TC301 --json` |
 
@@ -35,6 +36,7 @@ Talk is on standard error.
 - `compare`: `verdicts` of the runs, `figures`, `conditions`.
 - `sweep` (and `report SWEEP`): `verdict`, `fastest`, `combinations` with `times_as_fast`, `changes`, `strays`.
 - `audit-shapes`: `summary`, and in `audited` each file's `findings`: `code`, `severity`, `place`, `saving_ns`.
+- `doctor`: `problems`, and in `checks` each `state` (`ok`, `warning`, `problem`), `text`, `remedy`.
 - a failure: `error` with `code`, `message`, `hint`.
 
 Times are in ns, shares 0-100. null means unknown: do not take it for 0. `schema` changes when a key changes its
@@ -45,7 +47,7 @@ meaning or goes.
 | code | meaning |
 |---|---|
 | 0 | done, whatever the figures |
-| 1 | a condition of `--fail-if` holds, or `audit-shapes` has findings that fail |
+| 1 | a condition of `--fail-if` holds, `audit-shapes` has findings that fail, or `doctor` found a problem |
 | 2 | the input cannot be used (see `error.hint`), or a condition cannot be told (0 with `--allow-unknown`) |
 | 3 | a bug of tcprobe |
 

@@ -1,8 +1,11 @@
-"""`Statement`: a message as a kind with fields. Reports turn it into words; no code parses the words."""
+"""`Statement`: a message as a kind with fields. Reports turn it into words; no code parses the words.
+
+`Check`: one thing that a recording on this machine needs, and how it stands, of which a statement says what was seen.
+"""
 
 from __future__ import annotations
 
-from typing import Generic, NamedTuple, TypeAlias, TypeVar
+from typing import Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
 from msgspec import Struct
 
@@ -56,3 +59,61 @@ class Both(NamedTuple):
 
     first: str
     second: str
+
+
+State: TypeAlias = Literal["ok", "warning", "problem"]
+CheckKind: TypeAlias = Literal[
+    # GPU and driver; the first six as `tcprobe.capture.smi` has them
+    "smi_missing",
+    "smi_silent",
+    "smi_failed",
+    "driver_mismatch",
+    "driver_absent",
+    "no_devices",
+    "gpu",
+    "mig",
+    "mig_empty",
+    "driver",
+    "counters_free",
+    "counters_root",
+    "counters_admin",
+    # frameworks of an interpreter
+    "python",
+    "python_old",
+    "framework",
+    "framework_absent",
+    "framework_broken",
+    "framework_silent",
+    "framework_blind",
+    "framework_too_new",
+    "cupti",
+    "cupti_absent",
+    # programs, and what they need beside them
+    "nvtx",
+    "nvtx_disabled",
+    "tool",
+    "tool_absent",
+    "tool_failed",
+    "dlprof_alone",
+    "dlprof_before_gpu",
+    "dlprof_before_framework",
+    # the machine
+    "cpu",
+    "container",
+    "disk",
+    "disk_low",
+    "disk_full",
+]
+
+
+class Check(Struct, frozen=True):
+    """What was looked at, and what was seen."""
+
+    about: str  # what the line is of: gpu, driver, tensorflow, nsys ...
+    fact: Statement[CheckKind]
+    stops: tuple[str, ...] = ()  # names of the captures that record nothing of a GPU for it
+    limits: bool = False  # whether something is lost for it, whichever capture records
+
+    def state(self, profiler: str) -> State:
+        """Return how it stands for one who records with a capture of that name."""
+        return "problem" if profiler in self.stops else "warning" if self.limits else "ok"

@@ -118,7 +118,7 @@ def test_the_page_for_assistants_names_commands_and_keys_that_exist() -> None:
     page = shown("agent")
     assert json.loads(shown("agent", "--json"))["page"] == page
     asked = re.findall(r"`tcprobe ([a-z-]+)((?: [^`]*)?)`", page)
-    verbs = {"report", "profile", "sweep", "audit-shapes", "compare", "baseline", "explain"}
+    verbs = {"report", "profile", "sweep", "audit-shapes", "compare", "baseline", "doctor", "explain"}
     assert {verb for verb, _ in asked} == verbs
     for verb, rest in asked:
         helped = warm.run_tcprobe(verb, "--help").stdout

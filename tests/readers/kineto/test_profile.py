@@ -240,7 +240,9 @@ def test_sums_of_every_kernel_are_those_of_another_pass(path: Path) -> None:
     assert spent == by_own_pass(path)
 
 
-@pytest.mark.parametrize(("name", "bad"), [("trace-torch-bfloat16", set()), ("trace-torch-bfloat16-odd", {250, 1018, 3054})])
+@pytest.mark.parametrize(
+    ("name", "bad"), [("trace-torch-bfloat16", set()), ("trace-torch-bfloat16-odd", {250, 1018, 3054})]
+)
 def test_a_recorded_training_on_an_h100(name: str, bad: set[int]) -> None:
     """Four blocks of linear layers under autocast to bfloat16: every layer of a block has three products a step."""
     out = analyse(open_profile(OWN / name / "step.json.gz"))
