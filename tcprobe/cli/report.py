@@ -127,11 +127,12 @@ def _listed(folder: Path, format_: str | None, unless: Sequence[object]) -> bool
 
     Returns whether that was done.
     """
-    from tcprobe.flows.runs import runs_in
+    from tcprobe.flows.runs import is_sweep, runs_in
     from tcprobe.readers.job import find_job
 
     runs = [] if any(unless) else runs_in(folder)
-    if len(runs) < 2 or find_job(folder) is not None:
+    several = len(runs) > 1 or any(is_sweep(run.path) for run in runs)
+    if not several or find_job(folder) is not None:
         return False
     if format_ == "json":
         o.put_json(runs=[{**as_dict(run), "path": str(run.path)} for run in runs])

@@ -55,12 +55,14 @@ def test_ctrl_c_in_the_middle_and_the_same_command_again() -> None:
     screen = done.stdout.partition("\n\nCombinations")[0].splitlines()
     assert screen[0] == "work: 2 combinations of size, 2 runs each"
     assert len(screen) <= 22 and max(map(len, screen)) <= 80
-    assert any(line.startswith("size  step time") and "  loss  " in f"{line}  " for line in screen)
+    assert any(line.startswith("size  step time") for line in screen)
+    assert any(line.startswith("logged  size  curve") for line in screen)
     assert "█▄▃▂▂" in done.stdout and "size=" in done.stdout
     for verb in ("report", "compare"):
         again = warm.run_tcprobe(verb, folder)
         assert (again.returncode, again.stdout) == (0, done.stdout)
     assert warm.run_tcprobe("report").stdout == done.stdout  # it is the last run
+    assert warm.run_tcprobe("report", "tcprobe-runs").stdout.splitlines()[1].split()[::4] == [str(folder), "sweep"]
     given = json.loads(warm.run_tcprobe("report", folder, "--json").stdout)
     assert [row["setting.size"] for row in given["combinations"]] == ["1", "2"]
     assert 0.2 < given["combinations"][1]["times_as_fast"] < 1.0

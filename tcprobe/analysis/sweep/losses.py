@@ -15,11 +15,13 @@ from tcprobe.schema.columns import FloatArray
 
 CURVE: Final = re.compile(r"loss|(?<![a-z])acc(uracy)?(?![a-z])")
 FEWEST_OTHERS: Final = 2
-"""Runs of other combinations that make a band: of two curves that part, nobody knows which one strays."""
+"""Other combinations that make a band: of two curves that part, nobody knows which one strays."""
 FEWEST_STEPS: Final = 10
 """Steps that a run must share with the others."""
 JITTER: Final = 4.0
 """Times the usual distance of single values from their smooth curve that the band is wider than the curves."""
+LEVEL: Final = 0.1
+"""Of the level of the curves: the least that the band is wider, as runs of equal seeds hardly differ."""
 LEAST_END: Final = 0.1
 """Share of the steps, at the end, that a curve must be outside for: one that comes back has not left."""
 
@@ -63,7 +65,8 @@ def strays_of(curves: Sequence[Curve], combinations: Sequence[int]) -> Iterator[
     """Yield the runs whose losses end as no number, and those whose losses leave the band of all others.
 
     The band is of the runs of other combinations whose losses are finite to the end: between the lowest and the highest
-    of their smoothed curves, wider at both ends by its own width or by what values scatter about one, if that is more.
+    of their smoothed curves, wider at both ends by its own width, by what values scatter about one, or by a tenth of
+    their level, whichever is most.
 
     Args:
         curves: of all runs.
@@ -78,7 +81,8 @@ def strays_of(curves: Sequence[Curve], combinations: Sequence[int]) -> Iterator[
         sane = [curve for curve in mine if all(map(math.isfinite, curve.values))]
         for curve in sane:
             others = [one for one in sane if combinations[one.run] != combinations[curve.run]]
-            if len(others) >= FEWEST_OTHERS and (step := _left_at(curve, others)) is not None:
+            enough = len({combinations[one.run] for one in others}) >= FEWEST_OTHERS
+            if enough and (step := _left_at(curve, others)) is not None:
                 yield Stray(curve.run, name, "apart", step, curve.values[-1])
 
 
@@ -91,7 +95,7 @@ def _left_at(curve: Curve, others: Sequence[Curve]) -> int | None:
     smooth = np.array([_smoothed(each) for each in raw])
     scatter = float(np.median(np.abs(raw - smooth), axis=1).max())
     low, high = smooth[1:].min(axis=0), smooth[1:].max(axis=0)
-    margin = np.maximum(high - low, JITTER * scatter)
+    margin = np.maximum(np.maximum(high - low, JITTER * scatter), LEVEL * np.abs(np.median(smooth[1:], axis=0)))
     inside = np.flatnonzero((smooth[0] >= low - margin) & (smooth[0] <= high + margin))
     first = int(inside[-1]) + 1 if len(inside) else 0
     return steps[first] if len(steps) - first >= max(3, LEAST_END * len(steps)) else None

@@ -96,11 +96,14 @@ def _screen(result: SweepResult, width: int | None) -> Screen:
         for number, sentence in enumerate(words.answer(result))
         for line in f.wrapped(shown(sentence), room)
     ]
-    rows = MOST_LINES - len(head) - len(said) - 6
-    table = _laid(sections.combinations(result, max(rows, FEWEST_ROWS), curve=CURVE), room)
+    rows, followed = MOST_LINES - len(head) - len(said) - 6, sections.followed(result)
+    table = _laid(sections.combinations(result, max(rows, FEWEST_ROWS)), room)
+    curves = _laid(sections.curves(result, names=[followed]), room)[: len(result.rows) + 1] if followed else []
     end = [line_of(TextPart("Next  ", "strong"), "report --all has every table; each run is a run folder of its own")]
+    if sum(len(part) + 1 for part in (head, said, table, curves, end)) - 1 > MOST_LINES:
+        table, curves = _laid(sections.combinations(result, max(rows, FEWEST_ROWS), curve=CURVE), room), []
     lines: list[TextLine] = []
-    for part in filter(None, (head, said, table, end)):
+    for part in filter(None, (head, said, table, curves, end)):
         lines += [line_of(""), *part] if lines else part
     return Screen(tuple(lines))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 from typing import Final
 
@@ -34,8 +34,7 @@ def combinations(result: SweepResult, top: int | None = None, title: str = "", c
     plan = result.plan
     on_cpu = " (CPU)" if result.gpu_used is False else ""
     names = list(dict.fromkeys(name for row in result.rows for name in row.last))
-    followed = next((stray.name for stray in result.strays), names[0] if names else "")
-    drawn = curves_by_combination(result, followed, curve) if curve else {}
+    drawn = curves_by_combination(result, followed(result), curve) if curve else {}
     on_cpu_rank = 1 if result.gpu_used is False else 5
     fields = [
         *(field_of(factor.name, partial(_value, at)) for at, factor in _varied(plan)),
@@ -54,7 +53,7 @@ def combinations(result: SweepResult, top: int | None = None, title: str = "", c
         _side("GPU busy", "busy_pct", "pct", 3),
         number_of("peak memory", lambda row: row.peak_bytes, 3, "bytes"),
         field_of("predicted step", _predicted, on_cpu_rank),
-        *([field_of(followed, lambda row: drawn.get(row.combination.number), 1)] if drawn else ()),
+        *([field_of(followed(result), lambda row: drawn.get(row.combination.number), 1)] if drawn else ()),
         *(field_of(f"last {name}", partial(_last, name), 3 + at, right=True) for at, name in enumerate(names)),
         field_of("beside its other changes", partial(_beside, result), 8),
     ]
@@ -130,10 +129,11 @@ def runs(result: SweepResult) -> Section | None:
     return section("Runs", fields, result.runs, drop_idle=True)
 
 
-def curves(result: SweepResult, every: bool = False) -> Section | None:
-    """Return the curves of losses and accuracies, each name on a scale of its own; of each combination one, or all."""
-    shown = {name: _shown_runs(result, name) for name in {curve.name for curve in result.curves}}
-    chosen = [curve for curve in result.curves if every or curve.run in shown[curve.name]]
+def curves(result: SweepResult, every: bool = False, names: Collection[str] = ()) -> Section | None:
+    """Return the curves of some names, of all by default, each on a scale of its own; of a combination one, or all."""
+    names = names or {curve.name for curve in result.curves}
+    shown = {name: _shown_runs(result, name) for name in names}
+    chosen = [curve for curve in result.curves if curve.name in names and (every or curve.run in shown[curve.name])]
     scales = {curve.name: _scale([one for one in chosen if one.name == curve.name]) for curve in chosen}
     plan = result.plan
     fields = (
@@ -145,7 +145,7 @@ def curves(result: SweepResult, every: bool = False) -> Section | None:
         field_of("last", lambda curve: f.full_number(curve.values[-1], 4), right=True),
         number_of("step", lambda curve: curve.steps[-1], 3),
     )
-    left = len(result.curves) - len(chosen)
+    left = sum(curve.name in names for curve in result.curves) - len(chosen)
     notes = [f"({left} of further runs; --top 0 shows all)"] if left else []
     return section("Losses and accuracies, step by step", fields, chosen, notes)
 
@@ -156,6 +156,12 @@ def curves_by_combination(result: SweepResult, name: str, width: int) -> dict[in
     scale = _scale(chosen)
     lines = {curve.run: words.sparkline(curve.values, *scale, width) for curve in chosen}
     return {result.runs[run].planned.combination: line for run, line in lines.items()}
+
+
+def followed(result: SweepResult) -> str:
+    """Return the name whose curves stand on the first screen: of the first that strays, else the first; or nothing."""
+    names = (*(stray.name for stray in result.strays), *(curve.name for curve in result.curves))
+    return next(iter(names), "")
 
 
 def _shown_runs(result: SweepResult, name: str) -> set[int]:

@@ -188,9 +188,9 @@ def _failed(result: SweepResult) -> Iterator[str]:
     lacking = [run for run in result.runs if run.figures is None]
     for state, what in (
         ("failed", "failed"),
-        ("interrupted", "were cut off"),
-        ("missing", "were not made"),
-        ("whole", "have no report"),
+        ("interrupted", "cut off"),
+        ("missing", "not made yet"),
+        ("whole", "without a report"),
     ):
         mine = [run for run in lacking if run.state == state]
         if mine:

@@ -145,6 +145,20 @@ def test_losses_that_only_scatter_stay(seed: int) -> None:
     assert result(plan({"seed": "abcd"}), runs).strays == ()
 
 
+def test_equal_seeds_leave_no_band_but_of_their_level() -> None:
+    """Three combinations train alike to a digit; one that ends 5 % higher is none that strays, one of 20 % is."""
+    base = [1.0 / (1 + step) + 0.3 for step in range(40)]
+    for more, strays in ((1.05, []), (1.2, [3])):
+        curves = [base, base, base, [value * more for value in base]]
+        runs = [figures(*around(100), logged={"loss": each}) for each in curves]
+        assert [one.run for one in result(plan({"a": "1234"}), runs).strays] == strays
+
+
+def test_repeats_of_one_combination_make_no_band() -> None:
+    runs = [figures(*around(100), logged={"loss": decay(scale)}) for scale in (1.0, 30.0) * 3]
+    assert result(plan({"a": "12"}, repeat=3), runs).strays == ()
+
+
 def test_of_two_curves_that_part_nobody_knows_which_strays() -> None:
     runs = [figures(*around(100), logged={"loss": decay(scale)}) for scale in (1.0, 30.0)]
     assert result(plan({"a": "12"}), runs).strays == ()
