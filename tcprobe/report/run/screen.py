@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from tcprobe import formatting as f
@@ -166,7 +166,7 @@ def _bar(found: FirstScreen, detail: _Detail) -> Iterator[TextLine]:
     yield _figures(TextPart(f"{TITLES[bar.of]}{several}", "strong"), f.duration(bar.total_ns))
     unknown_gpu = any(one.kind == "gpu_unknown" for one in found.limits)
     rows = _rows(bar, detail.rows)
-    for (label, row), share in zip(rows, f.whole_percents([row.pct for _, row in rows]), strict=True):
+    for (label, row), share in zip(rows, _shares(rows), strict=True):
         label = "off Tensor Cores" if row.kind == "off" and unknown_gpu else label
         drawn = "#" * (max(1, round(BAR * row.pct / 100.0)) if row.pct >= 1.0 else 0)
         figures = f"{f.duration(row.ns):>{FIGURE}}{share:>{SHARE}}"
@@ -177,6 +177,10 @@ def _bar(found: FirstScreen, detail: _Detail) -> Iterator[TextLine]:
         )
         if detail.parts and row.kind in ("used", "others") and row.pct >= DETAILED_PCT and (said := _parts(row)):
             yield line_of(TextPart(f"    {said}", "dim"))
+
+
+def _shares(rows: Sequence[tuple[str, BarRow]]) -> list[str]:
+    return f.whole_percents([row.pct for _, row in rows])
 
 
 def _predicted(found: FirstScreen) -> Iterator[TextLine]:
@@ -248,13 +252,15 @@ def _items(found: FirstScreen, detail: _Detail, room: int | None) -> Iterator[Te
         return
     heads = [name for name in ("likely", "at most") if any(name in _saved(item) for item in items)]
     if not heads:
-        yield line_of(title)
+        yield _figures(title, "saves: unknown")
     elif len(heads) == 1:
         yield _figures(title, f"saves {heads[0]}")
     else:
         yield _figures(title, "".join(f"{head:>{FIGURE}}" for head in heads))
+    rows = [] if found.bar is None else _rows(found.bar, detail.rows)
+    shares = {f.duration(row.ns): share for (_, row), share in zip(rows, _shares(rows), strict=True)}
     for number, item in enumerate(items, 1):
-        yield from _item(number, item, _total_ns(found), heads, detail.reasons, room)
+        yield from _item(number, item, _share_of(item, found, shares), heads, detail.reasons, room)
     if detail.both and (left := found.left_ns) is not None and len(items) == len(found.items):
         saving = [str(number) for number, item in enumerate(items, 1) if item.saves_ns is not None]
         together = listed(saving) if len(saving) < len(items) else "Both" if len(items) == 2 else f"All {len(items)}"
@@ -265,17 +271,21 @@ def _nothing(found: FirstScreen) -> str | None:
     """Return what stands where nothing is to be done first; None where that is not known."""
     if found.answer.word == "NOTHING TO GAIN":
         return "nothing for Tensor Cores; fuse it with its neighbours"
+    if found.answer.says.kind == "no_gpu" and found.prediction is None:
+        return "profile a run on a GPU"
     if found.prediction is not None:
         return "nothing as it is: no size likely costs 1 % of the step"
     timed = found.bar is not None and found.bar.of in ("step", "capture")
     return "nothing: no change is seen that saves 1 % or more" if found.answer.word == "GOOD" and timed else None
 
 
-def _total_ns(found: FirstScreen) -> float | None:
-    """Return what savings are shares of: the bar, else the predicted step as it is."""
-    if found.bar is not None:
-        return found.bar.total_ns
-    return next((step.ns.mid for step in found.prediction.steps), None) if found.prediction is not None else None
+def _share_of(item: Item, found: FirstScreen, shares: Mapping[str, str]) -> str:
+    """Return what an item saves of the bar, as the row says that it all is; else of the predicted step as it is."""
+    steps = () if found.prediction is None else found.prediction.steps
+    total_ns = found.bar.total_ns if found.bar is not None else steps[0].ns.mid if steps else None
+    if item.saves_ns is None or not total_ns:
+        return ""
+    return shares.get(f.duration(item.saves_ns)) or f.whole_percent(100.0 * item.saves_ns / total_ns)
 
 
 def _saved(item: Item) -> dict[str, float]:
@@ -288,11 +298,10 @@ def _saved(item: Item) -> dict[str, float]:
 
 
 def _item(
-    number: int, item: Item, total_ns: float | None, heads: Sequence[str], reasoned: bool, room: int | None
+    number: int, item: Item, share: str, heads: Sequence[str], reasoned: bool, room: int | None
 ) -> Iterator[TextLine]:
     found = _saved(item)
     saved = [f.duration(found[head]) if head in found else "" for head in heads]
-    share = "" if item.saves_ns is None or not total_ns else f.whole_percent(100.0 * item.saves_ns / total_ns)
     room_for = (TIME - FIGURE * len(heads) if found else TIME + SHARE) - 4  # columns of the title
     first = shown(headline(item.advice, room_for))
     first = first if room is None else f.shorten(first, room_for)
@@ -311,8 +320,8 @@ def _item(
 
 def _end(found: FirstScreen, room: int | None) -> Iterator[TextLine]:
     """Yield how sure it is, and where to look next."""
-    if found.limits:
-        text = "; ".join(verdict.limit(one) for one in found.limits)
+    if limits := [one for one in found.limits if one.kind != "gpu_unknown"]:  # as the head says
+        text = "; ".join(map(verdict.limit, limits))
         first, *rest = _wrap(f"How sure  {shown(text)}.", room, " " * 10)
         yield line_of(TextPart(first[:10], "strong"), first[10:])
         yield from map(line_of, rest)

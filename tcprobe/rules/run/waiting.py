@@ -96,7 +96,10 @@ WAYS: Final[Mapping[HostWork, tuple[str, Ways]]] = {
             "jax": ("logging, saving", "metrics", "jax.lax.scan over several"),
         },
     ),
-    "range": ("Time the parts of these ranges", {None: ("--by wait lists them", "mark them with ranges of their own")}),
+    "range": (
+        "Time the parts of the marked ranges",
+        {None: ("--by wait lists them", "mark them with ranges of their own")},
+    ),
     "unknown": ("Find what the GPU waits for", {None: ("time the input pipeline alone", "record the host's work")}),
 }
 """What to do about each kind of work of the host, and how."""

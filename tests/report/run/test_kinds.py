@@ -121,7 +121,6 @@ def report(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Callable[..., 
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("XDG_CONFIG_HOME", str(tmp_path / "no calibration"))
             patch.setattr("sys.argv", ["tcprobe", "report", str(path), *options])
-            patch.setattr("tcprobe.cli.progress.PATIENCE_S", 60.0)  # no line on standard error of a slow machine
             replace_words(patch, told)
             patch.setattr(
                 tcprobe.flows.report,
