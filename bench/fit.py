@@ -357,6 +357,9 @@ def sums(folder: Path) -> int:
             record = measured.row.record
             arithmetic = "conv" if record.op_type.startswith("Conv2D") else "gemm"
             rows[measured.row.gpu, arithmetic, record.dtype or ""].append(measured.row)
+    if not rows:
+        print(f"no measured products in {folder}: nothing fitted", file=sys.stderr)
+        return 2
     found: dict[tuple[str, int, float], list[tuple[float, float]]] = defaultdict(list)
     for (gpu, arithmetic, dtype), timed in rows.items():
         for kind, target in lenders(gpu, arithmetic, dtype):
@@ -368,7 +371,7 @@ def sums(folder: Path) -> int:
     for (name, size, share), sets in sorted(found.items()):
         held, width = (float(np.mean(column)) for column in zip(*sets, strict=True))
         print(f"{name:16} {len(sets):3} sets, sums of {size}, {share:.1f} in common: {held:3.0f} %, {width:.2f} wide")
-    return 0 if found else 2
+    return 0
 
 
 def lenders(gpu: str, arithmetic: str, dtype: str) -> Iterator[tuple[str, Target]]:

@@ -118,7 +118,16 @@ def test_what_is_not_given_is_said_to_be_skipped(tmp_path: Path, capsys: Any, mo
     assert "MISSED a100-sxm-80 gemm bfloat16: its samples are absent" in said.out
 
 
-@pytest.mark.parametrize("words", [["cost_model.py"], ["fit.py", "kernels"]], ids=" ".join)
+def test_sums_of_products_that_err_to_one_side() -> None:
+    """Sums of 10 take 1,100 ns: their range ends at 1,000 + sqrt(0.4 x 200^2 + 0.6 x 10 x 20^2) = 1,136 ns."""
+    found = [public.Predicted(110.0, 100.0, 80.0, 120.0)] * 30
+    assert public.sums(found, 10) == (100.0, pytest.approx(1135.6 / 864.4, rel=1e-3))
+    assert public.sums(found, 10, shared=0.0)[0] == 0.0  # 1,063 ns
+    late = [*found[:29], public.Predicted(9999.0, 100.0, 80.0, 120.0)]
+    assert 0 < public.sums(late, 10)[0] < 100
+
+
+@pytest.mark.parametrize("words", [["cost_model.py"], ["fit.py", "kernels"], ["fit.py", "sums"]], ids=" ".join)
 def test_an_absent_folder_is_said(tmp_path: Path, words: list[str]) -> None:
     done = subprocess.run(
         [sys.executable, str(ROOT / "bench" / words[0]), *words[1:], str(tmp_path)],

@@ -116,7 +116,8 @@ def _flops_of(row: Row) -> str:
 
 
 def _is_bound(folder: Path, flops: Row) -> bool:
-    marked = any(r.get("at_least") == "true" for t in ("gemms", "graph_ops") for r in _rows(folder, t))
+    rows = (row for table in ("gemms", "graph_ops") for row in _rows(folder, table))
+    marked = any(row.get("at_least") == "true" and row.get("executes") != "no" for row in rows)
     return marked or (bool(flops.get("low")) and not flops.get("value"))
 
 

@@ -25,8 +25,8 @@ MOST_CALLS = 64  # of one training function before another that its loop also ca
 MOST_SECONDS = 5.0  # from the first training call on; what the script does in between is its own loading of data
 MOST_STOPS = 3  # exceptions that a script may swallow
 MOST_STARTS = 2  # of steps with one call outside any loop that is seen: something else repeats it then
-OPEN = "%s leaves sizes open beside the batch (its input_signature): it is judged in those of its first call, %s"
-CHANGES = "%s is called in other sizes from step to step, %s and then %s: it is judged in those of its first call"
+OPEN = "the input_signature of %s leaves sizes open beside the batch: it is judged in those of its first call, %s"
+CHANGES = "the sizes of %s change from step to step, %s and then %s: it is judged in those of its first call"
 NO_TRAINING = re.compile("test|eval|valid|predict|infer|sampl|metric|log")
 
 
@@ -213,7 +213,7 @@ class AuditCalls:
             specs = self.tf.nest.flatten(getattr(function, "input_signature", None) or ())
             if any(None in list(spec.shape)[1:] for spec in specs if getattr(spec.shape, "rank", None)):
                 self.notes.append(OPEN % (name, sizes))
-        elif first != sizes and not any(note.startswith(name + " ") for note in self.notes):
+        elif first != sizes and not any(" %s " % name in note for note in self.notes):
             self.notes.append(CHANGES % (name, first, sizes))
 
     def _name(self, key: Hashable, function: Any) -> str:

@@ -63,7 +63,7 @@ class EagerTapes:
         self._alive: Dict[int, Any] = {}
         self._mine = Mine()
         self._end_phase: Ending = partial(self._gaps.run, "ranges", self._ranges.end_phase)
-        recorder.layers.on_sizes = self._layer_called
+        recorder.layers.on_eager_call = self._layer_called
         hooks.on_enter, hooks.on_nested, hooks.on_take = self._entered, self._nested, self._gradient_taken
 
     def _entered(self, tape: Any) -> Optional[Ending]:
@@ -100,7 +100,7 @@ class EagerTapes:
             self._count_late(begun.callee, begun.began)
         return self._phase("backward")
 
-    def _layer_called(self, layer: Any, args: Any) -> None:
+    def _layer_called(self, layer: Any, args: Any, _: Any) -> None:
         if self._hooks.tape is not None and self._parts.takes_sizes:
             listed = [t for arg in args for t in (arg if isinstance(arg, (list, tuple)) else (arg,))]
             self._parts.sized(layer, tuple(tuple(t.shape) for t in listed if hasattr(t, "shape")))

@@ -27,9 +27,9 @@ def flat(values: Any) -> list[Any]:
     ("signature", "calls", "note"),
     [
         (None, [(8, 64), (8, 64), (8, 64)], None),
-        (None, [(8, 64), (8, 32), (8, 16)], "is called in other sizes from step to step, (8, 64) and then (8, 32): "),
+        (None, [(8, 64), (8, 32), (8, 16)], "the sizes of train change from step to step, (8, 64) and then (8, 32): "),
         ((None, 64), [(8, 64), (8, 64)], None),  # the batch alone
-        ((None, None), [(8, 64), (8, 32)], "leaves sizes open beside the batch (its input_signature): "),
+        ((None, None), [(8, 64), (8, 32)], "the input_signature of train leaves sizes open beside the batch: "),
     ],
 )
 def test_sizes_that_change_are_said(
@@ -41,5 +41,5 @@ def test_sizes_that_change_are_said(
     for sizes in calls:
         watch._compare(1, SimpleNamespace(input_signature=given), (SimpleNamespace(shape=Sizes(sizes)), 7), ())
     assert len(watch.notes) == (note is not None)
-    assert all(one.startswith(f"train {note}") and one.endswith("those of its first call, (8, 64)") == bool(signature)
+    assert all(one.startswith(str(note)) and one.endswith("those of its first call, (8, 64)") == bool(signature)
                for one in watch.notes)  # fmt: skip

@@ -40,9 +40,8 @@ class LayerHooks:
         eager: tells whether TensorFlow executes eagerly; the stack is kept while it does not, or while `sampling`.
         sampling: keep the stack in eager calls too.
         on_eager: told of every eager call, the stack kept or not: the layer; may return what to call after.
-        on_sizes: told of every eager call likewise: the layer and its positional arguments.
         on_call: told of every call that the stack was kept for: the entry, layer, arguments and result.
-        on_eager_call: told of every other call: the layer and its arguments.
+        on_eager_call: told of every eager call likewise: the layer and its arguments.
         on_made: told of every layer that is under construction.
     """
 
@@ -50,7 +49,6 @@ class LayerHooks:
         self.eager: Callable[[], bool] = lambda: True
         self.sampling = False
         self.on_eager: Optional[Callable[[Any], Optional[Ending]]] = None
-        self.on_sizes: Optional[Callable[[Any, Any], None]] = None
         self.on_call: Optional[Callable[[CalledLayer, Any, Any, Any, Any], None]] = None
         self.on_eager_call: Optional[Callable[[Any, Any, Any], None]] = None
         self.on_made: Callable[[Any], None] = lambda _: None
@@ -103,16 +101,12 @@ class LayerHooks:
             after = None
             if eager and hooks.on_eager is not None:
                 after = hooks._gaps.run("calls of layers", partial(hooks.on_eager, layer))
-            if eager and hooks.on_sizes is not None:
+            if eager and hooks.on_eager_call is not None:
                 with Guard(hooks._gaps, "calls of layers"):
-                    hooks.on_sizes(layer, args)
+                    hooks.on_eager_call(layer, args, kwds)
             kept = hooks.sampling or not eager
-            if not kept:
-                if hooks.on_eager_call is not None:
-                    with Guard(hooks._gaps, "calls of layers"):
-                        hooks.on_eager_call(layer, args, kwds)
-                if after is None:
-                    return original(layer, *args, **kwds)
+            if not kept and after is None:
+                return original(layer, *args, **kwds)
             before = getattr(local, "stack", ())
             if kept:
                 entry = hooks._entry(layer, before)
