@@ -56,6 +56,9 @@ COMMANDS: Final[dict[str, tuple[str, ...]]] = {
     "profile --output": ("profile", "--python", "/bin/false", "--output", X, "train.py"),
     "profile -o": ("profile", "--python", "/bin/false", "--json", "-o", X, "train.py"),
     "profile --python": ("profile", "--python", X, "train.py"),
+    "sweep": ("sweep", "--vary", "--a=1,2", X),
+    "sweep --output": ("sweep", "--vary", "--a=1,2", "--python", "/bin/false", "--output", X, "train.py"),
+    "sweep -o": ("sweep", "--vary", "--a=1,2", "--python", "/bin/false", "--json", "-o", X, "train.py"),
     "profile --launcher": ("profile", "--launcher", X, "train.py"),
 }
 HOSTILE: Final = {

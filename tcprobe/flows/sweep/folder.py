@@ -102,10 +102,11 @@ def opened(options: SweepOptions, plan: Plan) -> Iterator[Home]:
                     yield _written(Home(path, plan, _merged(old, earlier, masked(plan)), False), options, digest)
                     return
     path = derived(f"{plan.workload}-sweep") if output is None else output
+    made = not os.path.lexists(path)
     with writing(path):
         path.mkdir(0o755 if options.base.share else 0o700, parents=True, exist_ok=True)
     with _locked(path, False):
-        yield _written(Home(path, plan, masked(plan), True), options, digest)
+        yield _written(Home(path, plan, masked(plan), made), options, digest)
 
 
 def _unfinished(digest: str, plan: Plan) -> list[Path]:

@@ -136,7 +136,10 @@ def _factor(kind: FactorKind, text: str) -> Factor:
 
 def _values(of: str, text: str) -> tuple[str, ...]:
     """Return the values of a list; one with a comma stands in double quotes."""
-    values = tuple(next(csv.reader([text], skipinitialspace=True), ()))
+    try:
+        values = tuple(next(csv.reader([text], skipinitialspace=True, strict=True), ()))
+    except csv.Error as error:  # a quote that is not closed, a line that ends
+        raise UsageError(f"{of}: {text!r} is no list of values: {error}", "put commas between values") from error
     if not all(value.strip() for value in values) or not values:
         what = "an empty list" if not text.strip() else f"an empty value in {text!r}"
         raise UsageError(f"{of}: {what}", "name values, with commas between them")

@@ -84,6 +84,8 @@ def test_a_secret_is_no_part_of_a_name() -> None:
         ({"vary": ["--sizes=good"]}, "nothing is varied", "--vary"),
         ({"vary": ["--sizes="]}, "--vary --sizes: an empty list", "commas"),
         ({"vary": ["--sizes=a,,b"]}, "an empty value in 'a,,b'", "commas"),
+        ({"vary": ['--sizes="a,b']}, "is no list of values: unexpected end of data", "commas"),
+        ({"vary": ["--sizes=a\nb"]}, "is no list of values: new-line", "commas"),
         ({"vary": ["--sizes=a,a"]}, "a value stands twice in 'a,a'", "--repeat"),
         ({"vary": ["=a,b"]}, "--vary '=a,b': expected a name and its values", '--vary "--sizes=good,bad"'),
         ({"vary": ["--s=1,2", "--s=3"]}, "s is varied twice", "one list"),
