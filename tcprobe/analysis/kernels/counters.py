@@ -242,7 +242,8 @@ def counter_notes(kernels: Table, profile: Profile) -> Iterator[Note]:
     names, bases, uses, evidence = (kernels.values(c) for c in ("kernel", "basis", "uses_tc", "evidence"))
     if not any(str(name) in counters for name in names):
         yield Note("counters-unused", "the hardware counters are of kernels that this profile does not name")
-    elif covered := [i for i, basis in enumerate(bases) if basis == "counter"]:
+    covered = [i for i, basis in enumerate(bases) if basis == "counter"]
+    if covered and "serialises_kernels" not in profile.traits:
         share, _ = _costliest(kernels, covered)
         message = f"hardware counters class {share:.1f} % of the kernel time; the rest goes by names"
         yield Note("counters-cover", message, level="note")

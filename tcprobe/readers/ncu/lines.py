@@ -70,8 +70,10 @@ def no_launches(path: Path, said: Sequence[str]) -> InputError:
     """Return why there is none: another format, or an error or warning among what ncu `said`."""
     start = head(path, len(REPORT)) or b""
     if start == REPORT:
-        export = f"export it: ncu --import {path.name} --csv --page raw > {path.stem}.csv"
-        return WrongFormat(path, "is Nsight Compute's own report, which only ncu reads", export)
+        export = (
+            f"pip install 'tcprobe[ncu]', or export it: ncu --import {path.name} --csv --page raw > {path.stem}.csv"
+        )
+        return WrongFormat(path, "is Nsight Compute's own report", f"pip install 'tcprobe[ncu]', or {export}")
     if not start:
         return EmptyInput(path, "holds nothing", "record again, and wait until ncu has ended")
     if any(NOT_ALLOWED in line for line in said):

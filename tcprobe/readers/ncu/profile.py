@@ -8,6 +8,9 @@ from typing import Final
 
 import numpy as np
 
+from tcprobe.foreign import head
+from tcprobe.readers.ncu.lines import REPORT
+from tcprobe.readers.ncu.report import read_report, reads_reports
 from tcprobe.readers.ncu.sheet import DURATION, Sheet, read_sheet
 from tcprobe.readers.ncu.tables import Launched, counters_table, devices_table, kernels_table
 from tcprobe.readers.ncu.units import NS
@@ -48,7 +51,7 @@ def read_profile(format_name: str, files: Sequence[Path]) -> Profile:
     if len(files) > 1:
         raise not_one_run(files, "each file of Nsight Compute is read by itself")
     (path,) = files
-    sheet = read_sheet(path)
+    sheet = read_report(path) if head(path, len(REPORT)) == REPORT and reads_reports() else read_sheet(path)
     launched = Launched.of(sheet)
     counters = counters_table(launched)
     tables = [kernels_table(launched), devices_table(launched), *([] if counters is None else [counters])]

@@ -193,7 +193,7 @@ def test_a_quoted_cell_may_hold_a_line_end(read: Read) -> None:
         (make.DENIED.encode(), EmptyInput, "ERR_NVGPUCTRPERM", "NVreg_RestrictProfilingToAdminUsers=0"),
         (make.FILTERED.encode(), EmptyInput, "ncu says 'No kernels were profiled.'", "--target-processes all"),
         (b"==ERROR== The application crashed.\n", EmptyInput, "ncu says 'The application crashed.'", "record again"),
-        (b"NVR\0\2\0", WrongFormat, "only ncu reads", "ncu --import x.csv --csv --page raw > x.csv"),
+        (b"NVR\0\2\0", WrongFormat, "own report", "ncu --import x.csv --csv --page raw > x.csv"),
         (
             spent("52,576000", make.raw),
             WrongFormat,
