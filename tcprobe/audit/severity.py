@@ -25,7 +25,9 @@ def grade(finding: Finding, step: Step) -> Finding:
 
     A severity that the rule gave stays. Else the likely saving decides: it is an error from `ERROR_PCT` of the step,
     a warning from `WARNING_PCT`, a note below that and where no saving is known. Where most products of the step have
-    no time, there is no share of the step; that of the part that has one makes no error. Where the step likely takes
+    no time, there is no share of the step; that of the part that has one makes no error, and is taken for as much of
+    the step as has a time. One that may be a loss, and rests on no timing of such products, counts one degree less.
+    Where the step likely takes
     less than `HOST_NS`, the host takes longer, and nothing shows of what sizes save; a precision that is set wrongly
     stays one.
     """
@@ -67,10 +69,15 @@ def _edit(finding: Finding) -> _Edit:
 
 
 def _of(finding: Finding, step: Step, pct: Range | None) -> Severity:
-    severity = severity_of(pct)
     if step.is_short and finding.code.startswith(_SIZES):
         return "note"
-    return severity if step.is_mostly_known or severity != "error" else "warning"
+    if pct is not None and not step.is_mostly_known:
+        pct = pct.scaled(step.timed_share)
+    severity = severity_of(pct)
+    guessed = finding.evidence in ("between", "judged") and pct is not None and pct.low < 0
+    if severity == "warning" and guessed:
+        return "note"
+    return "warning" if severity == "error" and (guessed or not step.is_mostly_known) else severity
 
 
 def severity_of(saving_pct: Range | None) -> Severity:

@@ -85,6 +85,7 @@ WhyKind = Literal[
     "dtype_unknown",
     "dtype_without_rate",
     "sequence_unknown",
+    "few_time_steps",
     "batch_never_innermost",
     "against_aligned_groups",
     "sizes_unknown",

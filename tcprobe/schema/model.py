@@ -15,9 +15,9 @@ from tcprobe.schema.op import OpRecord, Shape
 from tcprobe.schema.place import Place
 
 Mode = Literal["traced", "source"]
-FixedBy = Literal["input", "data", "file", "package"]
-"""What else than its layer sets a size: the input that the next model declares, data that are added to it, a file of
-weights, the package that makes the layer."""
+FixedBy = Literal["input", "data", "labels", "file", "package"]
+"""What else than its layer sets a size: the input that the next model declares, data that are added to it, how many
+labels there are, a file of weights, the package that makes the layer."""
 SAMPLES: Final = constants.SAMPLES
 """Samples per step assumed where the model does not give its batch size."""
 

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from tcprobe.audit.severity import grade, grade_all, is_of_tests, severity_of
 from tcprobe.schema.finding import Finding, Range
+from tcprobe.schema.kinds import Evidence
 from tcprobe.schema.place import Place
 from tcprobe.schema.statement import say
 
@@ -19,6 +20,7 @@ class Step:
     def __init__(self, ns: float | None = 1e6, is_mostly_known: bool = True, is_short: bool = False) -> None:
         self.ns = ns
         self.is_mostly_known = is_mostly_known
+        self.timed_share = 1.0 if is_mostly_known else 0.4
         self.is_short = is_short
 
     def share_pct(self, saved: Range) -> Range | None:
@@ -55,12 +57,29 @@ def test_without_a_saving_or_a_step_it_is_a_note_and_no_share_is_made_up() -> No
 
 def test_a_share_of_what_little_is_known_is_no_error() -> None:
     costly, mild = (replace(FINDING, place=None, saving_ns=Range(ns, ns, ns)) for ns in (5e5, 2e4))
-    for finding, severity in ((costly, "warning"), (mild, "warning"), (FINDING, "note")):
-        assert grade(finding, Step(is_mostly_known=False)).severity == severity
+    for finding, severity in ((costly, "warning"), (mild, "note"), (FINDING, "note")):
+        assert grade(finding, Step(is_mostly_known=False)).severity == severity  # 2 % of two fifths of it
     parts = [replace(FINDING, layer=f"head_{n}", saving_ns=Range(0, 3e4, 3e4)) for n in range(3)]
     assert [f.severity for f in grade_all(parts, Step())] == ["error"] * 3
     decided = grade_all(parts, Step(is_mostly_known=False))
     assert [(f.severity, f.saving_pct) for f in decided] == [("warning", None)] * 3  # no share of a step
+
+
+@pytest.mark.parametrize(
+    ("low", "evidence", "severities"),
+    [
+        (-1e3, "between", ["note", "warning"]),  # an unaligned convolution
+        (-1e3, "judged", ["note", "warning"]),
+        (1e3, "between", ["warning", "error"]),  # whatever it is, it pays
+        (-1e3, "timed", ["warning", "error"]),
+        (-1e3, None, ["warning", "error"]),
+    ],
+)
+def test_what_may_be_a_loss_and_was_never_timed_counts_less(
+    low: float, evidence: Evidence | None, severities: list[str]
+) -> None:
+    found = [replace(FINDING, saving_ns=Range(low, mid, 9e5), evidence=evidence) for mid in (2e4, 2e5)]
+    assert [grade(finding, Step()).severity for finding in found] == severities
 
 
 @pytest.mark.parametrize(

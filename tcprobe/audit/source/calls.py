@@ -9,6 +9,7 @@ from typing import Final, TypeAlias
 from msgspec.structs import replace
 
 from tcprobe.audit.source.arrays.datasets import inputs_of, of_data_set
+from tcprobe.audit.source.arrays.layout import UNKNOWN_DATA
 from tcprobe.audit.source.arrays.methods import array_method
 from tcprobe.audit.source.fixed import note_loaded
 from tcprobe.audit.source.functions import apply_instance, construct, enter, inherited
@@ -128,6 +129,8 @@ def _invoke(p: State, func: SourceValue, given: Arguments, node: ast.Call) -> So
         return apply(p, func, [*given.args, *(v for k, v in given.keywords.items() if k not in _NO_INPUT)], node)
     if isinstance(func, Bound):
         return _bound(p, func, given, node)
+    if isinstance(func, Unknown) and isinstance(node.func, ast.Attribute) and node.func.attr == "reshape":
+        return array_method(UNKNOWN_DATA, "reshape", given) or func  # no tensor of Keras or TensorFlow has it
     note_unknown(p, func, node)
     for arg in given.all:  # what is not followed may call functions from now on
         if isinstance(arg, Routine):

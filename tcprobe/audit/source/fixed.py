@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Iterator
+from typing import Final
 
 from tcprobe.audit.source.kinds import (
     Arguments,
@@ -18,9 +20,17 @@ from tcprobe.audit.source.kinds import (
 from tcprobe.audit.source.layers import members
 from tcprobe.audit.source.state import State
 from tcprobe.keras.catalogue import class_of
+from tcprobe.keras.settings import wrapped_layer
 from tcprobe.schema.model import FixedBy
 from tcprobe.source.values import Known
 
+_LABELS: Final = re.compile(
+    r"(classes|labels|categories)_?$|(n|nb|num|number|no)(_?of)?_?(class|label|categor(y|ie)|speaker|action|tag)s?$",
+    re.I,
+)
+"""Names of how many labels there are."""
+_LISTED: Final = re.compile(r"class|label|categor|speaker|action|tag", re.I)
+"""The same in names of what `len` counts."""
 _WRITES = frozenset({"save_weights", "save", "ModelCheckpoint", "CheckpointManager"})
 
 
@@ -37,6 +47,7 @@ def fixed_layers(state: State) -> dict[str, FixedBy]:
         for tensor in tensors if data else ():
             if tensor.last in data and not _is_data(tensor, state):
                 found |= {maker.name: "data" for maker in _makers(tensor.sources, drafts, state)}
+    found |= {draft.name: "labels" for draft in drafts.values() if _is_of_labels(draft)}
     found |= {maker.name: "file" for maker in _makers(state.saved, drafts, state)}
     return found | dict.fromkeys(state.loaded, "file")
 
@@ -66,6 +77,27 @@ def _merged(drafts: Iterable[Draft]) -> Iterator[list[Tensor]]:
 def _is_data(tensor: Tensor, state: State) -> bool:
     """Return whether a tensor is what a model is given from outside."""
     return bool(tensor.symbolic and tensor.fresh) and not any(state.fed.get(name) for name in tensor.sources)
+
+
+def _is_of_labels(draft: Draft) -> bool:
+    """Return whether the name of a layer's size says that it is how many labels there are."""
+    call, (kind, _) = draft.node, wrapped_layer(draft.config) or (draft.kind, None)
+    if kind != draft.kind:  # a wrapper
+        call = next((part for part in call.args[:1] if isinstance(part, ast.Call)), call)
+    size = next((k.value for k in call.keywords if k.arg == class_of(kind).output), None)
+    size = size or next(iter(call.args), None)
+    if size is None or class_of(kind).output not in ("units", "filters"):
+        return False
+    counts = isinstance(size, ast.Call) and isinstance(size.func, ast.Name) and size.func.id == "len"
+    return any((_LISTED if counts else _LABELS).search(name) for name in _identifiers(size))
+
+
+def _identifiers(expression: ast.expr) -> Iterator[str]:
+    """Yield the names of variables, attributes and keys in an expression."""
+    for part in ast.walk(expression):
+        match part:
+            case ast.Name(id=name) | ast.Attribute(attr=name) | ast.Constant(value=str(name)):
+                yield name
 
 
 def _names(call: ast.Call) -> set[str]:

@@ -88,7 +88,7 @@ def _batched(p: State, tensors: list[Tensor]) -> list[Tensor]:
 def _apply_stack(p: State, stack: Stack, tensor: Tensor, node: ast.Call) -> Tensor:
     """Call a Sequential model."""
     if stack.output is None and stack.given is None:
-        stack.given = _told(p, stack)
+        stack.given = _filled(_told(p, stack), tensor)
     if stack.given is None:
         batchless = (None, *tensor.shape[1:]) if tensor.shape else None
         if not tensor.sources:
@@ -105,6 +105,16 @@ def _apply_stack(p: State, stack: Stack, tensor: Tensor, node: ast.Call) -> Tens
         count_again(stack.parts, p.layers.drafts)
     fresh = False if tensor.symbolic else None
     return Tensor(output.shape, output.features, output.sources, tensor.symbolic, fresh, output.samples)
+
+
+def _filled(told: Tensor | None, data: Tensor) -> Tensor | None:
+    """Return a model's input with the sizes that its code leaves open as the data have them that it is first given."""
+    if told is None or not told.shape or not data.shape or data.symbolic or len(told.shape) != len(data.shape):
+        return told
+    if any(own not in (None, size) for own, size in zip(told.shape[1:], data.shape[1:], strict=True) if size):
+        return told
+    sizes = (size if own is None else own for own, size in zip(told.shape[1:], data.shape[1:], strict=True))
+    return replace(told, shape=(told.shape[0], *sizes))
 
 
 def finish(p: State, stack: Stack, node: ast.Call) -> Tensor:

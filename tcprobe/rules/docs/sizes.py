@@ -30,7 +30,8 @@ TC101: Final = RuleDoc(
     ),
     severity=(
         "From the likely saving: error from 5 % of the step, warning from 1 %, else note; a note too where the whole "
-        "step takes the GPU less than a millisecond, since the host then takes longer. Of "
+        "step takes the GPU less than a millisecond, since the host then takes longer. One degree less where such "
+        "products were never timed (convolutions, recurrent layers) and the saving may be a loss. Of "
         "unknown cost: warning from a size of 1,024 up that a layer sets, but for convolutions and recurrent layers; "
         "else note. Of 1 to 4 filters: note, but for one filter of an ordinary convolution in 16 bits."
     ),
@@ -99,7 +100,8 @@ TC104: Final = RuleDoc(
         "to 8 times slower than float32 without padding, over 3 channels no faster. XLA pads 3 channels to 4 by "
         "itself where that pays. A head of 10 classes, or a table of 13 columns, is read once and is bound by "
         "memory and by its launch.\n\nOther sizes cannot be changed at all, for something else sets them: the labels, "
-        "images or actions that the model is trained to put out (vocabularies are TC105); the input that the next "
+        "images or actions that the model is trained to put out, by its end or by the size's name (num_classes; "
+        "vocabularies are TC105); the input that the next "
         "model declares (a decoder before a discriminator), unless one name stands for both sizes; a Reshape behind "
         "the layer; data that are added to its output; weights loaded from a file before training, or a model that "
         "was saved; a ready-made model of a package; in a product without weights, as raw attention has it, how many "
@@ -172,7 +174,10 @@ TC107: Final = RuleDoc(
         "handful of kernels for each time step. That is often a larger loss than any size. dropout= works with cuDNN, "
         "recurrent_dropout= does not. How much is lost depends on the sequence and is not predicted."
     ),
-    severity="A warning; a note where the activation is softmax, which is what the layer is to put out.",
+    severity=(
+        "A warning; a note where the activation is softmax, which is what the layer is to put out, and where the "
+        "sequences are known to have 4 time steps or fewer."
+    ),
     bad='layers.LSTM(256, activation="relu", recurrent_dropout=0.2)',
     good="layers.LSTM(256, dropout=0.2)",
     sources=("Keras 3, documentation of LSTM and GRU, and their backend for TensorFlow: conditions of the cuDNN path",),

@@ -15,6 +15,7 @@ from tcprobe.schema.statement import Statement, say
 _SETS: Final[dict[FixedBy, WhyKind]] = {
     "input": "next_input_sets",
     "data": "joined_data_sets",
+    "labels": "labels_set",
     "file": "saved_file_sets",
     "package": "package_sets",
 }

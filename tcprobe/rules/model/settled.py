@@ -9,6 +9,8 @@ from typing import Final, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
+from tcprobe.gemm.ops import gemms_of
+from tcprobe.gemm.record import flops_of
 from tcprobe.rules.model.bad import Bad, bad_sizes, with_parts
 from tcprobe.rules.model.fixed import fixed
 from tcprobe.rules.model.links import Linked
@@ -149,8 +151,15 @@ def net_gain(step: Step, changes: Iterable[LinkedChange]) -> Range:
                 continue
             gained = step.gain(index, (change,))
             if gained is not None:
-                parts.append(beyond(step, index, gained, 1 - change.new / change.old))
+                parts.append(beyond(step, index, gained, _fewer(step, index, change)))
     return added(parts)
+
+
+def _fewer(step: Step, index: int, change: LinkedChange) -> float:
+    """Return the part of a product's work that a change removes: of a state's product with itself twice its own."""
+    records = step.model.products[index].record, step.records_after((change,))[index]
+    before, after = (flops_of(gemms_of(record)) for record in records)
+    return 1 - (after / before if before and after is not None else change.new / change.old)
 
 
 def beyond(step: Step, index: int, gained: Range, fewer: float) -> Range:

@@ -217,7 +217,12 @@ class Step:
     @cached_property
     def is_mostly_known(self) -> bool:
         """Whether half of the products or more have a predicted time, so that a share of it says much of the step."""
-        return 2 * sum(cost is not None for cost in self.costs) >= len(self.costs)
+        return self.timed_share >= 0.5
+
+    @cached_property
+    def timed_share(self) -> float:
+        """How many of the products have a predicted time, 0 to 1; 1 where there are none."""
+        return sum(cost is not None for cost in self.costs) / len(self.costs) if self.costs else 1.0
 
     @cached_property
     def is_short(self) -> bool:
@@ -226,8 +231,7 @@ class Step:
         Products without a time are taken to last as long as the mean of the others. Of unknown batch it is one of many
         samples; of fewer it takes less still.
         """
-        timed = sum(cost is not None for cost in self.costs)
-        return self.ns is not None and self.ns.mid * len(self.costs) < HOST_NS * timed
+        return self.ns is not None and self.ns.mid < HOST_NS * self.timed_share
 
     def share_pct(self, saved: Range) -> Range | None:
         """Return a saving over the step's predicted time, in percent up to 100; None where that is unknown.

@@ -9,14 +9,18 @@ from tcprobe.keras.catalogue import class_of
 from tcprobe.keras.products.rnn import meets
 from tcprobe.rules.base import Says, Subject
 from tcprobe.schema.finding import Finding
+from tcprobe.schema.finding_kinds import WhyKind
 from tcprobe.schema.model import Layer
-from tcprobe.schema.statement import About, Both, say
+from tcprobe.schema.statement import About, Both, Statement, say
 
+FEW_STEPS: Final = 4
+"""A loop over so few time steps costs no more than launches elsewhere in the step; a judgement."""
 SAYS: Final[Says] = {
     "off_cudnn": lambda subject, settings: Both(
         f"{subject} cannot use cuDNN", f"{', '.join(settings)}; it runs time step by time step"
     ),
     "setting": lambda name, value, need: f"{name}={value!r} (cuDNN needs {need!r})",
+    "few_time_steps": lambda steps: f"its sequences have {steps} time step{'s' * (steps > 1)}, so little is lost",
     "sequence_unknown": "how much slower depends on the length of the sequence and is not predicted",
 }
 
@@ -29,17 +33,27 @@ def tc107(subject: Subject) -> Iterator[Finding]:
             continue
         settings = tuple(say("setting", name=n, value=layer.config[n], need=need) for n, need in against.items())
         first = next(iter(against))
+        steps = _time_steps(layer)
+        few = steps is not None and steps <= FEW_STEPS
+        why: Statement[WhyKind] = say("few_time_steps", steps=steps) if few else say("sequence_unknown")
+        chooses = layer.config.get("activation") == "softmax"  # it puts out choices
         yield Finding(
             code="TC107",
             says=say("off_cudnn", subject=About(layer.class_name, layer.name), settings=settings),
             place=layer.arguments.get(first) or layer.place,
-            severity="note" if layer.config.get("activation") == "softmax" else "warning",  # it puts out choices
+            severity="note" if few or chooses else "warning",
             layer=layer.name,
             layer_class=layer.class_name,
             dimension=first,
             dtype=layer.dtype,
-            why=say("sequence_unknown"),
+            why=why,
         )
+
+
+def _time_steps(layer: Layer) -> int | None:
+    """Return how many time steps a layer's sequences have, None where unknown; they are batch first."""
+    shape = layer.input_shapes[0] if layer.input_shapes else None
+    return shape[1] if shape is not None and len(shape) == 3 and not layer.config.get("time_major") else None
 
 
 def _against(layer: Layer) -> dict[str, Any]:

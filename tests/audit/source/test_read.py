@@ -376,6 +376,27 @@ def test_data_of_known_shape_builds_a_model() -> None:
     assert (model.batch, model.batch_known) == (96, True)
 
 
+@pytest.mark.parametrize(
+    ("data", "declared", "length"),
+    [
+        ("X = np.reshape(pd.read_csv('a').values, (-1, 3, 1))", "(None, 1)", 3),  # nothing else is known of them
+        ("X = pd.read_csv('a').values\nX = X.reshape((X.shape[0], 3, 1))", "(None, 1)", 3),
+        ("X = np.zeros((64, 3, 2))", "(None, 1)", None),  # not what the model takes
+        ("X = np.zeros((64, 3, 1))", "(5, 1)", 5),  # what the code tells stays
+        ("X = load()", "(None, 1)", None),
+    ],
+)
+def test_data_fill_what_a_sequential_model_leaves_open(data: str, declared: str, length: int | None) -> None:
+    text = (
+        "import numpy as np\nimport pandas as pd\nfrom tensorflow import keras\nfrom tensorflow.keras import layers\n"
+        f"{data}\nm = keras.Sequential()\nm.add(layers.LSTM(64, input_shape={declared}))\nm.add(layers.Dense(1))\n"
+        "m.compile('adam', 'mse')\nm.fit(X, y)\n"
+    )
+    (model,) = read_model(parse_source(text, "/model.py"))
+    assert model.layers[0].input_shapes == ((None, length, 1),)
+    assert model.layers[1].input_shapes == ((None, 64),)
+
+
 def test_class_methods_static_methods_and_closures() -> None:
     model = read(
         "def conv(filters, **more):\n    def apply(x):\n        return layers.Conv2D(filters, 3, **more)(x)\n"

@@ -60,6 +60,23 @@ CASES = {
     "behind an activation": ("m = keras.Model(x, layers.ReLU()(layers.Dense(998)(x)))\n", 998, "labels_set"),
     "vocabulary": ("m = keras.Model(x, layers.Dense(30522)(x))\n", 30522, None),
     "many numbers": ("m = keras.Model(x, dense(30522)(x))\n", 30522, "labels_set"),
+    # what a size is called, where nothing else tells that it is how many labels there are
+    "named after labels": ("num_classes = 998\nh = layers.Dense(num_classes)(x)\n" + END, 998, "labels_set"),
+    "boxes of labels": (
+        "class A: n_classes = 330\nh = layers.Conv2D(3 * (A.n_classes + 4), 1)(layers.Reshape((32, 16, 1))(x))\n"
+        "m = keras.Model(x, tf.image.resize(h, (64, 32)))\n",
+        *(1002, "labels_set"),
+    ),
+    "as many as labels": (
+        "class_names = ['a'] * 998\nh = layers.TimeDistributed(layers.Dense(units=len(class_names)))"
+        "(layers.Reshape((4, 128))(x))\n" + END,
+        *(998, "labels_set"),
+    ),
+    "a class's own size": (
+        "classifier_units = 1022\nh = dense(8)(layers.Dense(classifier_units)(x))\n" + END,
+        1022,
+        None,
+    ),
     # a shape that does not change with it
     "reshape": (
         "h = layers.Reshape((27, 27, 1))(dense(729)(x))\nm = keras.Model(x, layers.Conv2D(8, 3)(h))\n",

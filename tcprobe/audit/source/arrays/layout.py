@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 from msgspec.structs import replace
 
 from tcprobe.audit.source.arrays.call import ArrayCall, axis_of, made_of, of_shape, whole_number
-from tcprobe.audit.source.kinds import BATCH, SourceValue, Tensor
+from tcprobe.audit.source.kinds import BATCH, SourceValue, Tensor, Unknown
 from tcprobe.audit.source.values import items_of
 from tcprobe.schema.op import Shape, Size, product
 from tcprobe.source.values import Known
 
+UNKNOWN_DATA: Final = Tensor(fresh=True)
+"""An array that is not known, of which only NumPy's methods say that it is one."""
+
 
 def reshape(call: ArrayCall) -> SourceValue | None:
-    """Return a tensor in the ``shape`` that is passed."""
-    return reshaped(call.x, call.values["shape"]) if call.x is not None and "shape" in call.values else None
+    """Return a tensor in the ``shape`` that is passed, which NumPy gives to data that are not known as well."""
+    unknown = call.library == "np" and isinstance(call.values.get("x"), Unknown)
+    x = UNKNOWN_DATA if unknown else call.x
+    return reshaped(x, call.values["shape"]) if x is not None and "shape" in call.values else None
 
 
 def reshaped(tensor: Tensor, target: SourceValue) -> Tensor:
