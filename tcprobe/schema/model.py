@@ -138,6 +138,7 @@ class Model(Struct, frozen=True):
     # what the audit does not understand: layers of other frameworks, products of unknown sizes
     not_judged: tuple[NotJudged, ...] = ()
     gpu_asked: tuple[GpuAsked, ...] = ()  # where its code asks for a GPU: it was followed as on a machine with one
+    gpu_hidden: bool = False  # whether its code hides all GPUs from itself
 
     def layer(self, name: str | None) -> Layer | None:
         """Return the layer of this name; None if there is none."""

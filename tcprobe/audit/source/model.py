@@ -104,6 +104,7 @@ class Constructed:
             xla=xla.on,
             xla_by_default=xla.by_default,
             policy_assumed=_assumes_policy(state),
+            gpu_hidden=state.gpu_there is False or state.gpu_visible is False,
         )
 
     def _batch(self, step: SourceStep) -> tuple[int | None, bool]:

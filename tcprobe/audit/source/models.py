@@ -28,7 +28,7 @@ from tcprobe.audit.source.layers import count_again, with_states
 from tcprobe.audit.source.state import State
 from tcprobe.audit.source.steps.trainings import note_called
 from tcprobe.audit.source.values import either, items_of, parts_of, shape_from, size_from, tensors_of
-from tcprobe.keras.catalogue import rank_of
+from tcprobe.keras.catalogue import class_of, rank_of
 from tcprobe.keras.settings import no_size
 from tcprobe.schema.op import Shape, known_shape
 from tcprobe.source.values import Known
@@ -186,7 +186,8 @@ def _told_shape(draft: Draft) -> Shape | None:
     lengths = (length,) if type(length) is int else ()
     if draft.kind == "Embedding":
         return (None, *lengths) if lengths else None
-    return (None, *lengths, size) if type(size) is int else None
+    steps = lengths or ((None,) if class_of(draft.kind).dimensions == 3 else ())  # Keras 2: of any length
+    return (None, *steps, size) if type(size) is int else None
 
 
 def _given(p: State, stack: Stack) -> Shape | None:

@@ -64,6 +64,8 @@ _KERAS_1: Final = frozenset(
     {"nb_filter", "nb_row", "nb_col", "border_mode", "subsample", "dim_ordering", "W_regularizer"}
 )
 """Arguments of convolutions in Keras 1: `Convolution2D(32, 3, 3)` is 3 x 3 there, and a setting the layout."""
+_RECURRENT_1: Final = frozenset({"output_dim", "inner_activation", "dropout_W", "dropout_U", "inner_init"})
+"""Arguments of recurrent layers in Keras 1, which has no cuDNN."""
 _OTHERWISE: Final = ("filters", "kernel_size", "strides", "padding", "data_format")
 _GENERATORS: Final = ("numpy.random.default_rng", "numpy.random.RandomState", "numpy.random.Generator")
 
@@ -95,9 +97,10 @@ def _by_name(name: str, given: Arguments) -> Keywords:
     names = positional(name)
     args = {names[i] if i < len(names) else str(i): value for i, value in enumerate(given.args)}
     values = {**args, **given.keywords}
-    if name.endswith(_OWN_CUDNN):  # what keeps others off cuDNN is no argument of theirs
-        return {name: value for name, value in values.items() if name not in _OFF_CUDNN}
-    if class_of(layer_class(canonical_name(name)) or "").rank and not _KERAS_1.isdisjoint(values):
+    row = class_of(layer_class(canonical_name(name)) or "")
+    if name.endswith(_OWN_CUDNN) or (row.cudnn and not _RECURRENT_1.isdisjoint(values)):
+        return {name: value for name, value in values.items() if name not in _OFF_CUDNN}  # nothing is said of these
+    if row.rank and not _KERAS_1.isdisjoint(values):
         return {**values, **dict.fromkeys(_OTHERWISE, Unknown("its arguments are those of Keras 1"))}
     return values
 

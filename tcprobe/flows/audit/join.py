@@ -18,8 +18,8 @@ _NOWHERE: Final = ("", 0)
 _Sizes: TypeAlias = tuple[int | None, int | None]
 
 
-def with_fixed(model: Model, read: Iterable[Model]) -> Model:
-    """Return a traced model whose layers say what sets their sizes, as the source shows it at their calls.
+def with_fixed(model: Model, read: Sequence[Model]) -> Model:
+    """Return a traced model with what its source shows: what sets layers' sizes, at their calls, and hidden GPUs.
 
     Where only their line is known, and the source shows that of some of its layers alone, nothing is said.
     """
@@ -31,7 +31,7 @@ def with_fixed(model: Model, read: Iterable[Model]) -> Model:
     for layer in model.layers:
         found = told.get(layer.place or _NOWHERE) or told.get(_line(layer), set())
         layers.append(replace(layer, fixed_by=next(iter(found))) if len(found) == 1 else layer)
-    return replace(model, layers=tuple(layers))
+    return replace(model, layers=tuple(layers), gpu_hidden=any(one.gpu_hidden for one in read))
 
 
 def join(traced: Sequence[Model], read: Iterable[Model]) -> list[Model]:

@@ -33,6 +33,7 @@ from tcprobe.schema.place import Place
 if TYPE_CHECKING:
     from tcprobe.source.source import Source
 
+GPUS_HIDDEN: Final = "the file hides all GPUs from itself, so that it trains on the CPU: findings are notes"
 READ: Final = "It could not be traced, and was read from the source: %s"
 MOST_SECONDS: Final = 8.0
 """Time of the processor to read, judge and mend a file; the largest of the files that people write take one second."""
@@ -113,10 +114,15 @@ class Auditor:
                 replace(with_arguments(model, sources), not_judged=foreign) if model.mode == "traced" else model
                 for model in models
             ]
+        hidden = any(model.gpu_hidden for model in models)
+        if hidden:
+            models = [replace(model, notes=(*model.notes, GPUS_HIDDEN)) for model in models]
         steps = [self._judge.step(model) for model in models]
         found = [findings_in(step, sources, [other for other in steps if other is not step]) for step in steps]
         if target.tree is not None:
             found = [_as_notes_in_tests(findings, path, target.tree) for findings in found]
+        if hidden:
+            found = [tuple(replace(f, severity="note") for f in findings) for findings in found]
         read = sources if self._traced else sources | _others(models, sources, target.tree)
         silent, unused = silenced(found, read, [u for model in models for u in model.unseen])
         if target.tree is None and not self._traced:  # of other files too little is judged

@@ -140,7 +140,7 @@ def _warns_unknown(step: Step, bad: Bad, does: Effect) -> bool:
 
     Sizes of the data are left out, which no layer sets.
     """
-    if does.why is None or does.why.kind not in COST_UNKNOWN or bad.dimension.size < LARGE:
+    if does.why is None or does.why.kind not in COST_UNKNOWN or bad.dimension.size < LARGE or step.is_short:
         return False
     chosen = bad.dimension.name in (*OUTPUTS, *HEADS) or bad.code == "TC105"
     return chosen and bool(bad.dimension.products) and is_timed(step, bad)

@@ -83,7 +83,7 @@ def test_there_is_one_gpu_and_its_set_up_changes_nothing() -> None:
 @pytest.mark.parametrize("hidden", ["''", "'-1'", "'-1,0'"])
 def test_a_file_that_hides_the_gpu_has_none(hidden: str) -> None:
     text = f"os.environ['CUDA_VISIBLE_DEVICES'] = {hidden}\nunits = 4090 if {LISTED} else 64\n"
-    assert units(text) == 64 and read(text).gpu_asked == ()
+    assert units(text) == 64 and read(text).gpu_asked == () and read(text).gpu_hidden
     assert units(text.replace(LISTED, "tf.test.is_gpu_available()")) == 64
     assert units(text.replace(LISTED, "tf.test.gpu_device_name()")) == 64
 
@@ -106,6 +106,7 @@ def test_a_gpu_that_is_hidden_under_a_condition_is_not_guessed_at() -> None:
     assert units(f"{hides}units = 4090 if {LISTED} else 64\n") is None
     shows = "if input():\n    os.environ['CUDA_VISIBLE_DEVICES'] = '0'\n"
     assert units(f"{shows}units = 4090 if {LISTED} else 64\n") == 4090
+    assert not read(f"{hides}units = 8\n").gpu_hidden and not read(f"{shows}units = 8\n").gpu_hidden
 
 
 def test_other_devices_are_not_guessed_at() -> None:

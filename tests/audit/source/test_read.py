@@ -379,17 +379,18 @@ def test_data_of_known_shape_builds_a_model() -> None:
 @pytest.mark.parametrize(
     ("data", "declared", "length"),
     [
-        ("X = np.reshape(pd.read_csv('a').values, (-1, 3, 1))", "(None, 1)", 3),  # nothing else is known of them
-        ("X = pd.read_csv('a').values\nX = X.reshape((X.shape[0], 3, 1))", "(None, 1)", 3),
-        ("X = np.zeros((64, 3, 2))", "(None, 1)", None),  # not what the model takes
-        ("X = np.zeros((64, 3, 1))", "(5, 1)", 5),  # what the code tells stays
-        ("X = load()", "(None, 1)", None),
+        ("X = np.reshape(pd.read_csv('a').values, (-1, 3, 1))", "input_shape=(None, 1)", 3),  # all that is known
+        ("X = pd.read_csv('a').values\nX = X.reshape((X.shape[0], 3, 1))", "input_shape=(None, 1)", 3),
+        ("X = np.zeros((64, 3, 1))", "input_dim=1", 3),
+        ("X = np.zeros((64, 3, 2))", "input_shape=(None, 1)", None),  # not what the model takes
+        ("X = np.zeros((64, 3, 1))", "input_shape=(5, 1)", 5),  # what the code tells stays
+        ("X = load()", "input_dim=1", None),
     ],
 )
 def test_data_fill_what_a_sequential_model_leaves_open(data: str, declared: str, length: int | None) -> None:
     text = (
         "import numpy as np\nimport pandas as pd\nfrom tensorflow import keras\nfrom tensorflow.keras import layers\n"
-        f"{data}\nm = keras.Sequential()\nm.add(layers.LSTM(64, input_shape={declared}))\nm.add(layers.Dense(1))\n"
+        f"{data}\nm = keras.Sequential()\nm.add(layers.LSTM(64, {declared}))\nm.add(layers.Dense(1))\n"
         "m.compile('adam', 'mse')\nm.fit(X, y)\n"
     )
     (model,) = read_model(parse_source(text, "/model.py"))
@@ -456,6 +457,8 @@ def test_layers_of_cudnn_alone_have_none_of_the_settings_that_keep_others_off_it
     own, other = (layer.config for layer in model.layers)
     assert own["units"] == 16 and not {"activation", "unroll"} & set(own)
     assert other["activation"] == "sigmoid"
+    (old,) = read("layers.LSTM(output_dim=16, activation='relu')\n").layers  # Keras 1
+    assert "activation" not in old.config
 
 
 def test_a_convolution_of_keras_1_is_not_judged() -> None:

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from tcprobe.errors import TcprobeError, UsageError
 from tcprobe.flows.audit.fix import diff_of, fixes_of
 from tcprobe.flows.audit.flow import AuditOutcome, audit
+from tcprobe.flows.audit.models import GPUS_HIDDEN
 from tcprobe.flows.audit.options import AuditOptions
 from tcprobe.schema.finding import SEVERITIES
 
@@ -48,6 +49,13 @@ def test_all_suggestions_together_save_no_more_than_each_alone_and_more_than_one
     assert max(each) < model.total_saving_ns.mid < model.step_ns.mid
     # Between the two layers stands one size of each: changed together, what one gains the other does not gain again.
     assert model.total_saving_ns.mid <= sum(each) * 1.01
+
+
+def test_a_file_that_hides_all_gpus_gets_notes_and_is_told_why(tmp_path: Path) -> None:
+    (model,) = audited(tmp_path, f"import os\nos.environ['CUDA_VISIBLE_DEVICES'] = '-1'\n{MODEL}").report.audited
+    (plain,) = audited(tmp_path).report.audited
+    assert {f.severity for f in model.findings} == {"note"} != {f.severity for f in plain.findings}
+    assert GPUS_HIDDEN in model.notes and GPUS_HIDDEN not in plain.notes
 
 
 def test_what_is_not_selected_is_in_neither_list_and_saves_nothing(tmp_path: Path) -> None:

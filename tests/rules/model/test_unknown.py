@@ -134,6 +134,14 @@ def test_a_large_size_that_a_layer_sets_is_a_warning_where_such_products_were_ti
     assert (found.severity, found.saving_ns) == (severity, None)
 
 
+def test_a_size_of_unknown_cost_in_a_short_step_is_a_note() -> None:
+    """Most of it is predicted, and takes the GPU a fifth of a millisecond: the host takes longer."""
+    rest = "layers.Dense(512), " * 3
+    text = f"m = keras.Sequential([keras.Input((None,)), layers.Dense(1031), {rest}layers.Dense(64)])\n"
+    assert told(text)["units", 1031].severity == "note"
+    assert told(text.replace("512", "8192"))["units", 1031].severity == "warning"
+
+
 def test_sizes_of_the_data_and_what_xla_pads_are_notes() -> None:
     text = "x = keras.Input((None, 250))\ny = layers.Dense(256)(x)\n"
     assert told(text)["inputs", 250].severity == "note"
