@@ -15,6 +15,8 @@ from tcprobe.schema.place import Place
 
 _Edit: TypeAlias = tuple[str, Place | None, str | None, int | None, int | None]
 """Rule, place, dimension, size and suggestion: one change of the source mends all findings that agree in these."""
+MUCH_PCT: Final = 5
+"""Of a layer's size: so much more is more work for certain; a judgement."""
 _SIZES: Final = "TC1"  # how codes of rules on sizes begin
 _TEST_FILE: Final = re.compile(r"test_.*|.*_test\.(py|ipynb)|conftest\.py")
 _TEST_FOLDERS: Final = frozenset({"test", "tests"})
@@ -26,7 +28,8 @@ def grade(finding: Finding, step: Step) -> Finding:
     A severity that the rule gave stays. Else the likely saving decides: it is an error from `ERROR_PCT` of the step,
     a warning from `WARNING_PCT`, a note below that and where no saving is known. Where most products of the step have
     no time, there is no share of the step; that of the part that has one makes no error, and is taken for as much of
-    the step as has a time. One that may be a loss, and rests on no timing of such products, counts one degree less.
+    the step as has a time. One that may be a loss, for the layer grows by more than `MUCH_PCT` and no timing of such
+    products says what it gains, counts one degree less.
     Where the step likely takes
     less than `HOST_NS`, the host takes longer, and nothing shows of what sizes save; a precision that is set wrongly
     stays one.
@@ -74,10 +77,15 @@ def _of(finding: Finding, step: Step, pct: Range | None) -> Severity:
     if pct is not None and not step.is_mostly_known:
         pct = pct.scaled(step.timed_share)
     severity = severity_of(pct)
-    guessed = finding.evidence in ("between", "judged") and pct is not None and pct.low < 0
+    guessed = pct is not None and pct.low < 0 and finding.evidence in ("between", "judged") and _grows(finding)
     if severity == "warning" and guessed:
         return "note"
     return "warning" if severity == "error" and (guessed or not step.is_mostly_known) else severity
+
+
+def _grows(finding: Finding) -> bool:
+    size, suggested = finding.size, finding.suggested
+    return size is not None and suggested is not None and 100 * suggested > (100 + MUCH_PCT) * size
 
 
 def severity_of(saving_pct: Range | None) -> Severity:

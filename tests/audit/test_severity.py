@@ -66,19 +66,20 @@ def test_a_share_of_what_little_is_known_is_no_error() -> None:
 
 
 @pytest.mark.parametrize(
-    ("low", "evidence", "severities"),
+    ("low", "evidence", "size", "suggested", "severities"),
     [
-        (-1e3, "between", ["note", "warning"]),  # an unaligned convolution
-        (-1e3, "judged", ["note", "warning"]),
-        (1e3, "between", ["warning", "error"]),  # whatever it is, it pays
-        (-1e3, "timed", ["warning", "error"]),
-        (-1e3, None, ["warning", "error"]),
+        (-1e3, "between", 51, 56, ["note", "warning"]),  # filters of a convolution
+        (-1e3, "judged", 25, 32, ["note", "warning"]),  # units of a recurrent layer
+        (-1e3, "between", 510, 512, ["warning", "error"]),  # hardly more work
+        (1e3, "between", 51, 56, ["warning", "error"]),  # whatever it is, it pays
+        (-1e3, "timed", 51, 56, ["warning", "error"]),
     ],
 )
-def test_what_may_be_a_loss_and_was_never_timed_counts_less(
-    low: float, evidence: Evidence | None, severities: list[str]
+def test_what_may_be_a_loss_and_was_never_timed_counts_less_where_the_layer_grows(
+    low: float, evidence: Evidence, size: int, suggested: int, severities: list[str]
 ) -> None:
-    found = [replace(FINDING, saving_ns=Range(low, mid, 9e5), evidence=evidence) for mid in (2e4, 2e5)]
+    sized = replace(FINDING, evidence=evidence, size=size, suggested=suggested)
+    found = [replace(sized, saving_ns=Range(low, mid, 9e5)) for mid in (2e4, 2e5)]
     assert [grade(finding, Step()).severity for finding in found] == severities
 
 

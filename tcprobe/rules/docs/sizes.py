@@ -30,9 +30,10 @@ TC101: Final = RuleDoc(
     ),
     severity=(
         "From the likely saving: error from 5 % of the step, warning from 1 %, else note; a note too where the whole "
-        "step takes the GPU less than a millisecond, since the host then takes longer. One degree less where such "
-        "products were never timed (convolutions, recurrent layers) and the saving may be a loss. Of "
-        "unknown cost: warning from a size of 1,024 up that a layer sets, but for convolutions and recurrent layers; "
+        "step takes the GPU less than a millisecond, since the host then takes longer. One degree less where the "
+        "layer grows by more than 5 % and may lose, such products never having been timed (convolutions, recurrent "
+        "layers). Of unknown cost: warning from a size of 1,024 up that a layer sets, but for convolutions and "
+        "recurrent layers; "
         "else note. Of 1 to 4 filters: note, but for one filter of an ordinary convolution in 16 bits."
     ),
     bad="layers.Dense(7 * 7 * 63)\nlayers.Reshape((7, 7, 63))\nlayers.Conv2D(31, 5)",
