@@ -34,6 +34,7 @@ FIGURES: Final[Mapping[str, str]] = {
     "epoch_ends": "number of steps with an epoch's end, which the step time leaves out",
     "retrace_ns": "median length of steps in which a function was traced again",
     "retraces": "number of such steps, which the step time leaves out",
+    "update_ns": "time a step of the ops that update the weights, with those of a dynamic loss scale",
     "throughput": "median of what the script logged under that name",
     "flops_per_step": "floating-point operations of a step's products on one GPU",
     "achieved_tflop_per_s": "FLOPs of the ops with shapes and kernel time over that time",

@@ -79,6 +79,7 @@ class LossScale(Struct, frozen=True):
 
     kind: Literal["dynamic", "fixed", "none"]  # none: not the optimizer; the script may scale by itself
     value: float | None = None  # of a fixed scale, or where a dynamic one begins; None if unknown
+    optimizer: str | None = None  # its name, which is the scope of its ops
 
 
 class Policy(Struct, frozen=True):
@@ -96,7 +97,8 @@ class Policy(Struct, frozen=True):
     @property
     def loss_scale(self) -> LossScale | None:
         """That of all optimizers; None if unknown, or if they differ."""
-        return self.loss_scales[0] if len(self.loss_scales) == 1 else None
+        several = len({(one.kind, one.value) for one in self.loss_scales}) != 1
+        return None if several else self.loss_scales[0]
 
     @property
     def of_script(self) -> str | None:

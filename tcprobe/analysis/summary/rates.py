@@ -14,6 +14,7 @@ from tcprobe.analysis.slow import functions_of, slow_steps
 from tcprobe.analysis.summary.figures import Reason, SummaryInputs, figure, missing
 from tcprobe.analysis.summary.reported import ITERATIONS
 from tcprobe.analysis.summary.steps import TwoKinds, spread_of, window_steps
+from tcprobe.analysis.summary.updates import update_rows
 from tcprobe.schema.columns import FloatArray, Row, Value
 from tcprobe.schema.profile import Profile
 
@@ -46,6 +47,7 @@ def rate_rows(inputs: SummaryInputs) -> Iterator[Row]:
     if len(inputs.profile.require("metrics")):
         yield _throughput(inputs)
     yield flops_per_step(inputs)
+    yield from update_rows(inputs)
     yield from _achieved(inputs)
 
 

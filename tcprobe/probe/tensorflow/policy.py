@@ -119,13 +119,15 @@ class PolicyRecord:
 
 
 def loss_scale_of(optimizer: Any) -> Dict[str, Any]:
-    """Return how an optimizer scales the loss: dynamic, fixed or none, with a fixed scale's value."""
+    """Return how an optimizer scales the loss: dynamic, fixed or none, with a fixed scale's value; and its name."""
+    name = getattr(getattr(optimizer, "inner_optimizer", optimizer), "name", None)
     if "LossScale" in type(optimizer).__name__:
-        initial = getattr(optimizer, "initial_scale", None)
+        value = getattr(optimizer, "initial_scale", None)
         kind = "dynamic" if getattr(optimizer, "dynamic", True) else "fixed"
-        return {"kind": kind, "value": None if initial is None else float(initial)}
-    factor = getattr(optimizer, "loss_scale_factor", None)
-    return {"kind": "none" if factor is None else "fixed", "value": None if factor is None else float(factor)}
+    else:
+        value = getattr(optimizer, "loss_scale_factor", None)
+        kind = "none" if value is None else "fixed"
+    return {"kind": kind, "value": None if value is None else float(value), "optimizer": name}
 
 
 def global_policy(keras: Any) -> Optional[str]:

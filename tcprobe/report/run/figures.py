@@ -46,6 +46,7 @@ LABELS = {
     "epoch_ends": "steps at an epoch's end, left out",
     "retraces": "steps that traced a function again, left out",
     "bad_size_count": "bad sizes",
+    "update_ns": "updates of the weights in a step",
     "ops_idle_ns": "GPU idle within calls of ops",
     "ops_idle_pct": "GPU idle within calls of ops, share of these",
     "gemm_layers": "layers with GEMM-like ops",
