@@ -17,6 +17,10 @@ __version__ = "0.1.0"
 
 def __getattr__(name: str) -> object:
     # Workloads import this module in any interpreter; what reports need is loaded when it is asked for.
+    if name == "load_ipython_extension":  # %load_ext tcprobe
+        from tcprobe.api.magic import load_ipython_extension
+
+        return load_ipython_extension
     if name not in _API:
         raise AttributeError(f"module 'tcprobe' has no attribute {name!r}")
     from importlib import import_module

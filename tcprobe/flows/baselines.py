@@ -17,7 +17,7 @@ from msgspec import Struct, ValidationError, convert, field
 from tcprobe import __version__
 from tcprobe.analysis import Options
 from tcprobe.analysis.compare.figures import COMMUNICATION, copies
-from tcprobe.analysis.compare.runs import FROM_RECORD
+from tcprobe.analysis.compare.runs import FROM_RECORD, OTHER_VERSION
 from tcprobe.analysis.slow import Retrace
 from tcprobe.analysis.summary.rates import THROUGHPUT
 from tcprobe.analysis.validity import NOT_FINITE
@@ -63,6 +63,7 @@ _OF_NOTES: Final = (NOT_FINITE, "threads")
 class Baseline(Struct, frozen=True, forbid_unknown_fields=True):
     """What the file of a baseline holds."""
 
+    tcprobe: str  # version that wrote it
     name: str
     started: str | None  # when the run was made: UTC, ISO 8601
     format: str
@@ -92,7 +93,7 @@ class Baseline(Struct, frozen=True, forbid_unknown_fields=True):
         """
         metadata = Metadata(
             self.format, (), self.profiler, self.framework, precision=self.precision, xla=self.xla,
-            gpu_used=self.gpu_used, partial=self.partial, window=self.window, notes=self.notes, run=self.record,
+            gpu_used=self.gpu_used, partial=self.partial, window=self.window, notes=self._notes, run=self.record,
         )  # fmt: skip
         tables = {name: _table(name, columns) for name, columns in self.tables.items()}
         screen = None if self.verdict is None else FirstScreen(Answer(self.verdict, UNSAID), self.bar)
@@ -101,6 +102,13 @@ class Baseline(Struct, frozen=True, forbid_unknown_fields=True):
             frozenset({*self.traits, "figures_only"}), waiting=self.waiting, tuning=self.tuning,  # type: ignore[arg-type]
             predicted=self.predicted, screen=screen,
         )  # fmt: skip
+
+    @property
+    def _notes(self) -> tuple[Note, ...]:
+        if self.tcprobe == __version__:
+            return self.notes
+        message = f"tcprobe {self.tcprobe} wrote it, and this is {__version__}: some figures may be defined otherwise"
+        return (*self.notes, Note(OTHER_VERSION, message, f"write it again: tcprobe baseline {self.name} RUN --force"))
 
 
 def _table(name: str, columns: Mapping[str, list[Any]]) -> Table:
@@ -119,6 +127,7 @@ def baseline_of(name: str, profile: Profile) -> Baseline:
     metadata, screen = profile.metadata, profile.screen
     tables = {table: _columns(profile, table) for table in _KEPT if table in profile.tables}
     return Baseline(
+        __version__,
         name,
         started if isinstance(started := metadata.run.get("started"), str) else None,
         metadata.format,
@@ -235,7 +244,7 @@ def read_baseline(file: Path) -> Baseline:
         hint = "write it again: tcprobe baseline NAME RUN --force"
         raise UnsupportedVersion(file, f"is a baseline of schema {given['schema']}; {VERSION} is read", hint)
     try:
-        found = convert({key: value for key, value in given.items() if key not in ("schema", "tcprobe")}, Baseline)
+        found = convert({key: value for key, value in given.items() if key != "schema"}, Baseline)
         _ = found.profile
     except (ValidationError, ValueError, KeyError, TypeError) as error:
         raise WrongFormat(file, f"is a damaged baseline: {error}", _HINT) from None
@@ -244,7 +253,7 @@ def read_baseline(file: Path) -> Baseline:
 
 def write_entry(baseline: Baseline, out: TextIO) -> None:
     """Write a baseline, a column a line, so that versions of it can be told apart."""
-    told = {"schema": VERSION, "tcprobe": __version__, **as_dict(baseline)}
+    told = {"schema": VERSION, **as_dict(baseline)}
     tables = told.pop("tables")
     lines = [f" {json.dumps(key)}: {_text(value)}" for key, value in told.items()]
     held = []

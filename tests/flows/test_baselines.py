@@ -74,6 +74,16 @@ def test_its_file_is_small_and_holds_no_path_and_no_secret(name: str, tmp_path: 
     assert not [word for word in ("/home/", "node17", "hunter2", "train.py", str(ROOT)) if word in text]
 
 
+def test_another_version_of_tcprobe_is_told(tmp_path: Path) -> None:
+    profile = make_report(FIXTURES / RUNS[0])
+    _, text = kept(profile, tmp_path)
+    (tmp_path / "old.json").write_text(json.dumps({**json.loads(text), "tcprobe": "0.0.9"}))
+    runs = {name: read_baseline(tmp_path / f"{name}.json").profile for name in ("main", "old")}
+    notes = {name: {n.code: n for n in compare((run, profile), (name, "b")).notes} for name, run in runs.items()}
+    assert "baseline-version" not in notes["main"]
+    assert notes["old"]["baseline-version"].message.startswith("old: tcprobe 0.0.9 wrote it, and this is ")
+
+
 def damaged(**changed: Any) -> str:
     out = io.StringIO()
     write_entry(baseline_of("main", make_report(FIXTURES / "gpu_run/run")), out)

@@ -19,6 +19,8 @@ FROM_RECORD: Final = ("driver", "keras", "python", "iter_start", "iter_stop", "h
 PROFILERS: Final = ("dlprof", "nsight systems", "nsight compute", "xspace")
 LEAST_RANGE: Final = 0.2  # of the longer one: a change of a range that is worth being named
 REAL: Final = ("faster", "slower")
+OTHER_VERSION: Final = "baseline-version"
+"""Code of the note that another version of tcprobe wrote a baseline."""
 Settings = tuple[tuple[str, tuple[str | None, ...]], ...]
 
 
@@ -105,7 +107,8 @@ def notes_of(
     if cut := [name for name, one in zip(names, metadata, strict=True) if one.partial]:
         yield Note("partial-runs", f"cut off, and compared as far as recorded: {', '.join(cut)}")
     for name, one in zip(names, metadata, strict=True):
-        yield from (replace(note, message=f"{name}: {note.message}") for note in one.notes if note.code == NOT_FINITE)
+        told = (note for note in one.notes if note.code in (NOT_FINITE, OTHER_VERSION))
+        yield from (replace(note, message=f"{name}: {note.message}") for note in told)
     if tuned := [name for name, run in zip(names, runs, strict=True) if run.profile.tuning is not None]:
         message = f"autotuning is among the counted kernels: {', '.join(tuned)}"
         yield Note("autotuning-compared", message, "profile later steps")
