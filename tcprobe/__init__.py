@@ -9,6 +9,7 @@ _API = (
     *("Comparison", "Finding", "KerasCallback", "NoTable", "Profile", "TcprobeError"),
     *("audit_shapes", "compare", "profile", "read"),
 )
+_MAGIC = "load_ipython_extension"  # IPython asks for it at %load_ext tcprobe
 __all__ = ["Comparison", "Finding", "KerasCallback", "NoTable", "Profile", "TcprobeError", "__version__",
            "audit_shapes", "compare", "profile", "read", "step"]  # fmt: skip
 
@@ -17,15 +18,11 @@ __version__ = "0.1.0"
 
 def __getattr__(name: str) -> object:
     # Workloads import this module in any interpreter; what reports need is loaded when it is asked for.
-    if name == "load_ipython_extension":  # %load_ext tcprobe
-        from tcprobe.api.magic import load_ipython_extension
-
-        return load_ipython_extension
-    if name not in _API:
+    if name not in (*_API, _MAGIC):
         raise AttributeError(f"module 'tcprobe' has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module("tcprobe.api"), name)
+    return getattr(import_module("tcprobe.api.magic" if name == _MAGIC else "tcprobe.api"), name)
 
 
 def __dir__() -> list[str]:

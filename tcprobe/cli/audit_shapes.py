@@ -382,8 +382,7 @@ def _show(outcome: AuditOutcome, out: o.Output, typed: tuple[str, ...], verbose:
     document = AuditDocument(outcome.report, asked)
     if of_fixed_text:
         out = o.Output(out.to, RenderSpec(out.spec.width, safe_csv=out.spec.safe_csv))
-    for path in out.write(document, sys.stderr if of_fixed_text else None):
-        say(f"wrote {path}")
+    out.write(document, sys.stderr if of_fixed_text else None)
     if out.to.path is not None or out.to.renderer.name != "text":
         _say_failed(outcome)
 

@@ -70,4 +70,4 @@ def compare(
         found = make_comparison(given, options)
         verdicts = judge_comparison(conditions, found)
         with o.judged(verdicts, found.names, allow_unknown):
-            o.tell_written(out.write(CompareDocument(found, asked, verdicts)))
+            out.write(CompareDocument(found, asked, verdicts))

@@ -71,5 +71,4 @@ def find_key_node(
             dlprof=DlprofOptions(mode=mode, delay_s=delay, duration_s=duration),
         )
         done = search(wanted, say)
-        for path in out.write(KeyNodeDocument(done.found, str(done.path), done.ran, ReportSpec(top))):
-            say(f"wrote {path}")
+        out.write(KeyNodeDocument(done.found, str(done.path), done.ran, ReportSpec(top)))

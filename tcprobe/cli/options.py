@@ -132,11 +132,17 @@ class Output(NamedTuple):
     to: Destination
     spec: RenderSpec
 
-    def write(self, document: Document, stdout: TextIO | None = None) -> list[Path]:
-        """Write the document, open it if asked, and return its files; `stdout` takes what would go there."""
+    def write(self, document: Document, stdout: TextIO | None = None) -> None:
+        """Write the document, open it if asked, and tell which files; `stdout` takes what would go there."""
         from tcprobe.flows.write import write_document
 
-        return opened(write_document(document, self.spec, self.to, stdout))
+        files = write_document(document, self.spec, self.to, stdout)
+        if chosen["open"] and files:
+            _open(files[0] if len(files) == 1 else files[0].parent)
+        if len(files) > 1:
+            tell(f"Wrote {len(files)} tables to {files[0].parent}: {', '.join(f.name for f in files)}")
+        elif files:
+            tell(f"Wrote {files[0]}")
 
     @property
     def width(self) -> int | None:
@@ -187,25 +193,14 @@ def check_open(on_stdout: bool) -> None:
         raise UsageError("--open: there is no display here, and BROWSER is not set", hint)
 
 
-def opened(files: list[Path]) -> list[Path]:
-    """Return the files, once the system's viewer shows them, or their folder, where `--open` asks for that."""
-    if chosen["open"] and files:
-        import webbrowser
+def _open(path: Path) -> None:
+    """Have the system's viewer show a file or folder."""
+    import webbrowser
 
-        from tcprobe.foreign import real_path
+    from tcprobe.foreign import real_path
 
-        path = files[0] if len(files) == 1 else files[0].parent
-        if not webbrowser.open_new_tab(real_path(path).as_uri()):
-            say(f"--open: no program here shows {path}")
-    return files
-
-
-def tell_written(files: Sequence[Path]) -> None:
-    """Print to standard error what was written."""
-    if len(files) > 1:
-        tell(f"Wrote {len(files)} tables to {files[0].parent}: {', '.join(f.name for f in files)}")
-    elif files:
-        tell(f"Wrote {files[0]}")
+    if not webbrowser.open_new_tab(real_path(path).as_uri()):
+        say(f"--open: no program here shows {path}")
 
 
 @contextmanager

@@ -221,8 +221,7 @@ def _report(outcome: ProfileOutcome, report: Profile, to: Destination | None) ->
         say(f"{outcome.ending}, and nothing was recorded")
     try:
         if to is not None and to is not printed:
-            for path in o.opened(write_document(RunDocument(report, ReportSpec()), spec, to)):
-                say(f"wrote {path}")
+            o.Output(to, spec).write(RunDocument(report, ReportSpec()))
     except OutputError as error:
         failed = error
     _say_where(outcome)

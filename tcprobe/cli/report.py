@@ -105,7 +105,7 @@ def report(
         counted = None if counters is None else input_path(counters)
         made = make_judged_report(read, options, other, fail_if or (), top, counted)
         with o.judged(made.verdicts, made.names, allow_unknown):
-            o.tell_written(out.write(RunDocument(made.profile, asked, made.added)))
+            out.write(RunDocument(made.profile, asked, made.added))
 
 
 def read_path(path: str | None, last: int | None) -> Path:

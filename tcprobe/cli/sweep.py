@@ -129,7 +129,7 @@ def _run(options: SweepOptions, out: o.Output, spec: ReportSpec) -> None:
 
     folder, ran = run_sweep(options, say)
     result = read_sweep(folder, Options(target_gpu=options.base.target_gpu), ran)
-    o.tell_written(out.write(SweepDocument(result, spec)))
+    out.write(SweepDocument(result, spec))
     say(f"next: tcprobe report {shlex.quote(str(folder))}")
     if not any(run.state == "whole" for run in result.runs):
         raise MeasurementFailed(f"{folder}: no run of this sweep ended well", "see what the workload printed")
@@ -146,7 +146,7 @@ def show_sweep(folder: Path, out: o.Output, options: Options, spec: ReportSpec, 
     from tcprobe.flows.sweep.result import read_sweep
     from tcprobe.report.sweep.document import SweepDocument
 
-    o.tell_written(out.write(SweepDocument(read_sweep(folder, options), spec)))
+    out.write(SweepDocument(read_sweep(folder, options), spec))
 
 
 def _options(given: dict[str, Any]) -> SweepOptions:

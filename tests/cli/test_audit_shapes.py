@@ -257,7 +257,7 @@ def test_a_comment_silences_and_an_idle_one_is_told(project: Path) -> None:
 
 def test_a_file_is_written_once(project: Path) -> None:
     done = source("bad.py", *HALF, "-o", "a.sarif", cwd=project)
-    assert (done.returncode, done.stdout, done.stderr) == (1, "", "tcprobe: wrote a.sarif\n")
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", "Wrote a.sarif\n")
     before = (project / "a.sarif").read_bytes()
     done = source("bad.py", "-o", "a.sarif", cwd=project)
     assert done.returncode == 2

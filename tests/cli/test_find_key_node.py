@@ -37,7 +37,7 @@ def test_nothing_regular_is_exit_code_2() -> None:
 def test_the_file_of_a_result(tmp_path: Path) -> None:
     out = tmp_path / "key.md"
     done = tcprobe("find-key-node", "-o", out, DETAIL)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", f"tcprobe: wrote {out}\n")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", f"Wrote {out}\n")
     assert out.read_text().startswith("# Key node\n")
 
 

@@ -227,7 +227,7 @@ def test_json_in_a_file_leaves_standard_output_alone(tmp_path: Path) -> None:
     done = profile(tmp_path, "print('mine')", "--json", "-o", "out.json")
     assert done.stdout.startswith("mine\n")
     assert json.loads((tmp_path / "out.json").read_text())["schema"] == 1
-    assert "tcprobe: wrote out.json" in done.stderr
+    assert "Wrote out.json" in done.stderr
 
 
 def test_json_tells_a_refusal(tmp_path: Path) -> None:

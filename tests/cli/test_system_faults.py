@@ -229,7 +229,7 @@ def test_a_run_whose_report_cannot_be_printed_is_kept_and_named(tmp_path: Path, 
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False, cwd=tmp_path)
     said = done.stderr.splitlines()
     assert done.returncode == (code or 2)
-    assert {"tcprobe: wrote report.json", "tcprobe: run folder kept: run"} <= set(said)
+    assert {"Wrote report.json", "tcprobe: run folder kept: run"} <= set(said)
     assert code or "tcprobe: error: standard output: cannot be written: No space left on device" in said
     assert json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
     assert (tmp_path / "run" / "tables" / "summary.csv").is_file()
