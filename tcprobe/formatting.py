@@ -81,11 +81,6 @@ def percent(value: Value, sign: bool = True) -> str:
     return f"{text} %" if sign else text
 
 
-def small_percent(value: float) -> str:
-    """Return 0-100 with two significant digits below 1, so that small shares can be told apart."""
-    return f"{full_number(value, 2)} %" if 0 < value < 0.995 else percent(value)
-
-
 def whole_percent(value: float) -> str:
     """Return 0-100 as a whole number; what is not 0 or 100 does not print as that."""
     return "<1 %" if 0 < value < 0.5 else ">99 %" if 99.5 <= value < 100 else f"{value:.0f} %"

@@ -116,10 +116,17 @@ def test_a_number_never_turns_into_another(value: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "text"), [(0.07, "0.07 %"), (0.066956, "0.067 %"), (0.996, "1.0 %"), (5.04, "5.0 %"), (0.0, "0.0 %")]
+    ("values", "said"),
+    [
+        ([60.4, 20.4, 8.1, 11.1], ["61 %", "20 %", "8 %", "11 %"]),  # 60 + 20 + 8 + 11 = 99
+        ([33.5, 33.5, 33.0], ["34 %", "33 %", "33 %"]),  # 34 + 34 + 33 = 101
+        ([99.6, 0.4], [">99 %", "<1 %"]),
+        ([100.0], ["100 %"]),
+        ([], []),
+    ],
 )
-def test_small_shares_keep_two_digits(value: float, text: str) -> None:
-    assert f.small_percent(value) == text
+def test_whole_shares_add_up(values: list[float], said: list[str]) -> None:
+    assert f.whole_percents(values) == said
 
 
 @pytest.mark.parametrize(
