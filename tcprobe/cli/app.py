@@ -20,9 +20,11 @@ from tcprobe.visible import put, visible
 
 VERBS: Final = (
     *("profile", "sweep", "report", "compare", "baseline", "audit-shapes", "find-key-node", "calibrate"),
-    *("doctor", "explain", "workloads"),
+    *("doctor", "explain", "reproduce", "workloads"),
 )
 """The verbs in the order of the help, each a function in a module of this package."""
+BESIDE: Final = {"reproduce": "report"}
+"""A verb -> the module of another, in which it stands."""
 RUNS_WORKLOAD: Final = ("profile", "sweep", "find-key-node")
 WORDS_FOLLOW: Final = {"allow_extra_args": True, "ignore_unknown_options": True, "allow_interspersed_args": False}
 """Settings of a verb that runs a workload: the words after that are its own."""
@@ -98,7 +100,7 @@ def application(arguments: Sequence[str] = ()) -> typer.Typer:
     app.callback()(_global)
     for verb in [verb for verb in VERBS if verb in arguments[:1]] or VERBS:
         name = verb.replace("-", "_")
-        module = import_module(f"tcprobe.cli.{name}")
+        module = import_module(f"tcprobe.cli.{BESIDE.get(verb, name)}")
         settings = WORDS_FOLLOW if verb in RUNS_WORKLOAD else None
         if arguments and arguments[0] in HELP:
             app.command(verb)(_without_options(getattr(module, name)))

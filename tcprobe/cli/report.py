@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TextIO
 
 import typer
 
@@ -151,3 +151,48 @@ def _listed(folder: Path, format_: str | None, unless: Sequence[object]) -> bool
     put(*table_lines(shown, runs, o.text_width(None)))
     tell(f"Next: tcprobe report {shlex.quote(str(runs[0].path))}")
     return True
+
+
+RunArgument = Annotated[
+    str | None,
+    typer.Argument(metavar="RUN", show_default=False, help="Run folder or profile. Default: the last run."),
+]
+OpOption = Annotated[
+    str, typer.Option("--op", metavar="NAME", show_default=False, help="The op: its name, or a part that no other has.")
+]
+ScriptOption = Annotated[
+    str | None, typer.Option("-o", metavar="FILE", show_default=False, help="Write to FILE. Default: standard output.")
+]
+ScriptForceOption = Annotated[bool, typer.Option("--force", "-f", help="Replace FILE.")]
+
+
+def reproduce(
+    op: OpOption, run: RunArgument = None, file: ScriptOption = None, force: ScriptForceOption = False
+) -> None:
+    """Write a script that times one op of a run alone, beside a twin with padded sizes, for a bug report.
+
+    It needs TensorFlow or PyTorch alone, and prints what the report says of the op first. Nothing is run.
+    """
+    with o.errors_as_json(o.chosen["json"]):
+        from functools import partial
+
+        from tcprobe.flows.report import make_report
+        from tcprobe.flows.reproduce import script_of
+        from tcprobe.flows.write import refuse_existing, write_files
+        from tcprobe.foreign import output_path
+
+        path = None if file is None else output_path(file)
+        if path is not None:
+            refuse_existing([path], force, "--force replaces it, or choose another name")
+        text = script_of(make_report(read_path(run, None)), op)
+        if path is not None:
+            write_files([(path, partial(_write, text))], force)
+            tell(f"Wrote {path}", f"Next: python {path}")
+        if o.chosen["json"]:
+            o.put_json(script=text)
+        elif path is None:
+            put(*text.splitlines())
+
+
+def _write(text: str, out: TextIO) -> None:
+    out.write(text)
