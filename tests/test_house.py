@@ -56,7 +56,7 @@ WITHIN = {
     "capture": (
         {"base", "look", "machine", "program", "smi"},
         {"environment"},
-        {"folder", "signals"},
+        {"folder", "launchers", "signals"},
         {"process"},
         {"probed", "run_record"},
         {"dlprof", "here", "nsys", "tensorflow"},

@@ -47,6 +47,7 @@ class CaptureOptions(Struct, frozen=True, kw_only=True):
     """How to run and profile a workload, as the user asked for it."""
 
     launcher: tuple[str, ...] = ()  # words to put before the whole command (``singularity exec --nv image.simg``)
+    ranks: tuple[int, ...] | None = None  # ranks of the job that the launcher starts to profile; None: all
     # iter_start, iter_stop: first and last step to profile; None leaves the choice to the capture.
     iter_start: int | None = None
     iter_stop: int | None = None

@@ -8,7 +8,7 @@ import platform
 import re
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -16,6 +16,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from tcprobe.capture import smi
+from tcprobe.capture.program import refusal
 from tcprobe.errors import ToolError
 from tcprobe.masking import mask_text
 
@@ -109,19 +110,25 @@ def _answer(command: list[str], done: subprocess.CompletedProcess[str]) -> Pytho
         said = json.loads(lines[-1])
         return PythonInfo(str(said["python"]), said["tensorflow"], said["keras"], said["present"])
     except (IndexError, ValueError, KeyError, TypeError) as error:
+        if (refused := refusal(done.stderr)) is not None:
+            raise refused from error
         last = (done.stderr.strip() or done.stdout.strip() or f"exit code {done.returncode}").splitlines()[-1]
         raise ToolError(f"{shown}: is no Python that can be asked for its version: {last[:200]}") from error
 
 
-def sees(path: Path, python: str, launcher: tuple[str, ...]) -> bool:
-    """Say whether an interpreter finds a file or folder; behind a launcher (a container, ssh) it may not."""
-    if not launcher:
-        return True
-    command = [*launcher, python, "-c", "import os, sys; sys.exit(not os.path.exists(sys.argv[1]))", str(path)]
+def sees(paths: Sequence[Path], python: str, launcher: tuple[str, ...]) -> frozenset[Path] | None:
+    """Return which files and folders an interpreter behind a launcher finds; None where it does not answer."""
+    ask = "import os, sys; print(*map(os.path.exists, sys.argv[1:]))"
+    command = [*launcher, python, "-c", ask, *map(str, paths)]
     try:
-        return subprocess.run(command, capture_output=True, timeout=300, stdin=subprocess.DEVNULL).returncode == 0
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300, stdin=subprocess.DEVNULL)
     except (OSError, subprocess.TimeoutExpired):
-        return False
+        return None
+    answers = [words for line in done.stdout.splitlines() if len(words := line.split()) == len(paths)]
+    answers = [words for words in answers if not {*words} - {"True", "False"}]
+    if not answers:
+        return None
+    return frozenset(path for at, path in enumerate(paths) if all(words[at] == "True" for words in answers))
 
 
 def version_tuple(version: str | None) -> tuple[int, int] | None:

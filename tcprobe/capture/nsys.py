@@ -18,7 +18,8 @@ from msgspec import Struct
 
 from tcprobe.capture import environment, program
 from tcprobe.capture.base import CaptureRequest, Collected, Launch
-from tcprobe.capture.probed import Unprobed, collected, filled, launched_below, read_probe, why_no_probe
+from tcprobe.capture.launchers import once
+from tcprobe.capture.probed import Unprobed, collected, filled, launched_below, of_ranks, read_probe, why_no_probe
 from tcprobe.capture.program import Build, Further, Profiler, first_line, further, where
 from tcprobe.errors import ToolError, writing
 from tcprobe.foreign import SQLITE, head
@@ -133,7 +134,7 @@ def _output(request: CaptureRequest) -> str:
 def collect(request: CaptureRequest, exit_code: int, died_of: int | None = None) -> Collected:
     """Export what was recorded, look at what is in it, and say what is missing: the exit code says nothing of that."""
     probe = read_probe(request.folder)
-    recorded = _export(request.folder, request.launcher)
+    recorded = _export(request.folder, once(request.launcher, NSYS.program) if of_ranks(request) else request.launcher)
     code = _workload_code(probe, exit_code, bool(recorded.reports), died_of)
     notes = _notes(recorded, probe, exit_code, request.iter_start)
     return collected(request, (*recorded.reports, *recorded.databases), notes, probe, exit_code, code)

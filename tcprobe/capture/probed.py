@@ -13,15 +13,25 @@ from typing import Any, Final, NamedTuple
 
 from tcprobe.bypath import PROBE
 from tcprobe.capture import environment
-from tcprobe.capture.base import CaptureRequest, Collected, Launch
+from tcprobe.capture.base import CaptureOptions, CaptureRequest, Collected, Launch
 from tcprobe.capture.environment import NAMED_OPS, PROBE_SINCE, PythonInfo
+from tcprobe.capture.launchers import starts_ranks
 from tcprobe.capture.process import Ended, Watcher, run_workload
 from tcprobe.capture.program import Build
 from tcprobe.capture.signals import processes
 from tcprobe.errors import ToolError, writing
 from tcprobe.jsonfile import read_object
 from tcprobe.masking import mask_words, secrets_in
-from tcprobe.probe.constants import ASIDE, OTHERS, SKIPPED_STEPS, WINDOW_BYTES, WINDOW_SECONDS, WINDOW_STEPS, WORDS
+from tcprobe.probe.constants import (
+    ASIDE,
+    LAUNCH,
+    OTHERS,
+    SKIPPED_STEPS,
+    WINDOW_BYTES,
+    WINDOW_SECONDS,
+    WINDOW_STEPS,
+    WORDS,
+)
 from tcprobe.schema.profile import Note
 from tcprobe.visible import pass_on
 
@@ -54,10 +64,35 @@ def install_probe(request: CaptureRequest, profile: bool, **other: Any) -> tuple
 
 
 def launched(request: CaptureRequest, chosen: dict[str, str], command: Sequence[str], **more: Any) -> Launch:
-    """Say how to start a command with the variables chosen for it; `more` are further fields of the launch."""
+    """Say how to start a command with the variables chosen for it; `more` are further fields of the launch.
+
+    Where the launcher starts ranks, each finds out which it is and starts the command in a folder of its own.
+
+    Raises:
+        OutputError: the folder cannot be written.
+    """
+    if of_ranks(request) and (request.folder / "probe" / CONFIG).is_file():
+        command = _of_each_rank(request, command)
+        more = {**more, "workload": None}  # signals are for all: the launcher passes them on
+        if request.device is None:  # which GPU is whose, launcher and script settle
+            chosen = {name: value for name, value in chosen.items() if name != "CUDA_VISIBLE_DEVICES"}
     # A launcher may start with a clean environment (a container, ssh): `env` sets ours on its far side.
     inside = ("env", *(f"{name}={value}" for name, value in chosen.items())) if request.launcher else ()
     return Launch((*request.launcher, *inside, *command), chosen, **more)
+
+
+def of_ranks(request: CaptureOptions) -> bool:
+    """Return whether a run is of the ranks of a job: its launcher starts such, or some of them were named."""
+    return request.ranks is not None or starts_ranks(request.launcher)
+
+
+def _of_each_rank(request: CaptureRequest, command: Sequence[str]) -> tuple[str, ...]:
+    home = request.folder / "probe"
+    ranks = None if request.ranks is None else list(request.ranks)
+    orders = {"folder": str(request.folder), "command": list(command), "python": request.python, "ranks": ranks}
+    with writing(home):
+        (home / LAUNCH).write_text(json.dumps(orders, indent=1) + "\n", encoding="utf-8")
+    return (request.python, str(home / "src" / PROBE.name), str(home / LAUNCH))
 
 
 def launched_below(
@@ -130,26 +165,21 @@ def _size(path: Path) -> int:
 
 
 class Unprobed(NamedTuple):
-    """Why the probe cannot run beside a profiler, and what helps."""
+    """Why the probe cannot run beside a profiler."""
 
     why: str
-    remedy: str | None = None
 
     @property
     def note(self) -> Note:
         """Say what the run will lack."""
         message = f"the probe did not watch this run: {self.why}: no layers, source lines and badly sized layers"
-        return Note("no-probe", message, self.remedy)
+        return Note("no-probe", message)
 
 
 def why_no_probe(request: CaptureRequest) -> Unprobed | None:
     """Return why the probe cannot run beside a profiler; None if it can."""
     holds = environment.ask_interpreter(request.python, request.launcher)
-    if not holds.runs_probe:
-        return Unprobed(f"the workload's interpreter {no_probe_in(holds)}")
-    if environment.sees(request.folder, request.python, request.launcher):
-        return None
-    return Unprobed(f"{request.folder.parent} is not there behind the launcher", "mount the folder in the container")
+    return None if holds.runs_probe else Unprobed(f"the workload's interpreter {no_probe_in(holds)}")
 
 
 def unwatched(request: CaptureRequest, unprobed: Unprobed) -> tuple[str, ...]:

@@ -127,6 +127,8 @@ def _ask(launcher: tuple[str, ...], *command: str) -> str:
         raise ToolError(f"{shown}: cannot be started: {error.strerror}", "check --launcher") from error
     except subprocess.TimeoutExpired as error:
         raise ToolError(f"{shown}: no answer within {ANSWER_SECONDS} s", "check --launcher") from error
+    if done.returncode != 0 and (refused := refusal(done.stderr)) is not None:
+        raise refused
     if done.returncode != 0 and not done.stdout.strip():
         raise ToolError(
             f"{shown}: failed: {first_line(done.stderr) or f'exit code {done.returncode}'}",
@@ -150,3 +152,15 @@ def paragraph(text: str, flag: str) -> str:
 def first_line(text: str) -> str:
     """Return the first line that is not empty, cut."""
     return next((line.strip()[:80] for line in text.splitlines() if line.strip()), "")
+
+
+def refusal(text: str) -> ToolError | None:
+    """Return why a launcher of MPI starts nothing, where it says so; None where it does not."""
+    if "allow-run-as-root" in text:
+        hint = "add --allow-run-as-root to --launcher, where root is nobody's account (in a container)"
+        return ToolError("Open MPI does not start a job as root", hint)
+    if slots := re.search(r"not enough slots available[^\n]*\n?[^\n]*?(\d+)\s+slots", text):
+        return ToolError(
+            f"Open MPI has no room for {slots[1]} ranks here", "add --oversubscribe to --launcher, or fewer ranks"
+        )
+    return None

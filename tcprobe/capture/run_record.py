@@ -40,6 +40,7 @@ def begin(request: CaptureRequest, launch: Launch, asked: Mapping[str, Any]) -> 
         "keras": holds.keras,
         "iter_start": request.iter_start,
         "iter_stop": request.iter_stop,
+        "ranks": None if request.ranks is None else list(request.ranks),
     }
     return new_record(values, launch.environment)
 
@@ -67,7 +68,7 @@ def new_record(values: Mapping[str, Any], chosen: Mapping[str, str]) -> dict[str
         **environment.host_facts(),
         "rank": rank_of(os.environ),
         **dict.fromkeys(("python", "tensorflow", "keras", "precision", "xla", "iter_start", "iter_stop")),
-        **dict.fromkeys((*FROM_PROBE, "target_gpu", "step_range", "with_xspace", "key_node", "constants")),
+        **dict.fromkeys((*FROM_PROBE, "target_gpu", "step_range", "with_xspace", "key_node", "constants", "ranks")),
         "notes": [],
         **values,
     }

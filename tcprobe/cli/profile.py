@@ -50,6 +50,12 @@ IterStartOption = Annotated[
 IterStopOption = Annotated[
     int | None, Option(min=0, metavar="N", help="Last step to profile. Default: 20 steps in all.")
 ]
+RanksOption = Annotated[
+    str | None,
+    Option(
+        metavar="LIST", help="Ranks to profile of a launcher's job, as in 0,7 or 0-3; others run plain. Default: all."
+    ),
+]
 OutputOption = Annotated[
     str | None, Option(metavar="DIR", help="Run folder to write. Default: tcprobe-runs/WORKLOAD-TIME.")
 ]
@@ -108,6 +114,7 @@ def profile(
     device: o.DeviceOption = None,
     python: o.PythonOption = None,
     launcher: o.LauncherOption = "",
+    ranks: RanksOption = None,
     output: OutputOption = None,
     force: ForceOption = False,
     share: ShareOption = False,
@@ -147,6 +154,7 @@ def options_of(given: dict[str, Any]) -> ProfileOptions:
     """Return what was asked for; most parameters are fields of the same name."""
     from tcprobe.capture.base import DlprofOptions, NsysOptions
     from tcprobe.flows.profile import ProfileOptions
+    from tcprobe.flows.rank_runs import parse_ranks
     from tcprobe.foreign import output_path
 
     key_node, mode, delay, duration = (given[name] for name in ("key_node", "mode", "delay", "duration"))
@@ -156,6 +164,7 @@ def options_of(given: dict[str, Any]) -> ProfileOptions:
         | {
             "words": tuple(given["words"] or ()),
             "launcher": o.split("--launcher", given["launcher"]),
+            "ranks": parse_ranks(given["ranks"]),
             "output": None if given["output"] is None else output_path(given["output"]),
             "metric_patterns": tuple(given["metric_pattern"] or ()),
             "dlprof": DlprofOptions(key_node, mode, delay, duration, o.split("--dlprof-args", given["dlprof_args"])),

@@ -15,10 +15,12 @@ from msgspec.structs import replace
 from tcprobe.analysis import Options
 from tcprobe.capture import CAPTURES, environment, folder, process, run_record, signals
 from tcprobe.capture.base import Capture, CaptureOptions, CaptureRequest, Collected, Invocation, Launch
-from tcprobe.capture.probed import read_probe, run
+from tcprobe.capture.launchers import behind
+from tcprobe.capture.probed import of_ranks, read_probe, run
 from tcprobe.errors import MeasurementFailed, OutputError, TcprobeError, ToolError, UsageError
 from tcprobe.flows.constants import with_constants
 from tcprobe.flows.patterns import checked
+from tcprobe.flows.rank_runs import finish_ranks
 from tcprobe.flows.report import STEPS_AS, make_report
 from tcprobe.flows.second_run import SecondRun
 from tcprobe.flows.workloads import Workload, find_workload
@@ -33,6 +35,7 @@ from tcprobe.schema.records import as_dict
 
 PRECISIONS: Final = ("float32", "tf32", "mixed_float16", "mixed_bfloat16")
 RECORDED_TABLES: Final = (
+    "ranks",
     "launches",
     "kernels",
     "ops",
@@ -127,7 +130,9 @@ def profile(
     with folder.private_files() as umask:
         with ExitStack() as unstarted:
             unstarted.callback(folder.discard, home)
-            request = _request(options, target, workload, home.path, umask)
+            request, said = behind(_request(options, target, workload, home.path, umask))
+            if said:
+                say(said)
             capture = choose_capture(options)
             launch = capture.prepare(request)
             asked = _asked(options, request, workload, capture.NAME)
@@ -141,7 +146,7 @@ def profile(
             unstarted.pop_all()
         with signals.held() as came:
             ended = _run(request, launch, stdout_to_stderr, home, came)
-            collected = _collected(capture, request, ended)
+            collected = _collected(capture, request, launch, ended, record, options)
             collected = replace(collected, notes=(*options.notes, *launch.notes, *collected.notes))
             whole = run_record.finish(record, ended, collected, read_probe(home.path), launch.wraps)
             code = whole["exit_code"] if whole["partial"] else 0
@@ -167,9 +172,18 @@ def _masked(record: dict[str, Any], options: ProfileOptions) -> dict[str, Any]:
     return dict(mask_tree(record, known))
 
 
-def _collected(capture: Capture, request: CaptureRequest, ended: process.Ended) -> Collected:
-    """Gather what the profiler wrote; a folder that cannot be read costs that and not the run."""
+def _collected(
+    capture: Capture,
+    request: CaptureRequest,
+    launch: Launch,
+    ended: process.Ended,
+    record: dict[str, Any],
+    options: ProfileOptions,
+) -> Collected:
+    """Gather what the profiler wrote, of each rank; a folder that cannot be read costs that and not the run."""
     try:
+        if of_ranks(request):
+            return finish_ranks(capture, request, launch, ended, record, partial(_masked, options=options))
         return capture.collect(request, ended.exit_code, ended.died_of)
     except OSError as error:
         return Collected(notes=(Note("unreadable-folder", f"{request.folder}: cannot be read: {error.strerror}"),))
@@ -196,6 +210,15 @@ def _checked(options: ProfileOptions) -> ProfileOptions:
     start, stop = options.iter_start, options.iter_stop
     if start is not None and stop is not None and stop < start:
         raise UsageError(f"--iter-stop {stop} comes before --iter-start {start}", "swap the two")
+    if options.ranks is not None and not options.launcher:
+        raise UsageError("--ranks is for a job of ranks, and no --launcher starts one", 'add --launcher "mpirun -np 8"')
+    if options.ranks is not None and options.precision in ("mixed_float16", "mixed_bfloat16"):
+        raise UsageError(
+            f"--ranks lets other ranks run plain, without --precision {options.precision}",
+            "set the policy in the script, or leave --ranks out",
+        )
+    if of_ranks(options) and options.nsys.with_xspace:
+        raise UsageError("--with-xspace is for a workload of one process", "leave it out, or --launcher")
     for pattern in options.metric_patterns:
         checked("--metric-pattern", pattern, r"as in --metric-pattern '(?P<name>loss)=(?P<value>[\d.]+)'")
     if options.step_range is not None:

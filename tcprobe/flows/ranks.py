@@ -36,7 +36,7 @@ def report_job(path: Path, job: Job, options: Options, analyse: Analyse) -> Prof
     part = tree(_parts(job.files, options, analyse, unread))
     if part is None:
         raise UsageError(f"{path}: none of {len(job.files)} ranks can be read: {unread[0].why}", unread[0].remedy)
-    return whole(part, str(path), unread).with_notes(*job.notes)
+    return whole(part, str(path), unread, some=job.some).with_notes(*job.notes)
 
 
 def _parts(files: Iterable[RankFile], options: Options, analyse: Analyse, unread: list[Unread]) -> Iterator[Part]:

@@ -18,6 +18,8 @@ def main() -> None:
     here = os.path.dirname(os.path.abspath(__file__))
     sys.path[0] = os.path.dirname(here)
     package = __package__ or os.path.basename(here)
+    if os.path.basename(sys.argv[-1]) == importlib.import_module(package + ".constants").LAUNCH:
+        importlib.import_module(package + ".launch").launch(sys.argv[-1])
     importlib.import_module(package + ".way_in").run_probed(sys.argv[1:], before)
 
 

@@ -59,7 +59,8 @@ def load_config(path: str) -> Config:
     with open(path, encoding="utf-8") as file:
         data = json.load(file)
     config = parse_config(data)
-    return _revealed(config, os.path.join(os.path.dirname(path), WORDS)) if data.get("masked") else config
+    words = data.get("words") or os.path.join(os.path.dirname(path), WORDS)  # of ranks all have one file
+    return _revealed(config, words) if data.get("masked") else config
 
 
 def _revealed(config: Config, path: str) -> Config:

@@ -29,6 +29,8 @@ RANKS = "ranks"
 # In the folder of the probe, what TensorFlow's profiler logs of its own work; the file in memory that sorts it out.
 PROFILER_LOG = "profiler.log"
 ASIDE = "tcprobe-aside"
+# Beside config.json: what each rank starts.
+LAUNCH = "launch.json"
 # Beside config.json while the run lasts: the words of the command line, of which config.json has masked some.
 WORDS = "words.json"
 # The domain of the probe's NVTX ranges, and the range that a tool's recording begins and ends with.

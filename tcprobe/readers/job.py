@@ -35,6 +35,7 @@ class Job(Struct, frozen=True):
 
     files: tuple[RankFile, ...]
     notes: tuple[Note, ...] = ()  # what lies there besides, and how ranks are told
+    some: bool = False  # whether some ranks alone were to be profiled
 
 
 def find_job(path: Path, readers: Sequence[Reader] = READERS) -> Job | None:
@@ -45,16 +46,29 @@ def find_job(path: Path, readers: Sequence[Reader] = READERS) -> Job | None:
     """
     if not path.is_dir():
         return None
-    if (path / RECORD).is_file():
-        return find_job(path / RANKS, readers) if (path / RANKS).is_dir() else None
     formats = find_formats(path, readers)
-    if not formats or len(formats[0].files) < 2:
+    if not formats:
         return None
     reader = formats[0].reader
+    if isinstance(reader, Holder) and len(formats[0].files) == 1:
+        ranks = formats[0].files[0].parent / RANKS
+        return _started(ranks, readers) if ranks.is_dir() else None
+    if len(formats[0].files) < 2:
+        return None
     if len({file.parent for file in formats[0].files}) == 1 and reader.FORMAT not in (nsys.FORMAT,):
         return None  # the hosts of one session
     places = [file.parent if isinstance(reader, Holder) else file for file in formats[0].files]
     return _job(path, places, {place: _rank_of(place, reader) for place in places})
+
+
+def _started(ranks: Path, readers: Sequence[Reader]) -> Job | None:
+    """Return the ranks that a launcher started in one run, be it one alone."""
+    formats = find_formats(ranks, readers)
+    if not formats or not isinstance(formats[0].reader, Holder):
+        return None
+    files = [RankFile(file.parent, _recorded(file)) for file in formats[0].files]
+    some = read_object(ranks.parent / RECORD).get("ranks") is not None
+    return Job(tuple(sorted(files, key=lambda one: (one.rank is None, one.rank or 0, one.path))), some=some)
 
 
 def _job(path: Path, places: Sequence[Path], told: dict[Path, int | InputError | None]) -> Job | None:
@@ -76,8 +90,7 @@ def _job(path: Path, places: Sequence[Path], told: dict[Path, int | InputError |
 def _rank_of(place: Path, reader: Reader) -> int | InputError | None:
     """Return the number of a rank as its own file tells it; the error where that is damaged."""
     if isinstance(reader, Holder):
-        rank = read_object(place / RECORD).get("rank")
-        return rank if isinstance(rank, int) and not isinstance(rank, bool) and rank >= 0 else None
+        return _recorded(place / RECORD)
     if reader.FORMAT != nsys.FORMAT or nsys.looks_like_report(place):
         return None
     from tcprobe.readers.nsys.recording import peek_rank
@@ -86,6 +99,11 @@ def _rank_of(place: Path, reader: Reader) -> int | InputError | None:
         return peek_rank(place)
     except InputError as error:
         return error
+
+
+def _recorded(record: Path) -> int | None:
+    rank = read_object(record).get("rank")
+    return rank if isinstance(rank, int) and not isinstance(rank, bool) and rank >= 0 else None
 
 
 def _named(place: Path, folder: Path) -> int | None:

@@ -129,9 +129,26 @@ def test_the_probe_needs_python_3_8(tmp_path: Path, python: str, runs: bool) -> 
 
 
 def test_a_path_may_not_be_there_behind_a_launcher(tmp_path: Path) -> None:
-    assert environment.sees(tmp_path, sys.executable, ("env", "X=1"))
-    assert not environment.sees(tmp_path / "none", sys.executable, ("env", "X=1"))
-    assert not environment.sees(tmp_path, sys.executable, ("nowhere",))
+    paths = [tmp_path, tmp_path / "none"]
+    assert environment.sees(paths, sys.executable, ("env", "X=1")) == {tmp_path}
+    assert environment.sees(paths, sys.executable, ("nowhere",)) is None
+    assert environment.sees(paths, sys.executable, ("false",)) is None
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        (
+            "----\nmpirun has detected an attempt to run as root.\n\nuse --allow-run-as-root",
+            "does not start a job as root",
+        ),
+        ("---\nThere are not enough slots available in the system to satisfy the 9\nslots that", "no room for 9 ranks"),
+    ],
+)
+def test_what_open_mpi_refuses_is_one_line(tmp_path: Path, said: str, message: str) -> None:
+    mpirun = script(tmp_path / "mpirun", f"cat >&2 <<'END'\n{said}\nEND\nexit 1")
+    with pytest.raises(ToolError, match=message):
+        environment.ask_interpreter(sys.executable, (mpirun,))
 
 
 def test_an_interpreter_that_is_missing_is_named() -> None:

@@ -470,7 +470,7 @@ STORAGE: Final = (
     ),
     Fault(
         "several-processes",
-        "a launcher starts several processes of the workload in one run",
+        "a launcher that starts no ranks starts several processes of the workload in one run",
         "records the first; the others write to `probe/others/PID`, which no report reads; a note says how many",
         Kept.WHOLE,
         "test_storage.test_several_processes_in_one_run",

@@ -81,7 +81,8 @@ def _by_key(table: Table, ranks: IntArray) -> Joined:
         if isinstance(data, Names):
             columns[name] = data.take(first)
         elif name in WEIGHED:
-            columns[name] = _mean(data, np.nan_to_num(table.numbers(WEIGHED[name])), group, count)
+            of = np.nan_to_num(table.numbers(WEIGHED[name])) if WEIGHED[name] in table else weight
+            columns[name] = _mean(data, of, group, count)
         elif RULES.get(name) == "mean":
             columns[name] = _mean(data, ranks, group, count)
         else:

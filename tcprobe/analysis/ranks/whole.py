@@ -24,7 +24,7 @@ from tcprobe.schema.waits import Waiting
 EACH: Final = "it is of one rank alone: report that by itself"
 LATE_PCT: Final = 1.0  # of the window: what others wait longer, from which on a rank holds them up
 LITTLE: Final = 0.5  # of what the others wait: a rank that waits longer is held up itself
-SLOW: Final = 1.05  # times the others' own time in a step, where nothing tells who waits for whom
+SLOW: Final = 1.1  # times the others' own time in a step, where nothing tells who waits for whom
 MOST_NAMED: Final = 8
 
 
@@ -37,15 +37,16 @@ class Unread(Struct, frozen=True):
     remedy: str | None = None
 
 
-def whole(part: Part, path: str, unread: Sequence[Unread] = ()) -> Profile:
+def whole(part: Part, path: str, unread: Sequence[Unread] = (), *, some: bool = False) -> Profile:
     """Return the profile of a job.
 
     Args:
         part: of all ranks that were read.
         path: the folder that the user named.
         unread: files of ranks that could not be read.
+        some: whether others were not to be profiled, so that none of them is missing.
     """
-    ranks = _with_unread(_judged(_compared(part)), unread)
+    ranks = _with_unread(_judged(_compared(part)), unread, some)
     kernel_ns = float(np.nansum(ranks.numbers("kernel_ns")))
     tables = [shares_of(one.table, kernel_ns) for one in part.tables.values()]
     advice = related(_ranked(part))
@@ -136,12 +137,14 @@ def _held(ranks: Table, at: int, straggles: Any) -> Row:
     return {} if most is None or longer[most] <= 0 else {"held_by": most, "held_ns": longer[most]}
 
 
-def _with_unread(ranks: Table, unread: Sequence[Unread]) -> Table:
+def _with_unread(ranks: Table, unread: Sequence[Unread], some: bool) -> Table:
     """Add the ranks that cannot be read and those below the highest of which there is no file, in their order."""
     rows = list(ranks.rows())
     rows += [{"rank": one.rank, "state": "unreadable", "source": one.source, "why": one.why} for one in unread]
     there = {int(row["rank"]) for row in rows if row["rank"] is not None}
-    rows += [{"rank": rank, "state": "missing"} for rank in range(max(there, default=0)) if rank not in there]
+    rows += [
+        {"rank": rank, "state": "missing"} for rank in range(0 if some else max(there, default=0)) if rank not in there
+    ]
     return Table.from_rows(RANKS, sorted(rows, key=lambda row: (row["rank"] is None, row["rank"] or 0)))
 
 

@@ -17,7 +17,7 @@ from tcprobe.foreign import is_file, walk
 from tcprobe.foreign import read as read_bytes
 from tcprobe.jsonfile import MOST_BYTES, Text, read_object, record, records
 from tcprobe.masking import mask_tree
-from tcprobe.probe.constants import PARTIAL, RECORD, WITH_XSPACE, WORDS
+from tcprobe.probe.constants import PARTIAL, RANKS, RECORD, WITH_XSPACE, WORDS
 from tcprobe.readers.base import Refusal
 from tcprobe.readers.merge import merge
 from tcprobe.schema.profile import Metadata, Note, Policy, Profile
@@ -39,6 +39,8 @@ SECRETS_LEFT: Final = Note(
     f"probe/{WORDS} holds the secrets of the command line: tcprobe removes it when it sees a run end",
     "remove that file once the workload has ended",
 )
+INNER: Final = (WITH_XSPACE, RANKS)
+"""Folders of a run whose runs are no runs beside it."""
 FROM_PROBE: Final = ("window", "peak_gpu_memory_bytes", "retraces")
 """What run.json has from the probe once the run has ended."""
 FROM_PROFILER: Final = (
@@ -108,11 +110,11 @@ def _below(path: Path) -> tuple[list[Path], list[Path]]:
     runs: list[Path] = []
     begun: list[Path] = []
     for level, (_, folders, _) in enumerate(walk(path, {})):
-        for folder in (f for f in folders if f.name != WITH_XSPACE):
+        for folder in (f for f in folders if f.name not in INNER):
             found = begun if folder.name.startswith(PARTIAL) else runs
             if (found is begun or not folder.name.startswith(".")) and _is_record(Path(folder.path, RECORD), path):
                 found.append(Path(folder.path, RECORD))
-        folders[:] = [folder for folder in folders if not folder.name.startswith(".") and folder.name != WITH_XSPACE]
+        folders[:] = [folder for folder in folders if not folder.name.startswith(".") and folder.name not in INNER]
         if level == 0 and (runs or begun):
             break
     return sorted(runs), sorted(begun)

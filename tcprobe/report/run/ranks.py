@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import median
-from typing import Final
+from typing import Final, NamedTuple
 
 from tcprobe import formatting as f
 from tcprobe.report.document import Cell, TextLine, TextPart, line_of
@@ -23,8 +23,24 @@ HELD: Final[Mapping[str, str]] = {
 """What takes a rank longer than the others."""
 MOST_NAMED: Final = 6
 _LABEL: Final = 29  # columns of the screen's first
-_HEADS: Final = (("GPU busy", 10), ("exposed comm.", 14), ("waits for all", 15), ("comes last", 12))
-"""Columns of the screen, with the width of each."""
+
+
+class _Shown(NamedTuple):
+    """A column of the screen."""
+
+    head: str
+    width: int
+    column: str  # of `ranks`
+    of: str | None = None  # what a share is taken of; None: it is shown as it is
+
+
+_COLUMNS: Final = (
+    _Shown("a step", 10, "step_ns"),
+    _Shown("busy", 6, "gpu_busy_pct"),
+    _Shown("exposed", 9, "exposed_ns", "window_ns"),
+    _Shown("waits for all", 14, "waited_ns"),
+    _Shown("comes last", 12, "last", "collectives"),
+)
 
 
 def _share(row: Row, column: str, of: str = "window_ns") -> Cell:
@@ -78,7 +94,7 @@ RANK_VIEW = View(
 
 
 def rank_lines(profile: Profile, most: int) -> Iterator[TextLine]:
-    """Yield the lines of the ranks on the first screen: those that hold others up, then the others; none of one rank.
+    """Yield the lines of the ranks on the first screen: those that hold others up first; none of one process.
 
     Args:
         profile: of a job, or of one process.
@@ -88,7 +104,6 @@ def rank_lines(profile: Profile, most: int) -> Iterator[TextLine]:
     read = [row for row in rows if row["state"] == "read"]
     if not rows:
         return
-    yield _line(TextPart(_title(rows, read), "strong"), [head for head, _ in _HEADS])
     late = [row for row in read if row["straggler"]]
     others = [row for row in read if not row["straggler"]]
     if len(read) <= most:
@@ -96,8 +111,13 @@ def rank_lines(profile: Profile, most: int) -> Iterator[TextLine]:
     else:
         groups = [[row] for row in late] if len(late) < most else [late]
         groups += [others] if others else []
+    columns = [one for one in _COLUMNS if any(row[one.column] is not None for row in read)]
+    captured = any(row["step_length"] == "capture" for row in read)
+    heads = (f"{'captured' if captured and one.head == 'a step' else one.head:>{one.width}}" for one in columns)
+    yield _line(TextPart(_title(rows, read), "strong"), heads)
     for group in groups:
-        yield _line(TextPart(_label(group), "bad" if group[0]["straggler"] else "plain"), _figures(group))
+        figures = (f"{_figure(group, one):>{one.width}}" for one in columns)
+        yield _line(TextPart(_label(group), "bad" if group[0]["straggler"] else "plain"), figures)
     if late and (said := _sentence(late, read)):
         yield line_of(f"  {said}")
 
@@ -107,33 +127,31 @@ def _title(rows: Sequence[Row], read: Sequence[Row]) -> str:
 
 
 def _line(label: TextPart, figures: Iterable[str]) -> TextLine:
-    text = "".join(f"{text:>{width}}" for text, (_, width) in zip(figures, _HEADS, strict=True))
-    return line_of(label, " " * max(_LABEL - len(label.text), 1) + text)
+    return line_of(label, " " * max(_LABEL - len(label.text), 1) + "".join(figures))
 
 
 def _label(group: Sequence[Row]) -> str:
     named = listed([_number(row) for row in group]) if len(group) <= MOST_NAMED else f"{len(group):,} ranks"
     late = bool(group[0]["straggler"])
     several = ", median" if len(group) > 1 and not late else ""
-    return f"  {named}{several}" + (f" hold{'s' * (len(group) == 1)} the others up" if late else "")
+    one, holds = len(group) == 1, group[0]["waited_ns"] is not None
+    what = f"hold{'s' * one} the others up" if holds else f"{'has' if one else 'have'} longer steps"
+    return f"  {named}{several}" + (f" {what}" if late else "")
 
 
 def _number(row: Row) -> str:
     return "?" if row["rank"] is None else str(row["rank"])
 
 
-def _figures(group: Sequence[Row]) -> Iterator[str]:
-    """Yield what a rank, or the median of several, shows."""
-    columns = (("gpu_busy_pct", None), ("exposed_ns", "window_ns"), ("waited_ns", None), ("last", "collectives"))
-    for column, of in columns:
-        pairs = [(row[column], 1.0 if of is None else row[of]) for row in group]
-        known = [float(part) / float(whole) for part, whole in pairs if part is not None and whole]
-        if not known:
-            yield "-"
-        elif column == "waited_ns":
-            yield f.duration(median(known))
-        else:
-            yield f.whole_percent(median(known) * (100.0 if of else 1.0))
+def _figure(group: Sequence[Row], shown: _Shown) -> str:
+    """Return what a rank, or the median of several, has in a column."""
+    pairs = [(row[shown.column], row[shown.of] if shown.of else 1.0) for row in group]
+    known = [float(part) / float(whole) for part, whole in pairs if part is not None and whole]
+    if not known:
+        return "-"
+    if shown.of is None and shown.column.endswith("_ns"):
+        return f.duration(median(known))
+    return f.whole_percent(median(known) * (100.0 if shown.of else 1.0))
 
 
 def _sentence(late: Sequence[Row], read: Sequence[Row]) -> str:
@@ -141,5 +159,7 @@ def _sentence(late: Sequence[Row], read: Sequence[Row]) -> str:
     waits = [float(row["waited_ns"]) for row in read if not row["straggler"] and row["waited_ns"] is not None]
     kept = f"Others wait {f.duration(median(waits))}" if waits else ""
     worst = max(late, key=lambda row: float(row["held_ns"] or 0))
+    if not worst["held_by"]:
+        return kept
     why = f"what takes rank {_number(worst)} longer: {HELD[str(worst['held_by'])]}, {f.duration(worst['held_ns'])}"
-    return "; ".join(part for part in (kept, why if worst["held_by"] else "") if part)
+    return "; ".join(part for part in (kept, why) if part)

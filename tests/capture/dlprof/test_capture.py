@@ -125,14 +125,6 @@ def test_without_the_probe_the_workload_is_started_as_it_is(
         dlprof.prepare(changed(request_, precision="mixed_float16"))
 
 
-def test_a_folder_that_the_container_lacks_is_said(request_: CaptureRequest) -> None:
-    hides = ("sh", "-c", 'case "$*" in *os.path.exists*) exit 1;; esac; exec "$@"', "sh")
-    launch = dlprof.prepare(changed(request_, launcher=hides))
-    assert launch.argv[-4:] == (sys.executable, request_.target.name, "--lr", "1")
-    assert "is not there behind the launcher" in launch.notes[0].message
-    assert launch.notes[0].remedy == "mount the folder in the container"
-
-
 def probe_of(request: CaptureRequest) -> tuple[Path, Path]:
     """Return the probe in the run folder, and its orders."""
     return request.folder / "probe/src/tcprobe_probe", request.folder / "probe/config.json"
