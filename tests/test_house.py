@@ -62,7 +62,7 @@ WITHIN = {
         {"dlprof", "here", "nsys", "tensorflow"},
     ),
     "flows": (
-        {"conditions", "constants", "patterns", "ranks", "runs", "workloads", "write"},
+        {"conditions", "constants", "job", "patterns", "runs", "workloads", "write"},
         {"report", "second_run"},
         {"audit", "profile"},
         {"doctor", "key_node"},

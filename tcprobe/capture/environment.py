@@ -117,18 +117,18 @@ def _answer(command: list[str], done: subprocess.CompletedProcess[str]) -> Pytho
 
 
 def sees(paths: Sequence[Path], python: str, launcher: tuple[str, ...]) -> frozenset[Path] | None:
-    """Return which files and folders an interpreter behind a launcher finds; None where it does not answer."""
-    ask = "import os, sys; print(*map(os.path.exists, sys.argv[1:]))"
+    """Return which files and folders an interpreter behind a launcher finds; None where it does not answer.
+
+    Of several ranks all must find them.
+    """
+    ask = "import os, sys; print('<%s>' % ''.join('01'[os.path.exists(path)] for path in sys.argv[1:]))"
     command = [*launcher, python, "-c", ask, *map(str, paths)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=300, stdin=subprocess.DEVNULL)
     except (OSError, subprocess.TimeoutExpired):
         return None
-    answers = [words for line in done.stdout.splitlines() if len(words := line.split()) == len(paths)]
-    answers = [words for words in answers if not {*words} - {"True", "False"}]
-    if not answers:
-        return None
-    return frozenset(path for at, path in enumerate(paths) if all(words[at] == "True" for words in answers))
+    answers = re.findall(rf"<([01]{{{len(paths)}}})>", done.stdout)
+    return frozenset(p for at, p in enumerate(paths) if all(a[at] == "1" for a in answers)) if answers else None
 
 
 def version_tuple(version: str | None) -> tuple[int, int] | None:

@@ -194,7 +194,7 @@ def unwatched(request: CaptureRequest, unprobed: Unprobed) -> tuple[str, ...]:
             "set the policy in the script, or profile with --profiler tensorflow",
         )
     if request.target.source is not None:
-        raise ToolError(f"constants are changed by the probe, which cannot run here: {unprobed.why}", unprobed.remedy)
+        raise ToolError(f"constants are changed by the probe, which cannot run here: {unprobed.why}")
     module = ("-m",) if request.target.kind == "module" else ()
     return (request.python, *module, request.target.name, *request.target.args)
 

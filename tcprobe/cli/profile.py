@@ -153,8 +153,8 @@ def profile(
 def options_of(given: dict[str, Any]) -> ProfileOptions:
     """Return what was asked for; most parameters are fields of the same name."""
     from tcprobe.capture.base import DlprofOptions, NsysOptions
+    from tcprobe.flows.job.runs import parse_ranks
     from tcprobe.flows.profile import ProfileOptions
-    from tcprobe.flows.rank_runs import parse_ranks
     from tcprobe.foreign import output_path
 
     key_node, mode, delay, duration = (given[name] for name in ("key_node", "mode", "delay", "duration"))

@@ -45,6 +45,10 @@ CountersOption = Annotated[
         help="Hardware counters of the same kernels (ncu --csv --page raw): they decide of classes, not names.",
     ),
 ]
+SchedulerOption = Annotated[
+    str | None,
+    typer.Option(metavar="ADDRESS", help="Read a job's ranks by the workers of this Dask scheduler (tcp://host:8786)."),
+]
 AgainstOption = Annotated[
     str | None,
     typer.Option(
@@ -72,6 +76,7 @@ def report(
     safe_csv: o.SafeCsvOption = False,
     counters: CountersOption = None,
     against: AgainstOption = None,
+    scheduler: SchedulerOption = None,
     fail_if: o.FailIfOption = None,
     allow_unknown: o.AllowUnknownOption = False,
 ) -> None:
@@ -103,7 +108,7 @@ def report(
             return
         other = None if against is None else input_path(against)
         counted = None if counters is None else input_path(counters)
-        made = make_judged_report(read, options, other, fail_if or (), top, counted)
+        made = make_judged_report(read, options, other, fail_if or (), top, counted, scheduler)
         with o.judged(made.verdicts, made.names, allow_unknown):
             out.write(RunDocument(made.profile, asked, made.added))
 

@@ -110,6 +110,7 @@ def make_judged_report(
     fail_if: Sequence[str] = (),
     top: int | None = None,
     counters: Path | None = None,
+    scheduler: str | None = None,
 ) -> JudgedReport:
     """Read the profile at `path`, hold it against the one at `other` if there is one, and against conditions.
 
@@ -120,6 +121,7 @@ def make_judged_report(
         fail_if: conditions as they are typed; those that ask for a change need `other`.
         top: rows of each table of what changed (`tcprobe.report.compare.document.against`).
         counters: as for `make_report`, of the profile at `path`.
+        scheduler: as for `make_report`, of `path`.
 
     Raises:
         InputError: a profile cannot be used.
@@ -127,13 +129,13 @@ def make_judged_report(
         MeasurementFailed: a GPU was used but no kernel was recorded.
     """
     if other is None and not fail_if:
-        return JudgedReport(make_report(path, options, counters), Added())
+        return JudgedReport(make_report(path, options, counters, scheduler), Added())
     from tcprobe.flows.conditions import judge_run, parse_conditions
     from tcprobe.report.compare.document import against, held
 
     conditions = parse_conditions(fail_if, changes=other is not None)
     if other is None:
-        profile = make_report(path, options, counters)
+        profile = make_report(path, options, counters, scheduler)
         verdicts = judge_run(conditions, profile)
         return JudgedReport(profile, Added(data=held(verdicts)), verdicts)
     refuse_same([other, path])

@@ -19,8 +19,8 @@ from tcprobe.capture.launchers import behind
 from tcprobe.capture.probed import of_ranks, read_probe, run
 from tcprobe.errors import MeasurementFailed, OutputError, TcprobeError, ToolError, UsageError
 from tcprobe.flows.constants import with_constants
+from tcprobe.flows.job.runs import finish_ranks
 from tcprobe.flows.patterns import checked
-from tcprobe.flows.rank_runs import finish_ranks
 from tcprobe.flows.report import STEPS_AS, make_report
 from tcprobe.flows.second_run import SecondRun
 from tcprobe.flows.workloads import Workload, find_workload
@@ -212,10 +212,11 @@ def _checked(options: ProfileOptions) -> ProfileOptions:
         raise UsageError(f"--iter-stop {stop} comes before --iter-start {start}", "swap the two")
     if options.ranks is not None and not options.launcher:
         raise UsageError("--ranks is for a job of ranks, and no --launcher starts one", 'add --launcher "mpirun -np 8"')
-    if options.ranks is not None and options.precision in ("mixed_float16", "mixed_bfloat16"):
+    sixteen = options.precision in ("mixed_float16", "mixed_bfloat16")
+    if options.ranks is not None and (sixteen or options.constants):
+        what = f"--precision {options.precision}" if sixteen else "the constants that are changed"
         raise UsageError(
-            f"--ranks lets other ranks run plain, without --precision {options.precision}",
-            "set the policy in the script, or leave --ranks out",
+            f"--ranks lets other ranks run plain, without {what}", "set it in the script, or leave --ranks out"
         )
     if of_ranks(options) and options.nsys.with_xspace:
         raise UsageError("--with-xspace is for a workload of one process", "leave it out, or --launcher")

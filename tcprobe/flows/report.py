@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from tcprobe.analysis import Options, analyse
 from tcprobe.audit.settings import find_settings
 from tcprobe.errors import TcprobeError, UsageError
-from tcprobe.flows.ranks import report_job
+from tcprobe.flows.job.report import report_job
 from tcprobe.progress import shown
 from tcprobe.readers.job import find_job
 from tcprobe.readers.open import open_profile
@@ -21,7 +21,9 @@ from tcprobe.schema.profile import Note, Profile, ProfileSource
 STEPS_AS: Final = r"as in --step-range '^step (\d+)'"
 
 
-def make_report(path: Path, options: Options | None = None, counters: Path | None = None) -> Profile:
+def make_report(
+    path: Path, options: Options | None = None, counters: Path | None = None, scheduler: str | None = None
+) -> Profile:
     """Read the profile at `path` and add what follows from it: summary, kernels, ops, layers, iterations, ...
 
     For a run folder whose profiler left that to the reader, the iterations that the run asked for count, and the ranges
@@ -31,6 +33,7 @@ def make_report(path: Path, options: Options | None = None, counters: Path | Non
         path: a run folder, a profile file, or a directory with one, or with those of the ranks of one job.
         options: iteration window, ranges that are steps, and target GPU; by default window and steps are detected.
         counters: a profile with hardware counters of the same kernels, which decide of their classes.
+        scheduler: address of a Dask scheduler whose workers read the ranks of a job; None reads them here.
 
     Raises:
         InputError: a profile cannot be used.
@@ -47,8 +50,11 @@ def make_report(path: Path, options: Options | None = None, counters: Path | Non
         if counters is not None:
             profile = with_counters(open_profile(path), counters)
             return with_texts(_analysed(profile, options, _asked_of_run(profile, options)).with_notes(*notes))
-        if (job := find_job(path)) is not None:
-            return with_texts(report_job(path, job, options, analysed).with_notes(*notes))
+        job = find_job(path)
+        if job is None and scheduler is not None:
+            raise UsageError(f"--scheduler reads the ranks of a job, and {path} holds none", "leave it out")
+        if job is not None:
+            return with_texts(report_job(path, job, options, analysed, scheduler).with_notes(*notes))
         return with_texts(analysed(path, options).with_notes(*notes))
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tcprobe.errors import UsageError
+from tcprobe.flows.job.runs import parse_ranks
 from tcprobe.flows.profile import ProfileOptions, profile
-from tcprobe.flows.rank_runs import parse_ranks
 
 WORK = """
 import os, sys, time

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copyreg
 from collections.abc import Mapping
 from typing import Any, Final, Literal
 
@@ -47,6 +48,14 @@ WEIGHED: Final[Mapping[str, str]] = {
 """Rates and shares, which are means by the time that they are of."""
 OF_ONE: Final = frozenset(("device", "start_ns", "live_iteration"))
 """What is told of one rank alone, on its own clock: NA of several."""
+
+
+def _again(name: str, columns: Mapping[str, Data]) -> Table:
+    return Table(TABLES[name], columns)
+
+
+# Parts go to and from other processes: there a contract is known by its name.
+copyreg.pickle(Table, lambda table: (_again, (table.spec.name, table.columns)))
 
 
 class Joined(Struct, frozen=True):
@@ -147,6 +156,6 @@ def shares_of(table: Table, kernel_ns: float) -> Table:
             shares["tc_kernel_time_pct"] = ratio_pct(table.numbers("tc_ns"), table.numbers("sum_ns"))
         if "bytes_per_s" in table:
             shares["bytes_per_s"] = table.numbers("size_bytes") / table.numbers("sum_ns") * 1e9
-        if table.spec is TABLES["range_times"]:
+        if table.spec.name == "range_times":
             shares["mean_ns"] = table.numbers("sum_ns") / table.numbers("calls")
     return table.with_columns(**shares)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, TypeAlias, TypeVar
 
 import numpy as np
@@ -80,7 +80,9 @@ def part_of(profile: Profile, rank: int | None, moments: Moments | None, referen
         entered = Entered(len(arrivals.last_ns), int(arrivals.last_ns.sum()), int(lengths.sum()))
     gpus = len(profile.active_gpus)
     return Part(
-        replace(profile.with_metadata(notes=(), sources=()), tables={}, absent={}, advice=(), off=None, screen=None),
+        replace(
+            profile.with_metadata(notes=(), sources=(), run={}), tables={}, absent={}, advice=(), off=None, screen=None
+        ),
         Table.from_rows(RANKS, [{**_row(profile), "rank": rank, **_of_clock(clock, moments)}]),
         _numbered(profile.require("devices"), 0),
         {name: of_one(profile.tables[name]) for name in KEYS if len(profile.require(name))},
@@ -222,18 +224,22 @@ def _weight(says: Advice | Note) -> float:
     return says.concern.share_pct if says.saves_ns is None else says.saves_ns
 
 
-def tree(parts: Iterable[Part]) -> Part | None:
+def tree(parts: Iterable[Any], both: Callable[[Any, Any], Any] = joined) -> Any:
     """Join parts as they come, two of equal size at a time: as many are held as a binary number has digits.
 
     Whoever joins in this shape gets the same result to the last digit.
+
+    Args:
+        parts: in the order of ranks.
+        both: joins two.
     """
-    held: list[tuple[int, Part]] = []
+    held: list[tuple[int, Any]] = []
     for part in parts:
-        size = 1
+        size, whole = 1, part
         while held and held[-1][0] == size:
-            size, part = 2 * size, joined(held.pop()[1], part)
-        held.append((size, part))
+            size, whole = 2 * size, both(held.pop()[1], whole)
+        held.append((size, whole))
     found = held.pop()[1] if held else None
-    while held and found is not None:
-        found = joined(held.pop()[1], found)
+    while held:
+        found = both(held.pop()[1], found)
     return found
