@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 
 from msgspec import Struct
 
+from tcprobe.bypath import last_line, run_to_end, scratch_folder
 from tcprobe.capture import environment, program
 from tcprobe.capture.base import CaptureRequest, Collected, Launch
 from tcprobe.capture.launchers import once
@@ -64,6 +65,20 @@ STREAM: Final = ".qdstrm"
 EVENTS: Final = ("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_MEMCPY", "NVTX_EVENTS")
 WHOLE_RUN: Final = "--nsys-args=--capture-range=none records the whole run"
 _NEEDED: Final = ("--trace", "--output")
+QUIET: Final = {"--sample": "none", "--cpuctxsw": "none"}
+"""Nothing of the processor; without the second, some builds take minutes to end where it may not be traced."""
+TRIAL_SECONDS: Final = 60
+TRIAL: Final = """
+import importlib.util, os, sys
+spec = importlib.util.spec_from_file_location("tcprobe_ranges", sys.argv[1])
+ranges = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(ranges)
+domain = ranges.find_domain("tcprobe", os.environ["NVTX_INJECTION64_PATH"])
+domain.push(domain.event("trial"))
+domain.pop()
+open(sys.argv[2], "w").write(domain.by)
+"""
+"""Marks a range as the probe does, by its module, and writes through what."""
 
 
 class _Plan(NamedTuple):
@@ -109,12 +124,37 @@ def prepare(request: CaptureRequest) -> Launch:
     return launched_below(command, build, request, plan.unprobed, holds.tensorflow, orders)
 
 
+class Trial(NamedTuple):
+    """What came of recording a range for a moment."""
+
+    by: str  # through what it was marked: version of package nvtx, or ctypes; empty where nobody heard
+    reported: bool | None  # whether nsys made a report of it; None where it did not come to an end
+    text: str  # the last line that was printed
+
+
+def try_ranges(python: str, build: Build) -> Trial:
+    """Run an interpreter under the nsys on PATH, and mark a range in it, as the probe does.
+
+    Raises:
+        ToolError: it does not start.
+    """
+    import tcprobe.probe.core.nvtx as module
+
+    with scratch_folder("tcprobe-doctor-") as folder:
+        heard, log = folder / "heard", folder / "log"
+        wanted = {"--trace": "nvtx", **QUIET, "--output": str(folder / REPORT)}
+        words = [f"{flag}={value}" for flag, value in wanted.items() if flag in build.flags]
+        command = (NSYS.program, "profile", *words, python, "-c", TRIAL, str(module.__file__), str(heard))
+        ended = run_to_end(command, os.environ, log, log, TRIAL_SECONDS) is not None
+        reported = any((folder / REPORT).with_suffix(ending).exists() for ending in REPORTS)
+        return Trial(last_line(heard), reported if ended else None, last_line(log))
+
+
 def flags(plan: _Plan, request: CaptureRequest) -> tuple[str, ...]:
     """Return the options for this build: kernels, ranges and library calls, no sampling of the processor."""
     wanted = {
         "--trace": ",".join(plan.build.values("--trace", *TRACES)),
-        "--sample": "none",
-        "--cpuctxsw": "none",
+        **QUIET,
         "--cuda-graph-trace": "node",  # else the kernels of a graph are one interval
     }
     if plan.windowed:

@@ -73,14 +73,14 @@ def diagnose(python: str | None = None, profiler: str = "auto") -> Diagnosis:
     checks = [*_gpus(devices, answer), *_counters()]
     if not info.runs_probe:
         old = Check("python", _seen("python_old", version=info.python), (TENSORFLOW,), limits=True)
-        return Diagnosis(chosen, (*checks, old, *_programs(devices, {}), *_machine()))
+        return Diagnosis(chosen, (*checks, old, *_programs(python, devices, {}), *_machine()))
     there = installed(python, *FRAMEWORKS, "nvtx")
     looks = {name: look_at(python, name) for name in FRAMEWORKS if name in there}
     checks.append(Check("python", _seen("python", version=info.python)))
     for name in FRAMEWORKS:
         checks += _framework(name, looks.get(name), devices)
-    checks.append(_nvtx(there.get("nvtx")))
-    return Diagnosis(chosen, (*checks, *_programs(devices, looks), *_machine()))
+    checks.append(Check("nvtx", _seen("nvtx", version=there.get("nvtx"))))
+    return Diagnosis(chosen, (*checks, *_programs(python, devices, looks), *_machine()))
 
 
 def _seen(kind: CheckKind, /, **fields: FieldValue) -> Statement[CheckKind]:
@@ -149,13 +149,23 @@ def _framework(name: str, look: Look | None, devices: tuple[smi.Device, ...]) ->
         yield Check("cupti", fact, limits=not look.cupti)
 
 
-def _nvtx(version: str | None) -> Check:
+def _ranges(python: str, build: Build) -> Iterator[Check]:
+    """Yield whether nsys hears ranges; it is run for a moment."""
     if os.environ.get(nsys.DISABLED):
-        return Check("nvtx", _seen("nvtx_disabled", variable=nsys.DISABLED), limits=True)
-    return Check("nvtx", _seen("nvtx", version=version))
+        yield Check("ranges", _seen("nvtx_disabled", variable=nsys.DISABLED), limits=True)
+        return
+    tried = nsys.try_ranges(python, build)
+    if not tried.by and tried.reported is not None:  # two that start at once may fail on a semaphore of nsys's
+        tried = nsys.try_ranges(python, build)
+    fact = _seen("nvtx_heard", by=tried.by) if tried.by else _seen("nvtx_unheard", text=tried.text)
+    yield Check("ranges", fact, () if tried.by else (nsys.NAME,), limits=not tried.by)
+    if tried.reported is None:
+        yield Check(nsys.NAME, _seen("nsys_endless"), limits=True)
+    elif tried.by and not tried.reported:
+        yield Check(nsys.NAME, _seen("no_importer"), (nsys.NAME, dlprof.NAME), limits=True)
 
 
-def _programs(devices: tuple[smi.Device, ...], looks: Mapping[str, Look]) -> Iterator[Check]:
+def _programs(python: str, devices: tuple[smi.Device, ...], looks: Mapping[str, Look]) -> Iterator[Check]:
     builds: dict[str, Build] = {}
     asks: tuple[tuple[Profiler, Callable[[], Build]], ...] = (
         (nsys.NSYS, lambda: program.ask_build(nsys.NSYS, ())),
@@ -174,6 +184,8 @@ def _programs(devices: tuple[smi.Device, ...], looks: Mapping[str, Look]) -> Ite
             yield Check(name, _seen("tool_failed", text=error.message, remedy=error.hint), (name,), limits=True)
             continue
         yield Check(name, _seen("tool", version=builds[name].version, path=shutil.which(name)))
+    if nsys.NAME in builds:
+        yield from _ranges(python, builds[nsys.NAME])
     if dlprof.NAME in builds:
         yield from _pairs_of_dlprof(devices, looks, nsys.NAME in builds)
 

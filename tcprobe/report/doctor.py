@@ -125,6 +125,15 @@ SAYS: Final[Says] = {
     ),
     "nvtx": lambda version: version or "not installed, nor needed: tcprobe marks ranges by itself",
     "nvtx_disabled": lambda variable: Both(f"{variable} is set: nsys sees no steps and layers", f"unset {variable}"),
+    "nvtx_heard": lambda by: f"nsys hears them, tried through {'ctypes' if by == 'ctypes' else f'package nvtx {by}'}",
+    "nvtx_unheard": lambda text: Both(
+        f"nsys hears none: {text or 'it printed nothing'}",
+        "see what nsys profile --trace=nvtx prints by hand; --nsys-args=--capture-range=none records without them",
+    ),
+    "no_importer": Both("made no report of a trial: its importer (host part) is missing", "install all of it"),
+    "nsys_endless": Both(
+        "a trial of a moment did not end within 60 s", "run nsys profile --trace=nvtx sleep 1 by hand"
+    ),
     "tool": _tool,
     "tool_absent": lambda remedy: Both("not on PATH", remedy),
     "tool_failed": lambda text, remedy: Both(text, remedy or "see what it prints by hand"),

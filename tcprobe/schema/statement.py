@@ -91,6 +91,10 @@ CheckKind: TypeAlias = Literal[
     # programs, and what they need beside them
     "nvtx",
     "nvtx_disabled",
+    "nvtx_heard",
+    "nvtx_unheard",
+    "no_importer",
+    "nsys_endless",
     "tool",
     "tool_absent",
     "tool_failed",

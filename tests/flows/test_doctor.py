@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any, Final, get_args
 
 import pytest
 
-from tcprobe.capture import machine, smi
+from tcprobe.capture import machine, nsys, program, smi
 from tcprobe.flows import doctor
 from tcprobe.flows.doctor import Diagnosis, diagnose
 from tcprobe.report.doctor import SAYS, data_of_checks, lines_of_checks
@@ -55,6 +56,7 @@ def card(
     return {**told, "compute_cap": capability}
 
 
+BUILD: Final = program.Build(None, "", frozenset(("--trace", "--output")), {})
 T4: Final = card("Tesla T4", "7.5")
 H100: Final = card("NVIDIA H100 80GB HBM3", "9.0", mib="81559")
 
@@ -188,7 +190,8 @@ def test_a_machine_that_records(place: Place) -> None:
     assert lines_of_checks(made.profiler, "it", made.checks, 80)[-1] == "nothing here stops it"
 
 
-def test_for_nsys_what_stops_tensorflow_is_no_problem(place: Place) -> None:
+def test_for_nsys_what_stops_tensorflow_is_no_problem(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nsys, "try_ranges", lambda *_: nsys.Trial("ctypes", True, ""))
     place.smi(T4)
     place.package("tensorflow", "2.21.0", None, 0)
     help_text = "--trace=nvtx,cuda\n--output="
@@ -223,6 +226,37 @@ def test_a_framework_that_uses_no_gpu(
     assert told(Diagnosis("nsys", found))[kind]["state"] == "warning"
 
 
+@pytest.mark.parametrize(
+    ("trial", "kinds"),
+    [
+        (nsys.Trial("0.2.17", True, ""), {"nvtx_heard": "ok"}),
+        (nsys.Trial("", True, "KeyError"), {"nvtx_unheard": "problem"}),
+        (nsys.Trial("ctypes", False, ""), {"nvtx_heard": "ok", "no_importer": "problem"}),
+        (nsys.Trial("ctypes", None, ""), {"nvtx_heard": "ok", "nsys_endless": "warning"}),
+    ],
+)
+def test_ranges_are_tried_where_nsys_is(
+    place: Place, monkeypatch: pytest.MonkeyPatch, trial: nsys.Trial, kinds: dict[str, str]
+) -> None:
+    monkeypatch.setattr(nsys, "try_ranges", lambda *_: trial)
+    rows = told(Diagnosis("nsys", tuple(doctor._ranges("python", BUILD))))
+    assert {kind: row["state"] for kind, row in rows.items()} == kinds
+    monkeypatch.setenv("NVTX_DISABLE", "1")
+    assert list(told(Diagnosis("nsys", tuple(doctor._ranges("python", BUILD))))) == ["nvtx_disabled"]
+
+
+def test_a_tool_that_nobody_can_tell_ranges_hears_none(place: Place) -> None:
+    place.program("nsys", '#!/bin/sh\nshift 3; "$@"\n')  # it sets no NVTX_INJECTION64_PATH
+    tried = nsys.try_ranges(sys.executable, BUILD)
+    assert (tried.by, tried.reported) == ("", False) and "NVTX_INJECTION64_PATH" in tried.text
+
+
+@pytest.mark.skipif(shutil.which("nsys") is None, reason="there is no nsys")
+def test_a_real_nsys_hears_ranges() -> None:
+    tried = nsys.try_ranges(sys.executable, program.ask_build(nsys.NSYS, ()))
+    assert tried.by and tried.reported, tried.text
+
+
 def test_what_crashes_is_told_by_its_last_line(place: Place) -> None:
     (place.folder / "torch.py").write_text("import os, sys; print('CUDA is broken', file=sys.stderr); os.abort()")
     assert doctor.look_at(sys.executable, "torch").failure == "CUDA is broken"
@@ -231,7 +265,7 @@ def test_what_crashes_is_told_by_its_last_line(place: Place) -> None:
 def test_what_does_not_go_with_dlprof(place: Place) -> None:
     place.program("dlprof", f"#!{sys.executable}\nprint('DLProf v1.8.0 --nsys_opts --reports')\n")
     looks = {"tensorflow": doctor.Look("2.21.0", "12.5", 1), "torch": doctor.Look("1.11.0", "11.3", 1)}
-    found = tuple(doctor._programs((smi.Device(0, "H100", None, None, (9, 0), False),), looks))
+    found = tuple(doctor._programs("python", (smi.Device(0, "H100", None, None, (9, 0), False),), looks))
     rows = told(Diagnosis("dlprof", found))
     assert {"dlprof_alone", "dlprof_before_gpu", "dlprof_before_framework"} <= set(rows)
     assert rows["dlprof_alone"]["state"] == "problem" and rows["dlprof_before_framework"]["state"] == "warning"
