@@ -9,27 +9,59 @@ import typer
 from tcprobe.cli import options as o
 from tcprobe.visible import put
 
+PathArgument = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="PROFILE",
+        show_default=False,
+        help="A profile as `tcprobe report` takes it: what it lacks. Default: this machine.",
+    ),
+]
 ProfilerOption = Annotated[
     o.Profiler,
     typer.Option(envvar="TCPROBE_PROFILER", help="Profiler to judge for; auto is the one that `profile` would take."),
 ]
 
 
-def doctor(profiler: ProfilerOption = "auto", python: o.PythonOption = None, width: o.WidthOption = None) -> None:
-    """Check GPU, driver, frameworks and profilers, and say what to do where a recording would fail.
+def doctor(
+    path: PathArgument = None,
+    profiler: ProfilerOption = "auto",
+    python: o.PythonOption = None,
+    width: o.WidthOption = None,
+) -> None:
+    """Say what this machine lacks to record, and what to do; or what a profile lacks.
 
-    Exits with 1 where a problem stops the profiler that `tcprobe profile` would take.
+    Exits with 1 where a problem stops the profiler that `tcprobe profile` would take, or where the profile has no
+    kernels.
     """
     with o.errors_as_json(o.chosen["json"]):
-        from tcprobe.flows.doctor import diagnose
-        from tcprobe.flows.profile import TITLES
-        from tcprobe.report.doctor import data_of_checks, lines_of_checks
+        problems = _machine(profiler, python, width) if path is None else _profile(path, width)
+    raise typer.Exit(1 if problems else 0)
 
-        made = diagnose(python, profiler)
-        if o.chosen["json"]:
-            o.put_json(
-                profiler=made.profiler, problems=made.problems, checks=data_of_checks(made.profiler, made.checks)
-            )
-        else:
-            put(*lines_of_checks(made.profiler, TITLES[made.profiler], made.checks, o.text_width(width)))
-    raise typer.Exit(1 if made.problems else 0)
+
+def _machine(profiler: o.Profiler, python: str | None, width: int | None) -> int:
+    from tcprobe.flows.doctor import diagnose
+    from tcprobe.flows.profile import TITLES
+    from tcprobe.report.doctor import data_of_checks, lines_of_checks
+
+    made = diagnose(python, profiler)
+    if o.chosen["json"]:
+        o.put_json(profiler=made.profiler, problems=made.problems, checks=data_of_checks(made.profiler, made.checks))
+    else:
+        put(*lines_of_checks(made.profiler, TITLES[made.profiler], made.checks, o.text_width(width)))
+    return made.problems
+
+
+def _profile(path: str, width: int | None) -> int:
+    from tcprobe.flows.doctor import lacks
+    from tcprobe.foreign import input_path
+    from tcprobe.report.run.lacks import lines_of_lacks
+    from tcprobe.schema.records import as_dict
+
+    found = lacks(input_path(path))
+    problems = sum(lack.state == "problem" for lack in found)
+    if o.chosen["json"]:
+        o.put_json(path=path, problems=problems, checks=list(map(as_dict, found)))
+    else:
+        put(*lines_of_lacks(found, o.text_width(width)))
+    return problems

@@ -14,9 +14,13 @@ from msgspec import Struct
 from tcprobe.capture import CAPTURES, dlprof, environment, machine, nsys, program, smi
 from tcprobe.capture.look import Look, installed, look_at
 from tcprobe.capture.program import Build, Profiler
-from tcprobe.errors import ToolError
+from tcprobe.errors import MeasurementFailed, ToolError
 from tcprobe.flows.profile import ProfileOptions, choose_capture
+from tcprobe.flows.report import make_report
 from tcprobe.identify import identify
+from tcprobe.readers.ncu.profile import COUNTERS
+from tcprobe.readers.ncu.sheet import DURATION
+from tcprobe.report.run.lacks import Lack, lacks_of
 from tcprobe.schema.statement import Check, CheckKind, FieldValue, Statement
 
 ALL: Final = tuple(capture.NAME for capture in CAPTURES)
@@ -81,6 +85,18 @@ def diagnose(python: str | None = None, profiler: str = "auto") -> Diagnosis:
         checks += _framework(name, looks.get(name), devices)
     checks.append(Check("nvtx", _seen("nvtx", version=there.get("nvtx"))))
     return Diagnosis(chosen, (*checks, *_programs(python, devices, looks), *_machine()))
+
+
+def lacks(path: Path) -> list[Lack]:
+    """Return what a profile lacks; one in which a GPU left no kernel lacks these.
+
+    Raises:
+        InputError, UsageError: as `make_report`.
+    """
+    try:
+        return list(lacks_of(make_report(path), str(path), (DURATION, COUNTERS)))
+    except MeasurementFailed as error:
+        return [Lack("problem", "kernels", error.message, None, error.hint)]
 
 
 def _seen(kind: CheckKind, /, **fields: FieldValue) -> Statement[CheckKind]:

@@ -50,6 +50,7 @@ COMMANDS: Final[dict[str, tuple[str, ...]]] = {
     "calibrate --from": ("calibrate", "--target-gpu", "t4", "--from", X),
     "calibrate -o": ("calibrate", "--python", "/bin/false", "--dry-run", "-o", X),
     "calibrate --python": ("calibrate", "--dry-run", "--python", X),
+    "doctor": ("doctor", X),
     "doctor --python": ("doctor", "--python", X),
     "explain": ("explain", X),
     "profile": ("profile", X),

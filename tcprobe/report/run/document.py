@@ -164,7 +164,7 @@ class RunDocument(Struct, frozen=True):
                 _logged(profile, self.spec),
                 _reported(profile, self.spec),
             ]
-        return [one for one in found if one], [(name, _why_absent(profile, name)) for name in absent]
+        return [one for one in found if one], [(name, why_absent(profile, name)) for name in absent]
 
 
 def _usual(profile: Profile) -> list[View]:
@@ -191,7 +191,8 @@ def _usual(profile: Profile) -> list[View]:
     return shown if len(profile.require("kernels")) else [*shown, views.GEMM_VIEW]
 
 
-def _why_absent(profile: Profile, table: str) -> str:
+def why_absent(profile: Profile, table: str) -> str:
+    """Return why a table has no rows."""
     there = profile.table(table) is not None
     return profile.absent.get(table) or ("the profile has none" if there else "this source does not give them")
 

@@ -1,0 +1,104 @@
+"""What a profile lacks, what cannot be told for that, and what records it: `tcprobe doctor PATH`."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from tcprobe.formatting import many
+from tcprobe.masking import mask_words
+from tcprobe.report.fields import field_of, sentence_of
+from tcprobe.report.grid import table_lines
+from tcprobe.report.run.document import why_absent
+from tcprobe.schema.profile import Profile
+from tcprobe.schema.statement import State
+
+FEW: Final = 5  # kernels of unknown class that the command names: those that take the most time
+LAUNCHES: Final = 50  # that it counts, so that it ends soon
+ON_GPU: Final = "tcprobe profile WORKLOAD, on a GPU"
+BY_NSYS: Final = "tcprobe profile --profiler nsys WORKLOAD"
+WITH_GRAPH: Final = "tcprobe profile WORKLOAD (TensorFlow); torch.profiler with record_shapes=True, with_stack=True"
+TABLES: Final = (
+    ("kernels", "whether Tensor Cores are used, and everything that rests on kernels", ON_GPU),
+    ("launches", "waiting, gaps between kernels, chains", BY_NSYS),
+    ("range_kernels", "kernels by range of the code (--by range)", BY_NSYS),
+    ("ops", "which op a kernel is of", WITH_GRAPH),
+    ("layers", "which layer a kernel is of, and its line", WITH_GRAPH),
+    ("gemms", "sizes of products, so badly sized layers and FLOPs", WITH_GRAPH),
+)
+"""Table -> what cannot be told without it, and what records it."""
+
+
+class Lack(Struct, frozen=True):
+    """One line."""
+
+    state: State
+    check: str  # a table of `tcprobe.schema.tables`, gpu, steps, counters, or the code of a note
+    text: str  # what is missing, and why
+    costs: str | None = None  # what cannot be told for it
+    remedy: str | None = None  # what records it
+
+
+def lacks_of(profile: Profile, path: str, metrics: Sequence[str]) -> Iterator[Lack]:
+    """Yield what an analysed profile lacks.
+
+    Args:
+        profile: the profile.
+        path: how the user names it.
+        metrics: what Nsight Compute is to count.
+    """
+    if not any(row["name"] for row in profile.require("devices").rows()):
+        costs = "peaks and what-ifs, but for a GPU that --target-gpu names"
+        why = profile.absent.get("devices", "the profile names no GPU")
+        yield Lack("warning", "gpu", why, costs, ON_GPU)
+    if profile.marked_steps is None:
+        remedy = f"tcprobe report {shlex.quote(path)} --step-range REGEX, or tcprobe profile WORKLOAD"
+        yield Lack("warning", "steps", "no steps are marked", "times of a step, and what each step saves", remedy)
+    for name, costs, remedy in TABLES:
+        if not len(profile.require(name)):
+            state: State = "problem" if name == "kernels" else "warning"
+            yield Lack(state, name, why_absent(profile, name), costs, remedy)
+    yield from _counters(profile, path, metrics)
+    for note in profile.metadata.notes:
+        if note.remedy and note.level != "note":
+            yield Lack("warning", note.code, note.message, None, note.remedy)
+
+
+def _counters(profile: Profile, path: str, metrics: Sequence[str]) -> Iterator[Lack]:
+    """Yield how many classes are unknown, with the command that settles those which take the most time."""
+    rows = [row for row in profile.require("kernels").rows() if row["uses_tc"] == "unknown" and row["kernel"]]
+    if not rows:
+        return
+    rows.sort(key=lambda row: -float(row["sum_ns"] or 0))
+    names = list(dict.fromkeys(_function(str(row["kernel"])) for row in rows))
+    which = shlex.quote(f"regex:{'|'.join(map(re.escape, names[:FEW]))}")
+    words = shlex.join(mask_words(profile.metadata.command)) or "WORKLOAD"
+    python = "python " if profile.metadata.run or words == "WORKLOAD" else ""  # else the command names its program
+    counted = f"ncu --csv --page raw --metrics {','.join(metrics)} --kernel-name {which} --launch-count {LAUNCHES}"
+    remedy = (
+        f"{counted} {python}{words} > counters.csv, then tcprobe report {shlex.quote(path)} --counters counters.csv"
+    )
+    why = f"names do not tell the class of {many(len(names), 'kernel')}; {why_absent(profile, 'kernel_counters')}"
+    yield Lack("warning", "counters", why, "whether these use Tensor Cores", remedy)
+
+
+def _function(kernel: str) -> str:
+    """Return the name of a kernel's function as Nsight Compute compares it: no type, namespaces and arguments."""
+    bare = re.split(r"[<(]", kernel.replace("(anonymous namespace)::", ""), maxsplit=1)[0].strip()
+    return re.split(r"::|\s", bare)[-1] or kernel
+
+
+def lines_of_lacks(lacks: Sequence[Lack], width: int | None) -> list[str]:
+    """Return the table for people."""
+    fields = (
+        field_of("state", lambda lack: lack.state),
+        field_of("check", lambda lack: lack.check),
+        sentence_of("what is missing", lambda lack: lack.text),
+        sentence_of("what cannot be told", lambda lack: lack.costs),
+        sentence_of("what to do", lambda lack: lack.remedy),
+    )
+    return table_lines(fields, lacks, width) or ["nothing is missing that a report takes"]

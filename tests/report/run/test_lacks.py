@@ -1,0 +1,52 @@
+"""`tcprobe doctor PROFILE`: what profiles lack, and the command that settles kernels of unknown class."""
+
+from __future__ import annotations
+
+import pytest
+
+from tcprobe.flows.doctor import lacks
+from tcprobe.report.run.lacks import Lack, _function, lines_of_lacks
+from tests.support import ROOT
+
+FIXTURES = ROOT / "tests" / "fixtures"
+
+
+def found(name: str) -> dict[str, Lack]:
+    return {lack.check: lack for lack in lacks(FIXTURES / name)}
+
+
+def test_a_profile_of_kernels_whose_names_do_not_tell() -> None:
+    made = found("h100/jax_float32.xplane.pb")
+    assert set(made) == {"range_kernels", "layers", "counters"}
+    assert made["layers"].text == "no op belongs to a layer"  # as the report has it
+    assert {lack.state for lack in made.values()} == {"warning"}
+    remedy = str(made["counters"].remedy)
+    assert remedy.startswith("ncu --csv --page raw --metrics gpu__time_duration.sum,sm__pipe_tensor_cycles_active.")
+    assert "--kernel-name 'regex:gemm_fusion_dot_2|" in remedy and "python WORKLOAD > counters.csv" in remedy
+    assert remedy.endswith("jax_float32.xplane.pb --counters counters.csv")
+
+
+def test_the_command_of_a_run_folder_is_its_own() -> None:
+    remedy = str(found("gpu_run/run")["counters"].remedy)
+    assert "regex:my_custom_kernel --launch-count 50 python /home/user/project/workloads/train_gan.py --prec" in remedy
+
+
+def test_a_profile_without_kernels_is_a_problem() -> None:
+    made = found("kineto/cpu.pt.trace.json.gz")
+    assert made["kernels"].state == "problem" and made["kernels"].text == "the run used no GPU"
+    assert made["gpu"].text == "the run used no GPU" and made["few-steps"].remedy
+    assert lines_of_lacks(list(made.values()), 120)[0].startswith("state")
+    assert lines_of_lacks([], 80) == ["nothing is missing that a report takes"]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "name"),
+    [
+        ("void cutlass::Kernel<cutlass_80_tensorop_s1688>(Params)", "Kernel"),
+        ("void (anonymous namespace)::softmax<float, 4>(float*)", "softmax"),
+        ("gemm_fusion_dot_2", "gemm_fusion_dot_2"),
+        ("sm90_xmma_gemm_f32f32(int)", "sm90_xmma_gemm_f32f32"),
+    ],
+)
+def test_the_function_of_a_kernel(kernel: str, name: str) -> None:
+    assert _function(kernel) == name
