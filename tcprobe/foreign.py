@@ -27,6 +27,8 @@ MOST_ENTRIES: Final = 200_000  # of one search: half a second; a session of a pr
 MOST_LEVELS: Final = 64  # below the folder that was named; profiles lie four deep
 SQLITE: Final = b"SQLite format 3\0"
 """What every SQLite database begins with."""
+GZIP: Final = b"\x1f\x8b"
+ZIP: Final = b"PK\x03\x04"
 LEADS_OUT: Final = "a link that leads out of the folder"
 _BUFFER: Final = 1 << 16
 _BOMS: Final = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))

@@ -10,7 +10,6 @@ from msgspec.structs import replace
 from tcprobe.analysis import Options, analyse
 from tcprobe.audit.settings import find_settings
 from tcprobe.errors import TcprobeError, UsageError
-from tcprobe.flows.job.report import report_job
 from tcprobe.progress import shown
 from tcprobe.readers.job import find_job
 from tcprobe.readers.open import open_profile
@@ -54,6 +53,8 @@ def make_report(
         if job is None and scheduler is not None:
             raise UsageError(f"--scheduler reads the ranks of a job, and {path} holds none", "leave it out")
         if job is not None:
+            from tcprobe.flows.job.report import report_job
+
             return with_texts(report_job(path, job, options, analysed, scheduler).with_notes(*notes))
         return with_texts(analysed(path, options).with_notes(*notes))
 

@@ -7,7 +7,6 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from tcprobe.capture.folder import HOME
 from tcprobe.errors import UsageError
 from tcprobe.foreign import is_file, walk
 from tcprobe.jsonfile import read_object
@@ -54,6 +53,8 @@ def last_run(number: int = 1) -> Path:
     Raises:
         UsageError: there are not so many.
     """
+    from tcprobe.capture.folder import HOME
+
     runs = runs_in(Path(HOME))
     if number > len(runs):
         if not runs:

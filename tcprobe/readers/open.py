@@ -11,7 +11,7 @@ from typing import Final
 from msgspec import Struct
 
 from tcprobe.errors import EmptyInput, InputError, MissingInput, UnreadableInput, UsageError, WrongFormat
-from tcprobe.foreign import SQLITE, head, leads_out, opened
+from tcprobe.foreign import GZIP, SQLITE, ZIP, head, leads_out, opened
 from tcprobe.probe.constants import RECORD, WITH_XSPACE
 from tcprobe.progress import begin
 from tcprobe.readers import READERS
@@ -180,8 +180,8 @@ def _kind(path: Path) -> str:
     start = head(path, 512) or b""
     magic = {
         SQLITE: "an SQLite database",
-        b"\x1f\x8b": "gzip data",
-        b"PK\x03\x04": "a zip archive",
+        GZIP: "gzip data",
+        ZIP: "a zip archive",
         b"\x7fELF": "a program",
         b"%PDF": "a PDF",
     }

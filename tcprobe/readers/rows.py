@@ -19,7 +19,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from tcprobe.errors import WrongFormat
-from tcprobe.foreign import SQLITE, encoding_of, head, opened, size_text
+from tcprobe.foreign import GZIP, SQLITE, encoding_of, head, opened, size_text
 from tcprobe.readers.arrays import distinct_rows
 from tcprobe.readers.base import NAMELESS
 from tcprobe.schema.columns import FloatArray, IntArray, Names, Value
@@ -45,7 +45,6 @@ TO_NS: Final = {
     **dict.fromkeys(("hour", "h"), 3600e9),
 }
 """Units of time by all that Nsight's tools call them, in ns."""
-_GZIP: Final = b"\x1f\x8b"
 _WHOLE: Final = re.compile(r"\d{1,10}", re.ASCII)
 
 
@@ -54,7 +53,7 @@ def start_of(path: Path, size: int) -> str:
     start = head(path, size) or b""
     if start.startswith(SQLITE):  # megabytes of a database are not decoded
         return ""
-    if start.startswith(_GZIP):
+    if start.startswith(GZIP):
         try:
             start = gzip.GzipFile(fileobj=io.BytesIO(start)).read1(size)
         except (OSError, EOFError, zlib.error):
@@ -75,7 +74,7 @@ def lines_of(path: Path, again: str) -> Iterator[Lines]:
     """
     try:
         with opened(path, MOST) as file:
-            packed = file.read(len(_GZIP)) == _GZIP
+            packed = file.read(len(GZIP)) == GZIP
             file.seek(0)
             content = gzip.GzipFile(fileobj=file) if packed else file
             encoding = encoding_of(content.read(4))

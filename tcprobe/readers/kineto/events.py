@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Raw, Struct, field
 
 from tcprobe.errors import WrongFormat
-from tcprobe.foreign import opened, size_text
+from tcprobe.foreign import GZIP, ZIP, opened, size_text
 
 MOST_FILE: Final = 8 << 30  # bytes as they lie on the disk
 MOST_TEXT: Final = 64 << 30  # bytes of JSON; text packs to a tenth
@@ -32,8 +32,6 @@ _CUT: Final = re.compile(rb"\}\s*,\s*\{")
 _ODD: Final = re.compile(rb"NaN|Infinity|\\u[dD][89a-fA-F]|[\x00-\x08\x0b\x0c\x0e-\x1f\x80-\xff]")
 _SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
 _Decoded = TypeVar("_Decoded")
-GZIP: Final = b"\x1f\x8b"
-ZIP: Final = b"PK\x03\x04"
 
 _NONE: Final = Raw()
 

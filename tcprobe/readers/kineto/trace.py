@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from tcprobe.errors import InputError
-from tcprobe.foreign import below, head
-from tcprobe.readers.kineto.events import GZIP, ZIP, text_of
+from tcprobe.foreign import GZIP, ZIP, below, head
 from tcprobe.readers.one_run import not_one_run
 from tcprobe.readers.ranks import stack
 from tcprobe.schema.profile import Profile
@@ -46,6 +45,8 @@ def _start(path: Path) -> bytes:
         if packed.startswith(GZIP):
             return zlib.decompressobj(wbits=31).decompress(packed, _TEXT)
         if packed.startswith(ZIP):
+            from tcprobe.readers.kineto.events import text_of
+
             with text_of(path) as file:
                 return file.read(_TEXT)
     except (zlib.error, InputError):
