@@ -95,6 +95,8 @@ class Profile(Shown):
     range_times: pd.DataFrame
     layers: pd.DataFrame
     iterations: pd.DataFrame
+    collectives: pd.DataFrame
+    ranks: pd.DataFrame
     step_ranges: pd.DataFrame
     units: pd.DataFrame
     stretches: pd.DataFrame
