@@ -44,6 +44,7 @@ def test_bad_sizes_are_serious_and_the_rest_are_notes() -> None:
     assert "Conv2D(third" in LINES[by_size["filters", 7]["place"]["line"] - 1]
 
 
+@pytest.mark.long
 def test_bad_sizes_cost_more_in_sixteen_bits() -> None:
     code, findings = audit("--sizes", "bad", "--precision", "mixed_float16", options=("--no-xla",))
     assert code == 1

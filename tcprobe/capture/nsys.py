@@ -142,10 +142,14 @@ def try_ranges(python: str, build: Build) -> Trial:
 
     with scratch_folder("tcprobe-doctor-") as folder:
         heard, log = folder / "heard", folder / "log"
-        wanted = {"--trace": "nvtx", **QUIET, "--output": str(folder / REPORT)}
+        session = f"tcprobe-doctor-{os.getpid()}"
+        wanted = {"--trace": "nvtx", **QUIET, "--session-new": session, "--output": str(folder / REPORT)}
         words = [f"{flag}={value}" for flag, value in wanted.items() if flag in build.flags]
         command = (NSYS.program, "profile", *words, python, "-c", TRIAL, str(module.__file__), str(heard))
         ended = run_to_end(command, os.environ, log, log, TRIAL_SECONDS) is not None
+        if not ended:  # its agent left the group that was ended, and would take a core for good
+            shutdown = (NSYS.program, "shutdown", "--kill=sigkill", f"--session={session}")
+            run_to_end(shutdown, os.environ, folder / "shutdown", folder / "shutdown", TRIAL_SECONDS)
         reported = any((folder / REPORT).with_suffix(ending).exists() for ending in REPORTS)
         return Trial(last_line(heard), reported if ended else None, last_line(log))
 

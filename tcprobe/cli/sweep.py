@@ -154,7 +154,7 @@ def _options(given: dict[str, Any]) -> SweepOptions:
     from tcprobe.flows.sweep.plan import SweepOptions
 
     lists = {name: given[name] for name in ("precision", "xla", "profiler", "python") if given[name]}
-    single = dict.fromkeys(("precision", "xla", "python"), None) | {"profiler": "auto"}
+    single = dict.fromkeys(("precision", "xla", "python"), None) | {"profiler": "auto", "ranks": None}
     base = p.options_of(given | single)
     several = {name: tuple(given[name] or ()) for name in ("vary", "vary_env", "vary_constant", "exclude")}
     return SweepOptions(

@@ -163,7 +163,8 @@ def _facts(profile: Profile, row: Row) -> list[str]:
     facts += [f"{name}: {row[name]}" for name in ("layer", "pass") if row.get(name)]
     if op is not None:
         facts += [f"line: {op['source']}"] if op["source"] else []
-        facts += [f"kept off the Tensor Cores by: {op['tc_blocker']}"] if op["tc_blocker"] not in (None, "none") else []
+        blocked = op["tc_blocker_kind"] not in (None, "none")
+        facts += [f"kept off the Tensor Cores by: {op['tc_blocker']}"] if blocked else []
     for one in sorted(kernels, key=lambda kernel: -int(kernel["sum_ns"] or 0))[:3]:
         each = duration(float(one["sum_ns"] or 0) / max(int(one["calls"] or 1), 1))
         facts.append(f"kernel: {one['kernel']}, {each} a launch, uses Tensor Cores: {one['uses_tc']}")

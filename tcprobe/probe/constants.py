@@ -26,7 +26,7 @@ OTHERS = "others"
 WITH_XSPACE = "with-xspace"
 # In the folder of a run whose launcher started several ranks, the folder of theirs: RANKS/rank-N.
 RANKS = "ranks"
-# In the folder of the probe, what TensorFlow's profiler logs of its own work; the file in memory that sorts it out.
+# In the folder of the probe, what the framework's profiler logs of its own work; the file in memory that sorts it out.
 PROFILER_LOG = "profiler.log"
 ASIDE = "tcprobe-aside"
 # Beside config.json: what each rank starts.

@@ -271,6 +271,7 @@ def test_the_graph_is_that_of_the_command(tmp_path: Path) -> None:
     assert (one["calls_per_step"], other["calls_per_step"]) == (None, 1.0), "of a command the calls in time tell"
 
 
+@pytest.mark.long
 def test_a_notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     nbclient = pytest.importorskip("nbclient", reason="nbclient is not installed")
     pytest.importorskip("ipykernel", reason="ipykernel is not installed")

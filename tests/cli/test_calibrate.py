@@ -161,7 +161,7 @@ def test_a_dry_run_measures_for_real(tmp_path: Path) -> None:
 
 @pytest.mark.tensorflow
 @needs_tensorflow
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("how", [signal.SIGINT, pytest.param(signal.SIGKILL, marks=pytest.mark.long)])
 def test_killed_in_the_middle_it_leaves_whole_rows(tmp_path: Path, how: signal.Signals) -> None:
     part = tmp_path / "raw.csv.part"
     # an orphan knows itself by its parent, which is the server where TensorFlow is imported already

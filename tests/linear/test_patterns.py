@@ -10,6 +10,7 @@ from tcprobe.flows.patterns import nests
 from tests.linear.patterns import all_patterns
 
 EXCEPTIONS = {
+    "tcprobe.probe.tensorflow.log": "lines: each ends in a line feed, which nothing else in it matches",
     "tcprobe.audit.suppress": "codes in a comment of a source file: a letter, a digit and a blank begin parts",
 }
 """Modules with a nested repeat that is left: why no text makes it try one thing twice."""
@@ -22,6 +23,11 @@ ONLY_WHEN_RUN = {
     ): "a profiler's help",
     "tcprobe.analysis.kernels.details: pattern": "compiles a tuple of its own, which is found in the module",
     "tcprobe.capture.program: profiler.option": "a profiler's help",
+    "tcprobe.capture.environment: f'<([01]{{{len(paths)}}})>'": "a number",
+    (
+        "tcprobe.analysis.summary.updates: "
+        "'|'.join((*(f'(?:^|/){re.escape(n)}(?:_\\\\d+)?/' for n in names), *[_BRANCH] * dynamic))"
+    ): "names of optimizers, escaped",
     "tcprobe.analysis.ranges.steps: pattern": "what a user asks for, which flows.patterns has looked at",
     "tcprobe.flows.patterns: text": "what a user asks for, which is looked at before it is used",
     "tcprobe.probe.core.lines: generated": "the probe's own orders",

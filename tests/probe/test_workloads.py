@@ -417,7 +417,7 @@ def test_the_policy_that_a_script_sets_and_its_outputs_in_16_bits(tmp_path: Path
         "set_by": "script",
         "layers": {"float32": 1, "mixed_float16": 3},
         "graph_rewrite": False,
-        "loss_scales": [{"kind": "dynamic", "value": 32768.0}],
+        "loss_scales": [{"kind": "dynamic", "value": 32768.0, "optimizer": "sgd_1"}],
         "clustered_by": "script",
     }
     assert (output["layer"].rpartition("/")[2], output["layer_class"], output["activation"], output["dtype"]) == (
@@ -426,7 +426,7 @@ def test_the_policy_that_a_script_sets_and_its_outputs_in_16_bits(tmp_path: Path
     assert output["source"].endswith(f":{script[: script.index('head = ')].count(chr(10)) + 1}")
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.long)])
 def test_interrupted_within_the_window(tmp_path: Path, number: int) -> None:
     script = (
         HEAD + "import time\nf = tf.function(first)\nwhile True: f(x, y); time.sleep(0.3); print('step', flush=True)"

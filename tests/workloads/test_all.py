@@ -45,8 +45,9 @@ RUNS: Final[tuple[tuple[str, ...], ...]] = (
     ("mixed_dense", "--steps", "2", "--units", "16", "--batch-size", "8"),
     ("transformer", "--steps", "2", "--vocabulary", "500", *HALF),
     ("lstm", "--steps", "2", "--vocabulary", "500", *HALF, "--loss-scale", "none", "--fallback", "activation"),
-    ("transfer_learning", "--steps", "2"),
 )
+LONG: Final = ("transfer_learning", "--steps", "2")
+"""Its backbone takes half as long as all the others."""
 
 
 def losses(runs: tuple[tuple[str, ...], ...]) -> list[list[str]]:
@@ -62,10 +63,17 @@ def losses(runs: tuple[tuple[str, ...], ...]) -> list[list[str]]:
 @pytest.mark.tensorflow
 def test_they_train_and_log_every_step() -> None:
     found = losses(RUNS)
-    assert [len(one) for one in found] == [2, 3, 3, 2, 2, 1, 1, 2, 2]
+    assert [len(one) for one in found] == [2, 3, 3, 2, 2, 1, 1, 2]
     # Too large a scale: the first loss is a number, and its update makes the weights none.
     assert [[loss == "nan" for loss in one] for one in found[1:3]] == [[False, True, True]] * 2
     assert not [loss for one in (found[0], *found[3:]) for loss in one if not 1.0 < float(loss) < 7.0]
+
+
+@pytest.mark.tensorflow
+@pytest.mark.long
+def test_a_backbone_is_fine_tuned() -> None:
+    (found,) = losses((LONG,))
+    assert len(found) == 2
 
 
 @pytest.mark.parametrize("args", [["--loss-scale", "much"], ["--loss-scale", "-1"], ["--steps", "0"], ["--data", "x"]])

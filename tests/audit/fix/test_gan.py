@@ -40,6 +40,7 @@ def by_hand() -> str:
 
 
 @pytest.mark.tensorflow
+@pytest.mark.long
 def test_a_bad_gan_is_mended_as_by_hand_and_trains(tmp_path: Path) -> None:
     pytest.importorskip("tensorflow")
     path = tmp_path / "gan.py"

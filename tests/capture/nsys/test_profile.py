@@ -169,6 +169,7 @@ def test_what_was_recorded_before_a_signal_is_kept(tmp_path: Path, number: signa
 @needs_nsys
 @needs_tensorflow
 @pytest.mark.tensorflow
+@pytest.mark.long
 def test_the_steps_of_a_compiled_workload_are_read_back(tmp_path: Path) -> None:
     done = tcprobe(tmp_path, "--profiler", "nsys", "train_gan", "--steps", "12")
     assert done.returncode == 0, done.stderr
