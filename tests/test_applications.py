@@ -65,7 +65,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("applications")
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=traced) for name in MODELS])
+@pytest.mark.parametrize(
+    "name", [pytest.param(MODELS[0], marks=[*traced, pytest.mark.long]), pytest.param(MODELS[1], marks=traced)]
+)
 def test_no_false_alarm_no_missed_layer_and_every_product_costed(name: str, folder: Path) -> None:
     model, layers = audited(name, folder)
     assert wrong(model["findings"], layers) == []

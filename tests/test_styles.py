@@ -135,6 +135,7 @@ def test_source_mode_times_every_product(name: str) -> None:
 
 
 @pytest.mark.tensorflow
+@pytest.mark.long
 def test_the_tutorials_gan_is_named_by_the_same_finding_in_both_modes() -> None:
     """Its generator is first called on noise of numpy's; what costs most is the one filter of its last convolution."""
 

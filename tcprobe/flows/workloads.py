@@ -29,9 +29,12 @@ class Workload(Struct, frozen=True):
 
 def packaged_workloads() -> tuple[Workload, ...]:
     """Return the workloads that come with tcprobe, ordered by name."""
+    return tuple(Workload(p.stem, p, _description(p)) for p in _scripts())
+
+
+def _scripts() -> list[Path]:
     folder = Path(tcprobe.__file__).resolve().parent.parent / "workloads"
-    scripts = sorted(p for p in folder.glob("*.py") if not p.name.startswith("_"))
-    return tuple(Workload(p.stem, p, _description(p)) for p in scripts)
+    return sorted(p for p in folder.glob("*.py") if not p.name.startswith("_"))
 
 
 def _description(path: Path) -> str:
@@ -41,7 +44,7 @@ def _description(path: Path) -> str:
 
 def packaged(name: str) -> Workload | None:
     """Return the packaged workload of this name; None if there is none."""
-    return next((w for w in packaged_workloads() if w.name == name), None)
+    return next((Workload(name, path, _description(path)) for path in _scripts() if path.stem == name), None)
 
 
 def find_workload(words: Sequence[str]) -> tuple[Invocation, Workload | None]:

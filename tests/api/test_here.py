@@ -211,6 +211,7 @@ assert all(one.file is None for one in found)
 """
 
 
+@pytest.mark.long
 def test_a_script(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(

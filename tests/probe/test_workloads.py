@@ -380,7 +380,7 @@ m = model("one"); m.compile("sgd", "mse"); m.fit(x, y, verbose=0); print(m.jit_c
     ("settings", "told"),
     [
         pytest.param({}, "True float32 None None False", marks=pytest.mark.long),
-        ({"precision": "float32", "xla": False}, "False float32 0 None False"),
+        pytest.param({"precision": "float32", "xla": False}, "False float32 0 None False", marks=pytest.mark.long),
         pytest.param({"precision": "tf32"}, "True float32 None None False", marks=pytest.mark.long),
         (
             {"precision": "mixed_bfloat16", "xla": True},

@@ -142,6 +142,7 @@ def test_it_trains_and_logs_every_step(args: list[str]) -> None:
 
 
 @pytest.mark.tensorflow
+@pytest.mark.long
 def test_two_replicas_on_one_machine() -> None:
     pytest.importorskip("tensorflow", reason="TensorFlow is not installed")
     done = run("--steps", "2", "--batch-size", "4", "--strategy", "mirrored", python=warm.python())

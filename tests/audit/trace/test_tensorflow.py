@@ -147,6 +147,7 @@ def test_a_factory_with_arguments_returns_several_models() -> None:
 # --- scripts ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_the_bad_gan_is_seen_with_its_sizes_lines_and_batch() -> None:
     script = ROOT / "workloads" / "train_gan.py"
     (model,) = trace(TraceRequest(script, run=True, argv=("--sizes", "bad"), python=warm.python()))
