@@ -26,7 +26,6 @@ KINDS: Final = {
     "python_function": "frames",
     "overhead": "overheads",
 }
-MODULE: Final = "nn.Module: "
 LONGEST_US: Final = 1e11  # of a capture: a day
 _NUMBERS: Final = {
     "kernels": ("device", "stream", "correlation", "registers", "shared", "graph"),
@@ -41,7 +40,6 @@ _TEXTS: Final[dict[str, dict[str, Callable[[Args], str]]]] = {
         "types": lambda args: _text(args.types),
         "strides": lambda args: _text(args.strides),
         "concrete": lambda args: _text(args.concrete),
-        "modules": lambda args: args.modules or "",
     },
 }
 _NO_ARGS: Final = Args()
@@ -52,7 +50,7 @@ class Part(Struct):
 
     start: Ints
     end: Ints
-    thread: Ints  # place in `Trace.threads`
+    thread: Ints  # place in `Recording.threads`
     texts: dict[str, Names]
     numbers: dict[str, FloatArray]  # NaN where the event does not say
     odd: int = 0  # events that were left out: their times cannot be

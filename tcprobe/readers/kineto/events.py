@@ -51,7 +51,6 @@ class Args(
         "strides": "Input Strides",
         "concrete": "Concrete Inputs",
         "sequence": "Sequence number",
-        "modules": "Module Hierarchy",
     },
 ):
     """What is read of an event's arguments."""
@@ -71,7 +70,6 @@ class Args(
     strides: Raw = _NONE
     concrete: Raw = _NONE
     sequence: float | None = None
-    modules: str | None = None
 
 
 class Event(Struct, gc=False, frozen=True):
