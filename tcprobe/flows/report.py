@@ -47,8 +47,7 @@ def make_report(
     options, notes = _with_words(options)
     with shown():
         if counters is not None:
-            profile = with_counters(open_profile(path), counters)
-            return with_texts(_analysed(profile, options, _asked_of_run(profile, options)).with_notes(*notes))
+            return with_texts(analysed(path, options, counters).with_notes(*notes))
         job = find_job(path)
         if job is None and scheduler is not None:
             raise UsageError(f"--scheduler reads the ranks of a job, and {path} holds none", "leave it out")
@@ -59,9 +58,11 @@ def make_report(
         return with_texts(analysed(path, options).with_notes(*notes))
 
 
-def analysed(path: Path, options: Options) -> Profile:
+def analysed(path: Path, options: Options, counters: Path | None = None) -> Profile:
     """Open one profile and analyse it, by the steps that its run asked for unless `options` choose others."""
     profile = open_profile(path)
+    if counters is not None:
+        profile = with_counters(profile, counters)
     return _analysed(profile, options, _asked_of_run(profile, options))
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from tcprobe.readers.arrays import Ints
+from tcprobe.readers.arrays import Ints, dense
 from tcprobe.schema.waits import EVENT_WORK, HostWork
 
 LEAST_NS: Final = 10_000  # shorter events explain no gap worth a row
@@ -110,3 +110,23 @@ def _between(start: Ints, duration: Ints) -> tuple[Ints, Ints]:
     begin, stop = np.append(-far, end), np.append(start, far)
     long = stop - begin >= SHORTEST_GAP_NS
     return begin[long], stop[long]
+
+
+MOST_OWNERS: Final = 4096  # threads that launch; a machine has fewer
+
+
+def holding(start: Ints, end: Ints, owner: Ints, called: Ints, owners: Ints) -> NDArray[np.bool_]:
+    """Say which ranges hold a call of their owner, a thread or a process.
+
+    Args:
+        start, end, owner: of each range.
+        called, owners: when each call began, and whose it is.
+    """
+    held = np.zeros(len(start), np.bool_)
+    order, distinct = np.lexsort((called, owners)), dense(owners)[1]
+    bounds = np.searchsorted(owners[order], distinct[1:])
+    for one, times in zip(distinct[:MOST_OWNERS].tolist(), np.split(called[order], bounds), strict=False):
+        rows = np.flatnonzero(owner == one)
+        next_call = np.append(times, np.iinfo(np.int64).max)[np.searchsorted(times, start[rows])]
+        held[rows] = next_call <= end[rows]
+    return held

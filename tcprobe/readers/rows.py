@@ -8,7 +8,7 @@ import io
 import math
 import re
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -181,11 +181,14 @@ def cells_of(path: Path, header: Header, lines: Sequence[int], rows: Sequence[st
     return found
 
 
-class _Codes(dict[str, int]):
-    """Numbers texts in order of appearance."""
+_Key = TypeVar("_Key", bound=Hashable)
 
-    def __missing__(self, text: str) -> int:
-        self[text] = code = len(self)
+
+class Codes(dict[_Key, int]):
+    """Numbers what it is asked for in order of appearance."""
+
+    def __missing__(self, key: _Key) -> int:
+        self[key] = code = len(self)
         return code
 
 
@@ -193,7 +196,7 @@ class Texts:
     """Columns of texts, collected some rows at a time; each distinct text is kept once."""
 
     def __init__(self, names: Iterable[str]) -> None:
-        self._columns: dict[str, tuple[_Codes, list[NDArray[np.int32]]]] = {name: (_Codes(), []) for name in names}
+        self._columns: dict[str, tuple[Codes[str], list[NDArray[np.int32]]]] = {name: (Codes(), []) for name in names}
 
     def add(self, columns: Iterable[Sequence[str]]) -> None:
         """Append rows, given as the texts of each column."""

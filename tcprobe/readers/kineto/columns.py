@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from msgspec import Raw, Struct
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tcprobe.grouping import positions_in
 from tcprobe.readers.arrays import Ints
 from tcprobe.readers.kineto.events import Args, Event, Trace, read_events
-from tcprobe.readers.rows import Texts
+from tcprobe.readers.rows import Codes, Texts
 from tcprobe.schema.columns import FloatArray, Names
 
 # Categories in lower case: ``Kernel``, ``Memcpy``, ``Runtime`` and ``Operator`` are those of Kineto before 2021-12.
@@ -43,6 +43,8 @@ _TEXTS: Final[dict[str, dict[str, Callable[[Args], str]]]] = {
     },
 }
 _NO_ARGS: Final = Args()
+Thread: TypeAlias = tuple[int | str | None, int | str | None]
+"""Process and thread, as a trace names them."""
 
 
 class Part(Struct):
@@ -75,14 +77,6 @@ class Recording(Struct):
     beside: Trace  # its events are among the parts
 
 
-class _Numbered(dict[Any, int]):
-    """Numbers what it is asked for in order of appearance."""
-
-    def __missing__(self, key: Any) -> int:
-        self[key] = code = len(self)
-        return code
-
-
 class _Collected:
     """The events of one kind, block by block."""
 
@@ -93,7 +87,7 @@ class _Collected:
         self._values: list[NDArray[np.float64]] = []
         self._threads: list[Ints] = []
 
-    def add(self, events: Sequence[Event], threads: _Numbered) -> None:
+    def add(self, events: Sequence[Event], threads: Codes[Thread]) -> None:
         """Append events."""
         self._times.append(np.array([[event.ts for event in events], [event.dur for event in events]]))
         self._threads.append(np.array([threads[event.pid, event.tid] for event in events], np.int64))
@@ -142,7 +136,7 @@ def read_recording(path: Path) -> Recording:
         InputError: it cannot be read, is no trace, is cut off or damaged.
     """
     collected = {kind: _Collected(kind) for kind in dict.fromkeys(KINDS.values())}
-    threads, beside = _Numbered(), Trace()
+    threads, beside = Codes[Thread](), Trace()
     for some in read_events(path):
         if isinstance(some, Trace):
             beside, some = some, some.events

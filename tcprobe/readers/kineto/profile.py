@@ -79,7 +79,7 @@ def _notes(recording: Recording, ran: Part) -> Iterator[Note]:
         yield Note("no-kernels", message, "record with activities=[CPU, CUDA], and see that CUPTI may be used", "error")
     if ran.rows and not recording.beside.properties:
         message = "the trace has no deviceProperties: nothing in it names the GPU"
-        yield Note("gpu-not-named", message, "say which it was with --gpu", "note")
+        yield Note("gpu-not-named", message, level="note")
     if ran.rows and not parts["ops"].rows:
         message = "the trace holds no ops: kernels belong to no op or layer"
         yield Note("no-ops", message, "record with activities=[CPU, CUDA]")
@@ -100,10 +100,9 @@ def _ran(part: Part) -> Part:
 
 
 def _where(part: Part) -> dict[str, Any]:
-    stream = part.numbers["stream"]
     return {
         "device": part.numbers["device"].astype(np.int64),
-        "stream": np.where((stream >= 0) & (stream < 1 << 53), stream, -1).astype(np.int64),
+        "stream": np.nan_to_num(part.numbers["stream"], nan=-1).astype(np.int64),
         "start_ns": part.start,
         "duration_ns": part.end - part.start,
     }
@@ -140,10 +139,9 @@ def _launched(ran: Part, called: Ints, calls: Part) -> Iterator[Table]:
 
 def _memory(part: Part, calls: Part) -> Table:
     kinds = part.texts["name"].map(lambda name: next((k for mark, k in _COPIES.items() if mark in name), _other(name)))
-    size = part.numbers["size"]
     columns = {
         "kind": kinds,
-        "size_bytes": np.where(size >= 0, size, np.nan),
+        "size_bytes": part.numbers["size"],
         "launch_ns": np.append(calls.start.astype(np.float64), np.nan)[calls_of(calls, part)],
     }
     return Table(contract.MEMORY_OPS, {**_where(part), **columns})

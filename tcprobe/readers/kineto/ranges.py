@@ -17,7 +17,7 @@ from tcprobe.forest import Forest
 from tcprobe.gemm.record import join_dtypes
 from tcprobe.jsonfile import parse
 from tcprobe.readers.arrays import Ints, combine, dense
-from tcprobe.readers.host_work import KINDS, LEAST_NS, overhead_work, stretches, work_code
+from tcprobe.readers.host_work import KINDS, LEAST_NS, holding, overhead_work, stretches, work_code
 from tcprobe.readers.kineto.columns import Part
 from tcprobe.readers.nsys.names import RangeName, name_of_range
 from tcprobe.schema import tables as contract
@@ -61,7 +61,7 @@ class Ranges(Struct):
         """Return `ranges`: those that hold a launch, and the steps."""
         kept = np.flatnonzero(self.held | self.flags("step"))
         kept = kept[np.argsort(self.start[kept], kind="stable")]
-        code, sequence = self.code[kept], self.sequence[kept]
+        code = self.code[kept]
         told = [one for one, _ in self.named]
         names = ("name", "kind", "op_type", "dtype", "input_shapes")
         columns: dict[str, Any] = {c: Names.of([getattr(one, c) for one in told]).take(code) for c in names}
@@ -75,7 +75,7 @@ class Ranges(Struct):
                 "start_ns": self.start[kept],
                 "duration_ns": self.end[kept] - self.start[kept],
                 "step": np.array([np.nan if one.step is None else one.step for one in told])[code],
-                "sequence": np.where(sequence >= 0, sequence, np.nan),
+                "sequence": self.sequence[kept],
             },
         )
 
@@ -99,7 +99,7 @@ def ranges_of(parts: dict[str, Part], launching: Part) -> Ranges:
         np.concatenate([getattr(ops, column), getattr(modules, column)]) for column in ("start", "end", "thread")
     )
     sequence = np.concatenate([ops.numbers["sequence"], np.full(modules.rows, np.nan)])
-    held = _holding(start, end, thread, launching)
+    held = holding(start, end, thread, launching.start, launching.thread)
     return Ranges(start, end, thread, code, sequence, held, named, _called_from(start, thread, held, frames))
 
 
@@ -130,16 +130,6 @@ def line_of(frame: str) -> str | None:
     inside = re.sub(r".*/(?:site-packages|dist-packages|lib/python[\d.]+)/", "", path)
     top = inside.split("/")[0].removesuffix(".py")
     return None if top in _NOT_THE_PROGRAM else f"{match[1]}:{match[2]}"
-
-
-def _holding(start: Ints, end: Ints, thread: Ints, launching: Part) -> NDArray[np.bool_]:
-    """Say which ranges hold a launching call of their thread."""
-    held = np.zeros(len(start), np.bool_)
-    for one in dense(launching.thread)[1].tolist():
-        called = np.append(np.sort(launching.start[launching.thread == one]), np.iinfo(np.int64).max)
-        rows = np.flatnonzero(thread == one)
-        held[rows] = called[np.searchsorted(called[:-1], start[rows])] <= end[rows]
-    return held
 
 
 def _op(

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tcprobe.grouping import positions_in
 from tcprobe.probe.constants import DOMAIN as PROBE
 from tcprobe.probe.constants import WINDOW_RANGE
-from tcprobe.readers.arrays import dense
+from tcprobe.readers.host_work import holding as of_owners
 from tcprobe.readers.nsys.columns import NONE, Columns, Ints, decoded, read_columns, read_distinct, read_strings
 from tcprobe.readers.nsys.launches import LATEST, process_of
 from tcprobe.readers.nsys.names import RangeName, cut_sql, name_of_range
@@ -31,7 +31,6 @@ _THREAD: Final = (
     "CASE WHEN [eventType] IN (59, 70) THEN coalesce([globalTid], 0) "
     "WHEN [eventType] IN (60, 71) THEN ~coalesce([globalTid], 0) END"
 )
-_MOST_OWNERS: Final = 4096  # threads that launch; a machine has fewer
 
 
 class Ranges(Columns):
@@ -129,12 +128,7 @@ def holding(ranges: Ranges, called: Ints, threads: Ints) -> NDArray[np.bool_]:
     by_thread, by_process = (ranges["thread"], threads), (process_of(ranges["thread"]), process_of(threads))
     for nests, (owner, owners) in ((1, by_thread), (0, by_process)):
         mine = np.flatnonzero(ranges["nests"] == nests)
-        owner, order, distinct = owner[mine], np.lexsort((called, owners)), dense(owners)[1]
-        bounds = np.searchsorted(owners[order], distinct[1:])
-        for one, times in zip(distinct[:_MOST_OWNERS].tolist(), np.split(called[order], bounds), strict=False):
-            rows = mine[owner == one]
-            next_call = np.append(times, LATEST)[np.searchsorted(times, ranges["start"][rows])]
-            held[rows] = next_call <= ranges["end"][rows]
+        held[mine] = of_owners(ranges["start"][mine], ranges["end"][mine], owner[mine], called, owners)
     return held
 
 
