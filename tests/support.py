@@ -17,6 +17,7 @@ from hypothesis import settings
 needs_tensorflow = pytest.mark.skipif(
     importlib.util.find_spec("tensorflow") is None, reason="TensorFlow is not installed"
 )
+NO_NSYS = "Nsight Systems (nsys) is not on PATH (.ci/nsys puts it there on Debian)"
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared"
 

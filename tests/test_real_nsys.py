@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sqlite3
 import subprocess
 import sys
@@ -30,7 +29,7 @@ WHERE eventType = 59 ORDER BY start
 """
 
 
-@pytest.mark.skipif(not shutil.which("nsys"), reason="nsys is not on PATH (.ci/nsys puts it there on Debian)")
+@pytest.mark.nsys
 def test_ranges_of_a_program_are_recorded(tmp_path: Path) -> None:
     options = ["-t", "nvtx", "-s", "none", "--cpuctxsw=none", "--export=sqlite", "-o", str(tmp_path / "made")]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}

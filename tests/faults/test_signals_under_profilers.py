@@ -17,12 +17,11 @@ from tcprobe.capture import process
 from tests.faults.kept import check_kept, left
 from tests.faults.running import STEPS, Tcprobe
 from tests.faults.table import Fault, Kept, cases
-from tests.support import ROOT, needs_tensorflow
+from tests.support import NO_NSYS, ROOT, needs_tensorflow
 
 FAKE: Final = ROOT / "tests/fixtures/fake_dlprof"
 AGENT_LOST: Final = "Connection to the Agent lost."
 """What nsys 2022.4 says, now and then on a busy machine, where it ends before it has started the workload."""
-NO_NSYS: Final = "Nsight Systems (nsys) is not on PATH"
 PROFILERS: Final = ("tensorflow", "nsys", "dlprof")
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1)
 BEFORE, IMPORTS, WINDOW, WRITING = MOMENTS = ("before-the-probe", "in-imports", "in-the-window", "while-it-writes")
@@ -166,6 +165,7 @@ def check(case: Case, run: Tcprobe) -> None:
     assert run.printed.count("CAUGHT") == case.handled
 
 
+@pytest.mark.usefixtures("one_nsys")
 @pytest.mark.parametrize("fault", cases("test_signals_under_profilers.test_sigterm_under_each_profiler"))
 def test_sigterm_under_each_profiler(fault: Fault, tmp_path: Path) -> None:
     handled = fault.name.startswith("sigterm-handled")
@@ -191,7 +191,7 @@ def _whole_table() -> Iterator[object]:
             continue  # what it gets there is SIGTERM, of which there are cases
         marks = [needs_tensorflow] if case.with_tensorflow else []
         if case.profiler == "nsys":
-            marks.append(pytest.mark.skipif(not shutil.which("nsys"), reason=NO_NSYS))
+            marks.append(pytest.mark.nsys)
         name = f"{case.profiler}-{case.number.name}-{case.moment}{'-handled' if case.handled else ''}"
         yield pytest.param(case, id=name, marks=marks)
 

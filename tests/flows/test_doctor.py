@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -251,7 +250,7 @@ def test_a_tool_that_nobody_can_tell_ranges_hears_none(place: Place) -> None:
     assert (tried.by, tried.reported) == ("", False) and "NVTX_INJECTION64_PATH" in tried.text
 
 
-@pytest.mark.skipif(shutil.which("nsys") is None, reason="there is no nsys")
+@pytest.mark.nsys
 def test_a_real_nsys_hears_ranges() -> None:
     tried = nsys.try_ranges(sys.executable, program.ask_build(nsys.NSYS, ()))
     assert tried.by and tried.reported, tried.text

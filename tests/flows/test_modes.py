@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -27,7 +26,7 @@ pathlib.Path("during.json").write_text(json.dumps(modes))
 """
 PROFILERS = [
     "tensorflow",
-    pytest.param("nsys", marks=pytest.mark.skipif(not shutil.which("nsys"), reason="nsys is not on PATH")),
+    pytest.param("nsys", marks=pytest.mark.nsys),
 ]
 
 

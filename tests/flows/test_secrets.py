@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import os
-import shutil
 import sqlite3
 import sys
 from collections.abc import Iterator, Sequence
@@ -54,7 +53,6 @@ with open("seen.txt", "a") as file:
 """
 RANKS = ("sh", "-c", '"$@" & "$@"; wait; "$@"', "sh", "env", f"NGC_API_KEY={SECRETS[4]}")
 """A launcher that starts the workload twice at a time and, when both have ended, once more."""
-needs_nsys = pytest.mark.skipif(shutil.which("nsys") is None, reason="Nsight Systems (nsys) is not on PATH")
 
 
 def test_the_workload_gets_its_secrets_and_no_file_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,7 +67,7 @@ def test_the_workload_gets_its_secrets_and_no_file_does(tmp_path: Path, monkeypa
     _check_no_secret(outcome.folder, SECRETS)
 
 
-@needs_nsys
+@pytest.mark.nsys
 def test_nsight_systems_sees_no_secret_of_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     said: list[str] = []

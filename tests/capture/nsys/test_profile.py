@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import os
-import shutil
 import signal
 import sqlite3
 import subprocess
@@ -23,7 +22,6 @@ from tcprobe.readers.open import open_profile
 from tests.support import ROOT, needs_tensorflow
 
 FAKE = ROOT / "tests/fixtures/fake_nsys"
-needs_nsys = pytest.mark.skipif(shutil.which("nsys") is None, reason="Nsight Systems (nsys) is not on PATH")
 STEPS = """
 import sys, time
 import tcprobe
@@ -120,7 +118,7 @@ def test_step_range_must_be_a_pattern() -> None:
         profile(ProfileOptions(("train.py",), step_range="("))
 
 
-@needs_nsys
+@pytest.mark.nsys
 def test_steps_are_recorded_as_the_probe_saw_them(tmp_path: Path) -> None:
     done = tcprobe(tmp_path, "--profiler", "nsys", "train.py")
     assert done.returncode == 7, done.stderr
@@ -133,20 +131,20 @@ def test_steps_are_recorded_as_the_probe_saw_them(tmp_path: Path) -> None:
     assert set(ranges.values("name")) == {"tcprobe_step"}  # and not the range that holds the recording open
 
 
-@needs_nsys
+@pytest.mark.nsys
 def test_only_the_steps_that_were_asked_for_are_recorded(tmp_path: Path) -> None:
     tcprobe(tmp_path, "--profiler", "nsys", "--iter-start", "5", "--iter-stop", "9", "train.py")
     assert sorted(recorded_steps(tmp_path)) == [5, 6, 7, 8, 9]
 
 
-@needs_nsys
+@pytest.mark.nsys
 def test_a_recording_that_never_began_is_a_failed_measurement(tmp_path: Path) -> None:
     words = ["--profiler", "nsys", "--iter-start", "80", "train.py"]
     done = tcprobe(tmp_path, *words, script=STEPS.replace("exit(7)", "exit(0)"))
     assert done.returncode == 2 and "the run ended after 60 steps, and step 80 was to be the first" in done.stderr
 
 
-@needs_nsys
+@pytest.mark.nsys
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 7), (signal.SIGTERM, 143)])
 def test_what_was_recorded_before_a_signal_is_kept(tmp_path: Path, number: signal.Signals, code: int) -> None:
     script = STEPS.replace("range(60)", "range(3000)").replace("sys.exit(7)", "")
@@ -166,7 +164,7 @@ def test_what_was_recorded_before_a_signal_is_kept(tmp_path: Path, number: signa
     assert len(recorded_steps(tmp_path)) > 3 and record(tmp_path)["partial"] is True
 
 
-@needs_nsys
+@pytest.mark.nsys
 @needs_tensorflow
 @pytest.mark.tensorflow
 @pytest.mark.long

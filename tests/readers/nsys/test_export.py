@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import sqlite3
 import subprocess
@@ -22,7 +21,6 @@ from tests.readers.nsys.made import small
 from tests.support import ROOT
 
 SAMPLE = ROOT.parent / "shared/samples/nsys/too_new_for_nsys2022.nsys-rep"
-real_nsys = pytest.mark.skipif(shutil.which("nsys") is None, reason="no nsys on PATH")
 VERSION = "NVIDIA Nsight Systems version 2022.4.2.1-df9881f"
 
 
@@ -196,7 +194,7 @@ def test_empty_and_foreign_files_and_streams_never_reach_nsys(tmp_path: Path, ns
     assert not (tmp_path / "ran").exists()
 
 
-@real_nsys
+@pytest.mark.nsys
 @pytest.mark.skipif(not SAMPLE.is_file(), reason="no ../shared/samples/nsys")
 def test_a_real_report_that_is_too_new(tmp_path: Path) -> None:
     error = refused(SAMPLE)
@@ -204,7 +202,7 @@ def test_a_real_report_that_is_too_new(tmp_path: Path) -> None:
     assert "written by Nsight Systems 2025.5.1" in error.message
 
 
-@real_nsys
+@pytest.mark.nsys
 def test_a_real_report_whole_and_cut_off(tmp_path: Path) -> None:
     made = tmp_path / "odd name"
     command = ["nsys", "profile", "--trace=nvtx", "--sample=none", "--cpuctxsw=none", f"--output={made}", "true"]
