@@ -55,7 +55,7 @@ WITHIN = {
     "audit": ({"settings", "severity", "suppress"}, {"fix", "source", "trace"}),
     "capture": (
         {"base", "look", "machine", "program", "smi"},
-        {"environment"},
+        {"environment", "gpu_state"},
         {"folder", "launchers", "signals"},
         {"process"},
         {"probed", "run_record"},

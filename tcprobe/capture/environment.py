@@ -37,8 +37,6 @@ LEFT_OUT: Final = re.compile(r"TOKEN|SECRET|PASSW|CREDENTIAL|AUTH(?!ENTIC)|API_?
 """Names of variables that are not recorded at all, whatever they hold."""
 URL_PASSWORD: Final = re.compile(r"://[^/\s@]+@")
 
-GPU_STATE: Final = ("index", "clocks.sm", "clocks.mem", "power.draw", "temperature.gpu")
-"""What is asked of GPUs around the runs of a sweep: MHz, W, degrees Celsius."""
 ASK: Final = """
 import json, sys
 try:
@@ -207,8 +205,3 @@ def driver_version() -> str | None:
 def host_facts() -> dict[str, Any]:
     """Return the keys of run.json that describe the host."""
     return {"host": platform.node() or None, "driver": driver_version()}
-
-
-def gpu_states() -> list[str]:
-    """Return clocks, power and temperature of each GPU, as `nvidia-smi` tells `GPU_STATE`; empty without one."""
-    return [",".join(row) for row in smi.query(GPU_STATE).rows]

@@ -11,10 +11,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from msgspec.structs import replace
+
 from tcprobe.bypath import PROBE
 from tcprobe.capture import environment
 from tcprobe.capture.base import CaptureOptions, CaptureRequest, Collected, Launch
 from tcprobe.capture.environment import NAMED_OPS, PROBE_SINCE, PythonInfo
+from tcprobe.capture.gpu_state import Watch
 from tcprobe.capture.launchers import starts_ranks
 from tcprobe.capture.process import Ended, Watcher, run_workload
 from tcprobe.capture.program import Build
@@ -260,11 +263,14 @@ def run(
     Raises:
         ToolError: it cannot be started.
     """
+    gpus = Watch(direct=not request.launcher).start()
     try:
-        return run_workload(
+        ended = run_workload(
             launch, stdout_to_stderr, watch, lambda: running(request.folder) is not None, request.umask, came
         )
+        return replace(ended, gpus=gpus)
     finally:
+        gpus.stop()
         if launch.aside is not None:
             _show_rest(launch.aside)
         with suppress(OSError):  # the folder was moved away or is read-only: reports say that the file is there

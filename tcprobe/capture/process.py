@@ -14,6 +14,7 @@ from typing import Final
 from msgspec import Struct
 
 from tcprobe.capture.base import Launch
+from tcprobe.capture.gpu_state import Watch
 from tcprobe.capture.signals import ENDING, WorkloadSignals, handled, told_of_children
 from tcprobe.errors import ToolError
 from tcprobe.jsonfile import read_object
@@ -31,6 +32,7 @@ class Ended(Struct, frozen=True):
     wall_ns: int  # how long it ran
     signals: tuple[str, ...] = ()  # names of the signals that came meanwhile and were the workload's, each once
     died_of: int | None = None  # the signal that was sent to the workload below a profiler, and that it did not handle
+    gpus: Watch | None = None  # what the GPUs of this machine were in meanwhile; None where nobody looked
 
     @property
     def interrupted(self) -> bool:

@@ -11,6 +11,7 @@ from typing import Any, Final
 from tcprobe import __version__
 from tcprobe.capture import environment
 from tcprobe.capture.base import CaptureRequest, Collected, Launch
+from tcprobe.capture.gpu_state import states_of
 from tcprobe.capture.process import Ended
 from tcprobe.probe.ranks import rank_of
 from tcprobe.schema.profile import Note
@@ -69,6 +70,7 @@ def new_record(values: Mapping[str, Any], chosen: Mapping[str, str]) -> dict[str
         "rank": rank_of(os.environ),
         **dict.fromkeys(("python", "tensorflow", "keras", "precision", "xla", "iter_start", "iter_stop")),
         **dict.fromkeys((*FROM_PROBE, "target_gpu", "step_range", "with_xspace", "key_node", "constants", "ranks")),
+        "gpu_states": None,
         "notes": [],
         **values,
     }
@@ -93,6 +95,7 @@ def finish(
         **record,
         **versions,
         **{key: probe.get(key) for key in FROM_PROBE},
+        "gpu_states": states_of(ended.gpus, probe.get("window"), record.get("environment") or {}),
         "wall_ns": ended.wall_ns,
         "exit_code": own,
         "profiler_exit_code": ended.exit_code if wraps else None,

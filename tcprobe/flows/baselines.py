@@ -44,7 +44,10 @@ _WHY_NOT: Final = "a baseline keeps figures, steps, layers and ranges alone"
 _KEPT: Final[Mapping[str, tuple[str, ...]]] = {
     "summary": ("metric", "value", "low", "high", "text", "basis", "reason", "reason_kind"),
     "causes": ("device", "group", "cause", "launches", "sum_ns", "split_ns"),
-    "devices": ("device", "name", "tensor_cores", "state", "sum_ns", "peak_memory_bytes"),
+    "devices": (
+        *("device", "name", "tensor_cores", "state", "sum_ns", "peak_memory_bytes"),
+        *("sm_clock_mhz", "memory_clock_mhz"),
+    ),
     "layers": ("layer", "launches", "sum_ns", "tc_ns", "unknown_ns"),
     "iterations": ("iteration", "in_window", "steps", "duration_ns"),
     "steps": ("step", "start_ns", "duration_ns", "kind"),

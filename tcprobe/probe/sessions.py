@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from functools import partial
 from threading import current_thread, main_thread
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
@@ -26,12 +27,14 @@ class Span(NamedTuple):
     Attributes:
         start_ns, stop_ns: when it ran; None where it did not.
         first_row, last_row: rows of steps.csv whose calls ran in it, the first perhaps in part.
+        wall_s: when it began and ended, in seconds since the epoch; None where it did not.
     """
 
     start_ns: Optional[int] = None
     stop_ns: Optional[int] = None
     first_row: int = 0
     last_row: int = -1
+    wall_s: Tuple[Optional[float], Optional[float]] = (None, None)
 
 
 class Sessions:
@@ -93,7 +96,7 @@ class Sessions:
     def record_from_here(self) -> None:
         """Let a tool record from the start of the script: whether a step will ever be found is not known yet."""
         if self._profiler.start():
-            self.span = Span(self._clock(), None, 0)
+            self.span = Span(self._clock(), None, 0, wall_s=(time.time(), None))
             self.catch_signals()
 
     def before_step(self, row: int, number: int) -> bool:
@@ -129,7 +132,11 @@ class Sessions:
     def describe(self, count: int) -> Any:
         """Return the `window` of probe.json, in a run of `count` steps so far."""
         described = self.window.describe(count, self.span.start_ns, self.span.stop_ns)
-        return None if described is None else {**described, "session": self._steps(count)}
+        return (
+            None
+            if described is None
+            else {**described, "wall_s": list(self.span.wall_s), "session": self._steps(count)}
+        )
 
     def _steps(self, count: int) -> Optional[Dict[str, int]]:
         """Return the first and last step whose calls ran in the session of the window; None where it has none."""
@@ -179,12 +186,16 @@ class Sessions:
         self._resident = resident_bytes()
         if not records:
             # The clock stands still from there on.
-            self._kept, self.span = self.span, Span(self._now, None, len(self._journal.numbers))
+            self._kept, self.span = (
+                self.span,
+                Span(self._now, None, len(self._journal.numbers), wall_s=(time.time(), None)),
+            )
         self._mark()
         self.catch_signals()
 
     def _close(self) -> None:
-        self.span = self.span._replace(stop_ns=self._clock(), last_row=len(self._journal.numbers) - 1)
+        ended = (self.span.wall_s[0], time.time())
+        self.span = self.span._replace(stop_ns=self._clock(), last_row=len(self._journal.numbers) - 1, wall_s=ended)
         self._unmark()
         self._profiler.stop()
         self.release_signals()

@@ -17,6 +17,8 @@ UNNAMED: Final = "unknown"
 """What to call a GPU without a name."""
 FROM_RECORD: Final = ("driver", "keras", "python", "iter_start", "iter_stop", "host")
 PROFILERS: Final = ("dlprof", "nsight systems", "nsight compute", "xspace")
+CLOCKS: Final = {"sm_clock_mhz": "SM clock", "memory_clock_mhz": "memory clock"}
+LEAST_CLOCK: Final = 0.03  # of the higher one: medians of a run that is repeated come closer
 LEAST_RANGE: Final = 0.2  # of the longer one: a change of a range that is worth being named
 REAL: Final = ("faster", "slower")
 OTHER_VERSION: Final = "baseline-version"
@@ -55,11 +57,29 @@ def settings_of(runs: Sequence[Run]) -> Settings:
     names = dict.fromkeys(name for each in settings for name in each)
     rows = ((name, tuple(each.get(name) for each in settings)) for name in names)
     left_out = ["figures_only" in run.profile.traits for run in runs]
-    return tuple(
+    other = (
         (name, values)
         for name, values in rows
         if len({v for v, out in zip(values, left_out, strict=True) if v is not None or not out}) > 1
     )
+    clocks = ((CLOCKS[column], mhz) for column, mhz in clocks_of(runs))
+    told = ((name, tuple(None if one is None else f"{one:,.0f} MHz" for one in mhz)) for name, mhz in clocks)
+    return (*told, *other)
+
+
+def clocks_of(runs: Sequence[Run]) -> Iterator[tuple[str, tuple[float | None, ...]]]:
+    """Yield each clock that differs between runs on GPUs of one model: the mean of the GPUs of each run that ran."""
+    if _differ(_models(run) for run in runs):
+        return
+    for column in CLOCKS:
+        each = [[row[column] for row in run.profile.active_gpus] for run in runs]
+        means = tuple(
+            sum(float(v or 0) for v in values) / len(values) if values and None not in values else None
+            for values in each
+        )
+        told = [one for one in means if one is not None]
+        if told and max(told) - min(told) > LEAST_CLOCK * max(told):
+            yield column, means
 
 
 def _settings(run: Run) -> dict[str, str | None]:
@@ -101,6 +121,10 @@ def notes_of(
         )
     if _differ(_models(run) for run in runs):
         yield Note("other-gpus", "the runs used other GPUs: times differ for that reason too")
+    for column, mhz in clocks_of(runs):
+        each = ", ".join(f"{name} {one:,.0f} MHz" for name, one in zip(names, mhz, strict=True) if one is not None)
+        message = f"the {CLOCKS[column]} differs ({each}): times differ for that reason too, whatever the code does"
+        yield Note("clocks-differ", message, "set it for all runs, as with nvidia-smi --lock-gpu-clocks, and run again")
     if _differ(_profiler(one.profiler) for one in metadata):
         message = "the profilers differ, and each slows a run in its own way"
         yield Note("other-profilers", message, "compare runs of one profiler")

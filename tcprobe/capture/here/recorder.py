@@ -17,6 +17,7 @@ from msgspec import Struct, field
 
 from tcprobe.capture import folder, run_record
 from tcprobe.capture.base import Collected
+from tcprobe.capture.gpu_state import Watch
 from tcprobe.capture.here.graph import StepGraph
 from tcprobe.capture.process import Ended
 from tcprobe.errors import TcprobeError, ToolError, UsageError
@@ -116,6 +117,8 @@ class Recorder(Struct, eq=False):
     _paused: int = 0
     _open: bool = False
     _bounds: list[int] = field(default_factory=list)
+    _wall_s: list[float] = field(default_factory=list)
+    _gpus: Watch | None = None
     _done: bool = False
 
     @classmethod
@@ -210,6 +213,7 @@ class Recorder(Struct, eq=False):
         self._home = folder.make_folder(self.output, self.label, self.force)
         _recording.append(self)
         self._graph.install(self._home.path / "probe")
+        self._gpus = Watch(own=os.getpid()).start()
         self._began, self._graph.clock = time.perf_counter_ns(), self._clock
 
     def finish(self, failed: bool = False) -> Path | None:
@@ -263,12 +267,13 @@ class Recorder(Struct, eq=False):
             raise ToolError("a profiler session is open in this process", "end it first: one runs at a time") from error
         self._open = True
         self._graph.profiled(True)
-        self._bounds = [self._clock()]
+        self._bounds, self._wall_s = [self._clock()], [time.time()]
 
     def _stop(self) -> None:
         self._wait()
         self._open = False
         self._bounds.append(self._clock())
+        self._wall_s.append(time.time())
         self._graph.profiled(False)
         self._tf.profiler.experimental.stop()
 
@@ -302,7 +307,7 @@ class Recorder(Struct, eq=False):
         if len(self._bounds) == 2:
             first, last = self.window.first, self._whole - 1
             window = {"first_step": first, "last_step": last, "start_ns": self._bounds[0],
-                      "stop_ns": self._bounds[1], "reason": REASON}  # fmt: skip
+                      "stop_ns": self._bounds[1], "wall_s": self._wall_s, "reason": REASON}  # fmt: skip
         steps = {"count": self._whole, "period": None, "functions": self._graph.names(), "basis": "marked"}
         probe = {
             "schema": run_record.SCHEMA, "gpus": gpus, "gpu_used": bool(gpus), "window": window,
@@ -312,4 +317,5 @@ class Recorder(Struct, eq=False):
             "steps": steps, "policy": self._gaps.run("precision policy", self._graph.policy.described),
         }  # fmt: skip
         (home / "probe" / "probe.json").write_text(json.dumps(probe, indent=1) + "\n", encoding="utf-8")
-        return run_record.finish(self._begun, Ended(int(failed), self._ended), Collected(), probe, wraps=False)
+        ended = Ended(int(failed), self._ended, gpus=None if self._gpus is None else self._gpus.stop())
+        return run_record.finish(self._begun, ended, Collected(), probe, wraps=False)

@@ -67,7 +67,8 @@ def finish_ranks(
     for place in places:
         own, probe = replace(request, folder=place), read_probe(place)
         code = probe.get("exit_code")
-        mine = replace(ended, exit_code=code) if isinstance(code, int) else ended
+        mine = replace(ended, gpus=None)  # which GPU is whose, launcher and script settle
+        mine = replace(mine, exit_code=code) if isinstance(code, int) else mine
         collected = capture.collect(own, mine.exit_code, ended.died_of)
         finished = run_record.finish({**record, "rank": _number(place)}, mine, collected, probe, launch.wraps)
         folder.write_record(place, masked(finished))

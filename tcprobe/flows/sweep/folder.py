@@ -16,7 +16,6 @@ from msgspec import ValidationError, convert
 from msgspec.structs import replace
 
 from tcprobe import __version__
-from tcprobe.capture.environment import GPU_STATE, gpu_states
 from tcprobe.capture.folder import DISK_FULL, HOME, derived
 from tcprobe.errors import OutputError, WrongFormat, writing
 from tcprobe.flows.runs import SWEEP, is_sweep
@@ -34,7 +33,6 @@ from tcprobe.source.imports import MOST_BYTES
 
 EARLIER: Final = "earlier"
 """Where runs go that were not whole, when they are run again."""
-CLOCKS: Final = "gpus.csv"
 OTHER: Final = ("output", "force", "share", "notes", "constants")
 """Options that make no other sweep."""
 
@@ -199,13 +197,3 @@ def discard(home: Home) -> None:
         shutil.rmtree(home.path, ignore_errors=True)
         with suppress(OSError):  # it holds other runs
             home.path.parent.rmdir() if home.path.parent == Path(HOME) else None
-
-
-def note_clocks(home: Path, run: PlannedRun, when: str) -> None:
-    """Note clocks, power and temperature of each GPU, as CSV; a full disk costs these lines alone."""
-    if not (rows := gpu_states()):
-        return
-    path = home / CLOCKS
-    head = [] if path.exists() else [f"run,when,{','.join(GPU_STATE)}\n"]
-    with suppress(OSError), path.open("a", encoding="utf-8") as file:
-        file.writelines([*head, *(f"{run.folder},{when},{row}\n" for row in rows)])

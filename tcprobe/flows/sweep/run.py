@@ -13,7 +13,7 @@ from tcprobe.analysis.sweep import figures_of_run
 from tcprobe.errors import Interrupted, OutputError, TcprobeError, UsageError
 from tcprobe.flows.key_node import profile_by_key_node
 from tcprobe.flows.profile import ProfileOutcome
-from tcprobe.flows.sweep.folder import Home, discard, note_clocks, opened, set_aside, state_of, whole_in
+from tcprobe.flows.sweep.folder import Home, discard, opened, set_aside, state_of, whole_in
 from tcprobe.flows.sweep.plan import SweepOptions, environment_of, options_of, plan_of
 from tcprobe.jsonfile import read_object
 from tcprobe.probe.constants import RECORD
@@ -111,7 +111,6 @@ def _run(options: SweepOptions, home: Home, run: PlannedRun, ran: Ran, say: Say)
     """
     plan, place, first = home.plan, home.path / run.folder, not whole_in(home.path, home.plan) and not ran
     set_aside(home.path, run)
-    note_clocks(home.path, run, "before")
     try:
         with _environment(environment_of(plan, run)):
             outcome = profile_by_key_node(options_of(options.base, plan, run, home.path), True, say)
@@ -121,7 +120,6 @@ def _run(options: SweepOptions, home: Home, run: PlannedRun, ran: Ran, say: Say)
             raise
         say(f"{run.folder}: {error.message}")
         return
-    note_clocks(home.path, run, "after")
     if outcome.cut:
         raise KeyboardInterrupt
     if first and outcome.workload_code == REFUSED and outcome.recorded_nothing:

@@ -20,6 +20,7 @@ from tcprobe.masking import mask_tree
 from tcprobe.probe.constants import PARTIAL, RANKS, RECORD, WITH_XSPACE, WORDS
 from tcprobe.readers.base import Refusal
 from tcprobe.readers.merge import merge
+from tcprobe.readers.run_folder.gpu_states import with_states
 from tcprobe.schema.profile import Metadata, Note, Policy, Profile
 
 if TYPE_CHECKING:
@@ -155,6 +156,7 @@ def around(files: list[Path], inside: Sequence[Profile], refused: Sequence[Refus
     profile = merge([own, *inside]) if inside else merge([_with_nothing_recorded(own, refused)])
     if inside:
         profile = replace(profile.with_metadata(format=inside[0].metadata.format), traits=inside[0].traits)
+    profile = with_states(profile, run.get("gpu_states"))
     ended, watched = record(_Run, run) or _Run(), record(_Run, probe) or _Run()
     ending = _ending(folder, ended, watched) if run else [_nothing_of(folder)]
     source = ended if any(run.get(key) is not None for key in ("exit_code", "profiler_exit_code")) else watched

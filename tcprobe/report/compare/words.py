@@ -22,6 +22,9 @@ from tcprobe.schema.changes.condition import COMPARED, MetricUnit, Verdict
 
 ON_CPUS: Final = "No GPU ran in these runs: of one, and of a precision on one, this says nothing."
 OTHER_LOAD: Final = "The steps differ, though settings do not: the code, or other load on the machine. Run both again."
+OTHER_CLOCKS: Final = (
+    "The clocks of their GPUs differ, which changes the length of a step and is no change of the code."
+)
 MORE_STEPS: Final = "Run each for more steps, and compare again."
 SLOWED: Final = "all under the profiler, which slows them"
 UNTOLD: Final = {
@@ -84,6 +87,8 @@ def _of_run(comparison: Comparison, labels: Sequence[str], run: int) -> Iterator
         yield MORE_STEPS
     if change.difference in ("faster", "slower") and not comparison.settings and work is None:
         yield OTHER_LOAD
+    if change.difference in ("faster", "slower") and any(note.code == "clocks-differ" for note in comparison.notes):
+        yield OTHER_CLOCKS
 
 
 def _other_work(comparison: Comparison, run: int) -> float | None:

@@ -301,6 +301,12 @@ DEVICE_VIEW = View(
         number_of("copies", "memory_ns", 4),
         number_of("kernels", "launches", 2),
         number_of("peak memory", "peak_memory_bytes", 3),
+        number_of("SM clock, MHz", "sm_clock_mhz", 2),
+        number_of("memory clock, MHz", "memory_clock_mhz", 5),
+        number_of("W", "power_w", 4),
+        number_of("degrees C", "temperature_c", 4),
+        field_of("held down by", "held_down_by", 3),
+        number_of("others on it", "other_processes", 5),
     ),
 )
 HOST_OP_VIEW = View(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from msgspec.structs import replace
@@ -9,6 +11,7 @@ from msgspec.structs import replace
 from tcprobe.analysis import analyse
 from tcprobe.analysis.compare.figures import change_of
 from tcprobe.errors import UsageError
+from tcprobe.report.compare.words import OTHER_CLOCKS, OTHER_LOAD, answer
 from tcprobe.schema.changes.comparison import Change, Side
 from tcprobe.schema.columns import Table
 from tcprobe.schema.profile import Profile
@@ -342,3 +345,23 @@ def test_one_run_cannot_be_compared() -> None:
 def test_autotuning_and_cut_runs_are_named() -> None:
     cut = replace(run(*BEFORE), metadata=replace(run(*BEFORE).metadata, partial=True))
     assert [note.code for note in pair(run(*BEFORE), cut).notes] == ["partial-runs"]
+
+
+def clocked(mhz: float | None, name: str = "Tesla V100-SXM2-16GB", rows: tuple[Any, ...] = BEFORE) -> Profile:
+    made = run(*rows)
+    return made.with_tables(made.require("devices").with_columns(sm_clock_mhz=[mhz], name=[name]))
+
+
+def test_clocks_that_differ_are_no_change_of_the_code() -> None:
+    """1,530 MHz to 1,230 MHz is a fifth; to 1,500 a fiftieth, as of any two runs; of another GPU it says nothing."""
+    found = pair(clocked(1530.0), clocked(1230.0))
+    assert dict(found.settings) == {"SM clock": ("1,530 MHz", "1,230 MHz")}
+    (note,) = (note for note in found.notes if note.code == "clocks-differ")
+    assert "run 0 1,530 MHz, run 1 1,230 MHz" in note.message
+    for other in (clocked(1500.0), clocked(None), clocked(500.0, "NVIDIA H100")):
+        assert "clocks-differ" not in {note.code for note in pair(clocked(1530.0), other).notes}
+    lengths = [100, 101] * 20
+    one, two = timed(lengths), timed([2 * ns for ns in lengths])
+    pairs = [one.with_tables(clocked(1530.0).require("devices")), two.with_tables(clocked(1230.0).require("devices"))]
+    assert OTHER_CLOCKS in answer(pair(*pairs), ("A", "B"))
+    assert OTHER_LOAD not in answer(pair(*pairs), ("A", "B")) and OTHER_LOAD in answer(pair(one, two), ("A", "B"))

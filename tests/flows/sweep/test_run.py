@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -192,26 +191,6 @@ def test_a_damaged_plan_is_refused(tmp_path: Path) -> None:
         (tmp_path / "sweep.json").write_text(text)
         with pytest.raises(WrongFormat, match="damaged, or none of tcprobe's"):
             read_sweep(tmp_path)
-
-
-def test_clocks_power_and_temperature_are_noted_around_each_run(
-    monkeypatch: pytest.MonkeyPatch, one_run: Path, tmp_path: Path
-) -> None:
-    """A stand-in for `nvidia-smi` names two GPUs, and a warning that is none."""
-    program = tmp_path / "bin/nvidia-smi"
-    program.parent.mkdir()
-    gpus = 'echo "0, 1410, 1215, 250.5, 61"\necho "1, 210, 405, 40.0, 35"\necho odd\n'
-    program.write_text(f'#!/bin/sh\necho "$1" > asked\n{gpus}')
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", str(program.parent), prepend=os.pathsep)
-    copied(monkeypatch, one_run, {})
-    swept(asked())
-    assert Path("asked").read_text() == "--query-gpu=index,clocks.sm,clocks.mem,power.draw,temperature.gpu\n"
-    head, *rows = Path("sweep/gpus.csv").read_text().splitlines()
-    assert head == "run,when,index,clocks.sm,clocks.mem,power.draw,temperature.gpu"
-    gpus = ("0,1410,1215,250.5,61", "1,210,405,40.0,35")
-    runs = ("c01-r1-1,before", "c01-r1-1,after", "c02-r1-2,before", "c02-r1-2,after")
-    assert rows == [f"{run},{gpu}" for run in runs for gpu in gpus]
 
 
 def test_constants_need_the_probe(tmp_path: Path) -> None:
