@@ -48,6 +48,7 @@ WITHIN = {
             {"whatif"},
             {"causes"},
             {"screen"},
+            {"timeline"},
             {"compare", "flow", "ranks"},
             {"sweep"},
         ),
@@ -93,7 +94,7 @@ WITHIN = {
         {"fields"},
         {"grid"},
         {"audit", "doctor", "key_node", "run", "csv", "html", "json", "markdown", "text"},
-        {"compare", "sweep"},
+        {"compare", "perfetto", "sweep"},
     ),
     "rules": ({"model", "words"}, {"base"}, {"precision", "run", "sizes"}, {"registry"}, {"docs", "says"}),
 }

@@ -380,9 +380,18 @@ def _advice(a: _Analysis) -> None:
     a.profile = with_advice(a.profile)
 
 
+def _timeline(a: _Analysis) -> None:
+    """Lay out what ran when, where that is asked for."""
+    if a.options.timeline:
+        from tcprobe.analysis.timeline import build_timeline  # of few reports
+
+        made = build_timeline(a.profile, a.launched, a.iterations, a.tuned)
+        a.profile = replace(a.profile, timeline=made)
+
+
 PASSES: Final[tuple[Callable[[_Analysis], None], ...]] = (
     *(_target, _recorded, _ranges, _units, _start_up, _devices, _window, _graph, _kernels, _times, _waits, _ops),
-    *(_layers, _shares, _summary, _limits, _causes, _chains, _what_ifs, _advice),
+    *(_layers, _shares, _summary, _limits, _causes, _chains, _what_ifs, _advice, _timeline),
 )
 """What is done, in this order; each reads what those before it added."""
 

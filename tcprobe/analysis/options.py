@@ -28,3 +28,4 @@ class Options(Struct, frozen=True):
     # gives what `tcprobe calibrate` measured on a GPU, None where it has not; asked only where a saving is to be
     # predicted
     constants: Callable[[Gpu], Constants | None] = load_constants
+    timeline: bool = False  # whether to lay out what ran when (`Profile.timeline`)

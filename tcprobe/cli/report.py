@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, TextIO
+from typing import Annotated, Literal, TextIO
 
 import typer
 
@@ -23,6 +23,20 @@ By = StrEnum(
 """A table to show; the names are those of `tcprobe.report.run.views.BY`."""
 
 
+Format = Literal["text", "csv", "json", "markdown", "perfetto"]
+FormatOption = Annotated[
+    Format | None, typer.Option(envvar="TCPROBE_FORMAT", help="Output format. Default: by the ending of -o, else text.")
+]
+OutputOption = Annotated[
+    str | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="PATH",
+        help="Write to a file (.txt, .csv, .json, .md; .pftrace for ui.perfetto.dev) or, as one CSV per table, to a "
+        "folder; - is standard output.",
+    ),
+]
 PathArgument = Annotated[
     str | None,
     typer.Argument(
@@ -62,8 +76,8 @@ def report(
     ctx: typer.Context,
     path: PathArgument = None,
     last: LastOption = None,
-    format: o.FormatOption = None,  # noqa: A002 - the parameter's name is the option's
-    output: o.OutputOption = None,
+    format: FormatOption = None,  # noqa: A002 - the parameter's name is the option's
+    output: OutputOption = None,
     top: o.TopOption = None,
     by: ByOption = None,
     all: o.AllOption = False,  # noqa: A002 - likewise
@@ -97,14 +111,15 @@ def report(
         from tcprobe.report.run.document import RunDocument
 
         read = read_path(path, last)
-        options = Options(iter_start, iter_stop, target_gpu, step_range)
+        wanted = out.to.renderer.name == "perfetto"
+        options = Options(iter_start, iter_stop, target_gpu, step_range, timeline=wanted)
         asked = ReportSpec(top, tuple(by or ()), out.brief(all), out.width)
         if is_sweep(read):
             from tcprobe.cli.sweep import show_sweep
 
             show_sweep(read, out, options, asked, (by, against, fail_if))
             return
-        if _listed(read, format, unless=(output, by, against, fail_if, format in ("csv", "markdown"))):
+        if _listed(read, format, unless=(output, by, against, fail_if, format in ("csv", "markdown", "perfetto"))):
             return
         other = None if against is None else input_path(against)
         counted = None if counters is None else input_path(counters)

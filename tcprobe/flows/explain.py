@@ -11,9 +11,8 @@ from tcprobe.hardware import load_gpus, lookup_gpu
 from tcprobe.rules.docs import DOCS
 from tcprobe.rules.docs.base import RuleDoc
 from tcprobe.rules.registry import RETIRED
-from tcprobe.schema.figures import FIGURES
 from tcprobe.schema.records import as_dict
-from tcprobe.schema.tables import TABLES
+from tcprobe.schema.tables import FIGURES, TABLES
 
 GPUS: Final = "gpus"
 AGENT: Final = "agent"

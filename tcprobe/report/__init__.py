@@ -60,13 +60,14 @@ RENDERERS: Final[tuple[Renderer, ...]] = (
     Renderer("csv", (".csv",)),
     Renderer("json", (".json",)),
     Renderer("markdown", (".md", ".markdown")),
+    Renderer("perfetto", (".pftrace", ".perfetto-trace")),
     Renderer("sarif", (".sarif",), AUDIT),
     Renderer("github", (), AUDIT),
     Renderer("junit", (".xml",), AUDIT),
 )
 
 FORMATS: Final[dict[DocumentKind, tuple[str, ...]]] = {
-    "run": ("text", "csv", "json", "markdown"),
+    "run": ("text", "csv", "json", "markdown", "perfetto"),
     "audit": ("text", "json", "csv", "markdown", "sarif", "github", "junit"),
     "key_node": ("text", "csv", "json", "markdown"),
     "compare": ("text", "csv", "json", "markdown"),

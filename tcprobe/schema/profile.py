@@ -16,6 +16,7 @@ from tcprobe.schema.columns import FloatArray, Row, Table
 from tcprobe.schema.kinds import NoWhatIf, WindowBasis
 from tcprobe.schema.screen import FirstScreen, Prediction
 from tcprobe.schema.tables import TABLES
+from tcprobe.schema.timeline import Timeline
 from tcprobe.schema.waits import StartUp, Tuning, Waiting
 
 NoteLevel = Literal["note", "warning", "error"]
@@ -169,6 +170,7 @@ class Profile(Struct, frozen=True):
     advice: tuple[Advice, ...] = ()  # what to do, most important first; the table of that name has a row for each
     predicted: Prediction | None = None  # what a run without a GPU would take on one; None if too little is known
     screen: FirstScreen | None = None  # what a report answers first; None if the profile is not analysed yet
+    timeline: Timeline | None = None  # what ran when; None if nobody asked for it, or nothing has a time
 
     def table(self, name: str) -> Table | None:
         """Return the table; None if it is absent.

@@ -12,7 +12,7 @@ from tcprobe.flows.explain import explained, explanation
 from tcprobe.hardware import load_gpus
 from tcprobe.rules.docs import DOCS
 from tcprobe.rules.registry import RETIRED
-from tcprobe.schema.figures import FIGURES
+from tcprobe.schema.tables import FIGURES
 from tests import warm
 from tests.support import ROOT
 

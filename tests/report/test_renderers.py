@@ -8,7 +8,8 @@ from typing import get_args
 import pytest
 
 from tcprobe.cli.audit_shapes import Format as AuditFormat
-from tcprobe.cli.options import Format as RunFormat
+from tcprobe.cli.options import Format as CompareFormat
+from tcprobe.cli.report import Format as RunFormat
 from tcprobe.report import FORMATS, RENDERERS, DocumentKind, Renderer, renderers
 
 
@@ -28,4 +29,5 @@ def test_every_kind_lists_formats_that_there_are(kind: DocumentKind) -> None:
 
 
 def test_the_verbs_offer_the_formats_of_their_documents() -> None:
-    assert (get_args(RunFormat), get_args(AuditFormat)) == (FORMATS["run"], FORMATS["audit"])
+    offered = [get_args(one) for one in (RunFormat, CompareFormat, AuditFormat)]
+    assert offered == [FORMATS[kind] for kind in ("run", "compare", "audit")]

@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from tcprobe.schema.columns import Row
-from tcprobe.schema.kinds import CauseGroup, CauseKind, KernelKind
+from tcprobe.schema.columns import Row, Value
+from tcprobe.schema.kinds import GROUP_OF, CauseGroup, CauseKind, KernelKind
 from tcprobe.schema.profile import Profile
 from tcprobe.schema.screen import OFF_CAUSES, ROW_KINDS, Bar, BarOf, BarRow, RowKind
 
@@ -53,14 +53,15 @@ def bar_of(profile: Profile) -> Bar | None:
     return _bar(profile, "op_calls", {"kernels": idle * (100.0 - pct) / pct, "wait": idle}, 1)
 
 
-def _row_kind(row: Row) -> RowKind:
-    return ROW_OF_CAUSE.get(row["cause"]) or ROW_OF_GROUP[row["group"]]  # type: ignore[call-overload, index]
+def row_kind(cause: Value) -> RowKind:
+    """Return the row of the bar that time of a cause, one of `CauseKind`, stands in."""
+    return ROW_OF_CAUSE.get(cause) or ROW_OF_GROUP[GROUP_OF[cause]]  # type: ignore[call-overload, index]
 
 
 def _spent(causes: Iterable[Row], column: str) -> dict[RowKind, float]:
     spent = defaultdict[RowKind, float](float)
     for row in causes:
-        spent[_row_kind(row)] += float(row[column] or 0)
+        spent[row_kind(row["cause"])] += float(row[column] or 0)
     return dict(spent)
 
 
@@ -97,6 +98,6 @@ def _kinds(profile: Profile) -> dict[RowKind, dict[KernelKind, float]]:
     shares = defaultdict[RowKind, dict[KernelKind, float]](dict)
     for row in profile.require("kinds").rows():
         kind: KernelKind = row["kind"]  # type: ignore[assignment]
-        mine = shares[_row_kind(row)]
+        mine = shares[row_kind(row["cause"])]
         mine[kind] = mine.get(kind, 0.0) + (float(row["split_ns"] or 0) or float(row["sum_ns"] or 0))
     return shares
