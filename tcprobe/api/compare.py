@@ -129,7 +129,7 @@ class Comparison(Shown):
         """Return the comparison as Markdown for a pull request."""
         return self._as("markdown")
 
-    def _document(self, top: int | None = None) -> CompareDocument:
+    def _document(self, top: int | None = None, web: bool = False) -> CompareDocument:  # noqa: ARG002 - of runs alone
         from tcprobe.report.compare.document import CompareDocument
         from tcprobe.report.document import ReportSpec
 

@@ -203,11 +203,11 @@ class Profile(Shown):
 
         return write_tables(self._document(), output_path(folder), force)
 
-    def _document(self, top: int | None = None) -> RunDocument:
+    def _document(self, top: int | None = None, web: bool = False) -> RunDocument:
         from tcprobe.report.document import ReportSpec
         from tcprobe.report.run.document import RunDocument
 
-        return RunDocument(self._analysed, ReportSpec(top))
+        return RunDocument(self._analysed, ReportSpec(top, web=web))
 
     def analysed(self) -> Any:
         """Return the profile as tcprobe's own parts pass it on; its shape is not part of the API."""

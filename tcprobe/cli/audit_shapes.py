@@ -39,7 +39,7 @@ EXAMPLES: Final = (
     ("tcprobe audit-shapes --mode source src/", "A folder, nothing executed."),
     ("tcprobe audit-shapes model.py --dtype float16 --target-gpu h100-sxm", "What float16 would cost there."),
 )
-Format = Literal["text", "json", "csv", "markdown", "sarif", "github", "junit"]
+Format = Literal["text", "json", "csv", "markdown", "html", "sarif", "github", "junit"]
 
 
 class Command(Verb):
@@ -207,7 +207,7 @@ OutputOption = Annotated[
         "--output",
         "-o",
         metavar="FILE",
-        help="Write to a file (.txt, .json, .csv, .md, .sarif, .xml); - is standard output.",
+        help="Write to a file (.txt, .json, .csv, .md, .html, .sarif, .xml); - is standard output.",
     ),
 ]
 VerboseOption = Annotated[

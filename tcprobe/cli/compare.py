@@ -61,7 +61,7 @@ def compare(
         given = [input_path(path) for path in paths]
         refuse_same(given)
         options = Options(iter_start, iter_stop, target_gpu, step_range)
-        asked = ReportSpec(top, tuple(by or ()), out.brief(all), out.width)
+        asked = ReportSpec(top, tuple(by or ()), out.brief(all), out.width, out.web)
         if len(given) == 1 and is_sweep(given[0]):
             from tcprobe.cli.sweep import show_sweep
 

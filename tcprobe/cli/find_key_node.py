@@ -20,7 +20,7 @@ WordsArgument = Annotated[
 OutputOption = Annotated[
     str | None,
     typer.Option(
-        "--output", "-o", metavar="FILE", help="Write to a file (.txt, .csv, .json, .md); - is standard output."
+        "--output", "-o", metavar="FILE", help="Write to a file (.txt, .csv, .json, .md, .html); - is standard output."
     ),
 ]
 ProfilerOption = Annotated[

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tcprobe.report.document import Document
     from tcprobe.schema.changes.condition import Verdict
 
-Format = Literal["text", "csv", "json", "markdown"]
+Format = Literal["text", "csv", "json", "markdown", "html"]
 FormatOption = Annotated[
     Format | None, Option(envvar="TCPROBE_FORMAT", help="Output format. Default: by the ending of -o, else text.")
 ]
@@ -36,7 +36,7 @@ OutputOption = Annotated[
         "--output",
         "-o",
         metavar="PATH",
-        help="Write to a file (.txt, .csv, .json, .md) or, as one CSV per table, to a folder; - is standard output.",
+        help="Write to a file (.txt, .csv, .json, .md, .html) or, as one CSV per table, to a folder; - is stdout.",
     ),
 ]
 ForceOption = Annotated[bool, Option("--force", "-f", help="Replace files that exist.")]
@@ -148,6 +148,11 @@ class Output(NamedTuple):
     def width(self) -> int | None:
         """Return the columns that the text has; None where nothing limits them."""
         return self.spec.width if self.to.path is None else None
+
+    @property
+    def web(self) -> bool:
+        """Return whether it is a page for a browser."""
+        return self.to.renderer.name == "html"
 
     def brief(self, every: bool) -> bool:
         """Return whether only the first screen is to stand on the terminal, and not `every` table."""

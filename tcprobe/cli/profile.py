@@ -99,7 +99,7 @@ JsonOption = Annotated[
     bool, Option("--json", help="Report as JSON; on standard output the workload's moves to standard error.")
 ]
 ReportFileOption = Annotated[
-    str | None, Option("-o", metavar="FILE", help="Also write the report to FILE (.json, .txt, .md).")
+    str | None, Option("-o", metavar="FILE", help="Also write the report to FILE (.html, .json, .txt, .md).")
 ]
 
 
@@ -184,7 +184,7 @@ def _destination(json: bool, report_file: str | None, force: bool) -> Destinatio
     try:
         return destination("run", "json" if json else None, report_file, force)
     except UsageError as error:
-        raise UsageError(error.message, "end the file's name in .txt, .json, .md or .csv") from error
+        raise UsageError(error.message, "end the file's name in .html, .txt, .json, .md or .csv") from error
 
 
 def _show(outcome: ProfileOutcome, to: Destination | None) -> None:
@@ -204,8 +204,11 @@ def _show(outcome: ProfileOutcome, to: Destination | None) -> None:
 
 def _say_where(outcome: ProfileOutcome) -> None:
     """Say where everything is, and what to type next where there is something to report."""
+    from tcprobe.flows.profile import PAGE
+
     folder = shlex.quote(str(outcome.folder))
     if outcome.failure is None and not outcome.recorded_nothing:
+        say(f"page: {folder}/{PAGE}")
         say(f"tables: {folder}/tables/*.csv")
         say(f"next: tcprobe report {folder}")
         if (outcome.folder / WITH_XSPACE / RECORD).is_file():
@@ -230,7 +233,8 @@ def _report(outcome: ProfileOutcome, report: Profile, to: Destination | None) ->
         say(f"{outcome.ending}, and nothing was recorded")
     try:
         if to is not None and to is not printed:
-            o.Output(to, spec).write(RunDocument(report, ReportSpec()))
+            out = o.Output(to, spec)
+            out.write(RunDocument(report, ReportSpec(web=out.web)))
     except OutputError as error:
         failed = error
     _say_where(outcome)

@@ -23,7 +23,7 @@ By = StrEnum(
 """A table to show; the names are those of `tcprobe.report.run.views.BY`."""
 
 
-Format = Literal["text", "csv", "json", "markdown", "perfetto"]
+Format = Literal["text", "csv", "json", "markdown", "html", "perfetto"]
 FormatOption = Annotated[
     Format | None, typer.Option(envvar="TCPROBE_FORMAT", help="Output format. Default: by the ending of -o, else text.")
 ]
@@ -33,8 +33,8 @@ OutputOption = Annotated[
         "--output",
         "-o",
         metavar="PATH",
-        help="Write to a file (.txt, .csv, .json, .md; .pftrace for ui.perfetto.dev) or, as one CSV per table, to a "
-        "folder; - is standard output.",
+        help="Write to a file (.txt, .csv, .json, .md, .html; .pftrace for ui.perfetto.dev) or, as one CSV per table, "
+        "to a folder; - is standard output.",
     ),
 ]
 PathArgument = Annotated[
@@ -113,13 +113,15 @@ def report(
         read = read_path(path, last)
         wanted = out.to.renderer.name == "perfetto"
         options = Options(iter_start, iter_stop, target_gpu, step_range, timeline=wanted)
-        asked = ReportSpec(top, tuple(by or ()), out.brief(all), out.width)
+        asked = ReportSpec(top, tuple(by or ()), out.brief(all), out.width, out.web)
         if is_sweep(read):
             from tcprobe.cli.sweep import show_sweep
 
             show_sweep(read, out, options, asked, (by, against, fail_if))
             return
-        if _listed(read, format, unless=(output, by, against, fail_if, format in ("csv", "markdown", "perfetto"))):
+        if _listed(
+            read, format, unless=(output, by, against, fail_if, format in ("csv", "markdown", "html", "perfetto"))
+        ):
             return
         other = None if against is None else input_path(against)
         counted = None if counters is None else input_path(counters)

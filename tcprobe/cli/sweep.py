@@ -118,7 +118,7 @@ def sweep(
         else:
             from tcprobe.report.document import ReportSpec
 
-            _run(_options(given), out, ReportSpec(top, (), out.brief(all), out.width))
+            _run(_options(given), out, ReportSpec(top, (), out.brief(all), out.width, out.web))
 
 
 def _run(options: SweepOptions, out: o.Output, spec: ReportSpec) -> None:

@@ -24,10 +24,11 @@ from tcprobe.flows.patterns import checked
 from tcprobe.flows.report import STEPS_AS, make_report
 from tcprobe.flows.second_run import SecondRun
 from tcprobe.flows.workloads import Workload, find_workload
-from tcprobe.flows.write import write_tables
+from tcprobe.flows.write import destination, write_document, write_tables
 from tcprobe.hardware import find_gpu
 from tcprobe.masking import mask_text, mask_tree, secrets_in
 from tcprobe.readers.run_folder.folder import how_ended
+from tcprobe.report import RenderSpec
 from tcprobe.report.document import ReportSpec
 from tcprobe.report.run.document import RunDocument
 from tcprobe.schema.profile import Note, Profile
@@ -46,6 +47,7 @@ RECORDED_TABLES: Final = (
     "metrics",
     "reported",
 )
+PAGE: Final = "report.html"  # of a run folder
 TITLES: Final = {"tensorflow": "TensorFlow's profiler", "dlprof": "DLProf", "nsys": "Nsight Systems"}
 
 ONLY: Final = {
@@ -160,7 +162,7 @@ def profile(
             outcome = ProfileOutcome(final, code, ended.interrupted, cut=ended.cut)
             outcome = _measured(_report(final, options, outcome), collected)
         finally:
-            folder.set_modes(final / "tables", home.rights)  # all else has them since it was sealed
+            folder.set_modes(final, home.rights)
             if outcome is None:
                 say(f"run folder kept: {final}")
     return replace(outcome, failure=full or outcome.failure)
@@ -363,6 +365,11 @@ def _report(home: Path, options: ProfileOptions, outcome: ProfileOutcome) -> Pro
         return replace(outcome, failure=error)
     try:
         write_tables(RunDocument(report, ReportSpec()), home / "tables", force=True)
+        write_document(
+            RunDocument(report, ReportSpec(web=True)),
+            RenderSpec(),
+            destination("run", "html", str(home / PAGE), force=True),
+        )
     except TcprobeError as error:
         return replace(outcome, report=report, failure=error)
     return replace(outcome, report=report)

@@ -19,6 +19,7 @@ class RenderSpec(Struct, frozen=True):
     width: int | None = None  # columns of the terminal; None if the output is no terminal, so that nothing is cut
     color: bool = False  # whether escape codes may be written
     safe_csv: bool = False  # whether CSV is for a spreadsheet, which must not compute what was found in a file
+    fragment: bool = False  # whether HTML is a part of a page: of a notebook
 
 
 class Renderer(Struct, frozen=True):
@@ -60,6 +61,7 @@ RENDERERS: Final[tuple[Renderer, ...]] = (
     Renderer("csv", (".csv",)),
     Renderer("json", (".json",)),
     Renderer("markdown", (".md", ".markdown")),
+    Renderer("html", (".html",)),
     Renderer("perfetto", (".pftrace", ".perfetto-trace")),
     Renderer("sarif", (".sarif",), AUDIT),
     Renderer("github", (), AUDIT),
@@ -67,11 +69,11 @@ RENDERERS: Final[tuple[Renderer, ...]] = (
 )
 
 FORMATS: Final[dict[DocumentKind, tuple[str, ...]]] = {
-    "run": ("text", "csv", "json", "markdown", "perfetto"),
-    "audit": ("text", "json", "csv", "markdown", "sarif", "github", "junit"),
-    "key_node": ("text", "csv", "json", "markdown"),
-    "compare": ("text", "csv", "json", "markdown"),
-    "sweep": ("text", "csv", "json", "markdown"),
+    "run": ("text", "csv", "json", "markdown", "html", "perfetto"),
+    "audit": ("text", "json", "csv", "markdown", "html", "sarif", "github", "junit"),
+    "key_node": ("text", "csv", "json", "markdown", "html"),
+    "compare": ("text", "csv", "json", "markdown", "html"),
+    "sweep": ("text", "csv", "json", "markdown", "html"),
 }
 """The formats of each kind of document, in the order in which its verb lists them."""
 

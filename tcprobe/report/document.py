@@ -63,6 +63,7 @@ class Added(Struct, frozen=True):
 
 
 ROWS_FOR_PEOPLE: Final = 10
+ROWS_IN_BROWSER: Final = 500  # a page of a million kernels stays small; CSV has the rest
 
 
 class ReportSpec(Struct, frozen=True):
@@ -73,6 +74,7 @@ class ReportSpec(Struct, frozen=True):
     # brief, width: of a terminal, whether only the first screen is to stand there, and its columns; None: unlimited.
     brief: bool = False
     width: int | None = None
+    web: bool = False  # of a page for a browser, which has pictures and every table
     # cwd, verbose, typed: of an audit.
     cwd: str = ""  # absolute path of a folder; paths inside it are shown relative to it
     verbose: bool = False  # whether to list what the short form only counts
@@ -82,7 +84,8 @@ class ReportSpec(Struct, frozen=True):
     @property
     def rows_for_people(self) -> int | None:
         """Rows per table on a screen or page; None for all."""
-        return ROWS_FOR_PEOPLE if self.top is None else self.top or None
+        usual = ROWS_IN_BROWSER if self.web else ROWS_FOR_PEOPLE
+        return usual if self.top is None else self.top or None
 
     @property
     def rows_for_programs(self) -> int | None:
@@ -141,10 +144,85 @@ def wrapped_line(text: str, style: Style = "plain", indent: str = "") -> TextLin
     return TextLine((TextPart(text, style),), indent)
 
 
+class Part(Struct, frozen=True):
+    """A part of a whole that is drawn."""
+
+    label: str
+    pct: float  # of the whole, 0-100
+    tone: str  # what it is, for its colour: a kind of row of the bar (`tcprobe.schema.screen.RowKind`)
+    text: str = ""  # its time
+    share: str = ""  # `pct` as shown
+    detail: str = ""  # what it consists of
+
+
+class Task(Struct, frozen=True):
+    """One of the things to do first."""
+
+    title: str
+    saves: tuple[tuple[str, str], ...]  # (likely or at most, how much); empty where that is not known
+    share: str  # of the step
+    code: str  # of its rule
+    why: str
+    source: str = ""  # file:line
+
+
+class First(Struct, frozen=True):
+    """The first screen in its pieces, with the words of its lines."""
+
+    head: tuple[tuple[str, str], ...]  # what it is, and what is known of that
+    verdict: tuple[str, str, str]  # the sentence, parted before and after its word
+    tone: Style  # of that word
+    more: tuple[str, ...]
+    # title, total, parts: of the bar; without parts where no time is known.
+    title: str
+    total: str
+    parts: tuple[Part, ...]
+    lines: tuple[TextLine, ...]  # ranks, or predicted steps, in columns
+    tasks: tuple[Task, ...]
+    nothing: str  # what stands there where there is none
+    left: str  # what is left of the step when all is done
+    sure: str
+
+
 class Screen(Struct, frozen=True):
     """The first screen: lines that are laid out already, in columns of one width."""
 
     lines: tuple[TextLine, ...]
+    first: First | None = None  # the same in its pieces, where a picture can be drawn of it
+
+
+class Ring(Struct, frozen=True):
+    """A share, drawn as a ring."""
+
+    label: str
+    text: str  # the share as shown
+    parts: tuple[Part, ...]  # they add up to 100
+
+
+class Rings(Struct, frozen=True):
+    """Shares as rings, and figures beside them as (label, text) pairs."""
+
+    rings: tuple[Ring, ...]
+    figures: tuple[tuple[str, str], ...] = ()
+
+
+class Column(Struct, frozen=True):
+    """One bar of a chart."""
+
+    label: str  # what a pointer over it shows
+    counted: bool
+    parts: tuple[tuple[str, float], ...]  # (tone, length), from the bottom up
+
+
+class Columns(Struct, frozen=True):
+    """A chart of upright bars, those that do not count in grey."""
+
+    title: str
+    bars: tuple[Column, ...]
+    legend: tuple[tuple[str, str], ...]  # (tone, what it is)
+    height: float  # of the chart, in the unit of lengths; higher bars are cut
+    unit: str  # that height, as shown
+    notes: tuple[str, ...] = ()
 
 
 class Heading(Struct, frozen=True):
@@ -232,6 +310,7 @@ class Folded(Struct, frozen=True):
 
     title: str
     blocks: tuple[Block, ...]
+    shown: bool = False  # whether a browser begins with it open
 
 
 class LeftOut(Struct, frozen=True):
@@ -240,7 +319,9 @@ class LeftOut(Struct, frozen=True):
     remedy: str
 
 
-Block: TypeAlias = Screen | Heading | Lines | Facts | NumberedList | Remarks | Section | Folded | LeftOut
+Block: TypeAlias = (
+    Screen | Heading | Lines | Facts | NumberedList | Remarks | Section | Folded | LeftOut | Rings | Columns
+)
 
 
 def answer_of(sentences: Sequence[str]) -> Lines:

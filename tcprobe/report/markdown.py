@@ -10,6 +10,7 @@ from typing import TextIO
 from tcprobe.report import RenderSpec
 from tcprobe.report.document import (
     Block,
+    Columns,
     Document,
     Facts,
     Folded,
@@ -19,6 +20,7 @@ from tcprobe.report.document import (
     NumberedList,
     Remark,
     Remarks,
+    Rings,
     Screen,
     Section,
     TextLine,
@@ -62,7 +64,7 @@ def _block(block: Block) -> list[str]:
         case Folded(title=title, blocks=blocks):
             inner = [lines for lines in map(_block, blocks) if lines]
             return _apart([[f"<details><summary>{_summary(title)}</summary>"], *inner, ["</details>"]])
-        case LeftOut():
+        case LeftOut() | Rings() | Columns():
             return []
 
 

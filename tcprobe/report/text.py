@@ -9,6 +9,7 @@ from tcprobe.formatting import wrapped
 from tcprobe.report import RenderSpec
 from tcprobe.report.document import (
     Block,
+    Columns,
     Document,
     Facts,
     Folded,
@@ -18,6 +19,7 @@ from tcprobe.report.document import (
     NumberedList,
     Remark,
     Remarks,
+    Rings,
     Screen,
     Section,
     TextLine,
@@ -61,7 +63,7 @@ def _block(block: Block, spec: RenderSpec) -> list[str]:
             return _section(block, spec)
         case Folded(title=title, blocks=blocks):
             return [_paint(title, "strong", spec), "", _joined(blocks, spec)]
-        case LeftOut():
+        case LeftOut() | Rings() | Columns():
             return []
 
 

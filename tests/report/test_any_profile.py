@@ -8,10 +8,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tcprobe.report import FORMATS
+from tcprobe.report.document import ReportSpec
+from tcprobe.report.run.document import RunDocument
 from tcprobe.schema.columns import Column, Table, TableSpec, Value
 from tcprobe.schema.profile import Metadata, Note, Profile, Window
 from tcprobe.schema.tables import DERIVED, HOST_OPS, METRICS, REPORTED, STEPS
-from tests.report.builders import rendered, run
+from tests.report.builders import rendered
 from tests.report.test_door import leaks
 from tests.support import examples
 
@@ -59,7 +61,7 @@ def test_every_format_renders(
 ) -> None:
     profile = Profile(metadata).with_tables(*(t for t in tables if t is not None))
     for format_ in FORMATS["run"]:
-        text = rendered(format_, run(profile, top), width)
+        text = rendered(format_, RunDocument(profile, ReportSpec(top, web=format_ == "html")), width)
         assert text.endswith("\n")
         if format_ == "json":
             assert json.loads(text)["schema"] == 1

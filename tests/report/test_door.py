@@ -162,6 +162,7 @@ def test_the_fixtures_are_there() -> None:
         ("text", None, False),
         ("text", 60, True),
         ("markdown", None, False),
+        ("html", None, False),
         ("github", None, False),
         ("junit", None, False),
     ],

@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from tcprobe.formatting import any_text, full_number, since_step
 from tcprobe.grouping import distinct_numbers, lasting_since
@@ -18,6 +19,7 @@ from tcprobe.report.document import (
     Cell,
     DataTable,
     Facts,
+    Folded,
     Heading,
     LeftOut,
     Lines,
@@ -32,7 +34,7 @@ from tcprobe.report.document import (
     wrapped_line,
 )
 from tcprobe.report.fields import cell_of, field_of, section
-from tcprobe.report.run import about, advice, figures, findings, time_views, views
+from tcprobe.report.run import about, advice, figures, findings, pictures, time_views, views
 from tcprobe.report.run.causes import cause_table
 from tcprobe.report.run.screen import data_of_screen, screen_of
 from tcprobe.report.run.tables import data_table, view_section, written
@@ -68,6 +70,8 @@ class RunDocument(Struct, frozen=True):
 
     def page(self) -> list[Block]:
         """Return the same under a title, with all but the first screen folded unless asked for by name."""
+        if self.spec.web:
+            return list(self._web())
         tables, absent = self._tables()
         shown: Iterable[Block] = tables if self.spec.by else map(folded, tables)
         lines = Lines(tuple(wrapped_line(f"no {name}: {why}") for name, why in absent), bullets=True)
@@ -106,6 +110,29 @@ class RunDocument(Struct, frozen=True):
         """Return the table asked for, by default the kernels; UsageError if several were asked for."""
         name = views.BY[self.spec.one_table("kernel")].table
         return data_table(self.profile.require(name), self.spec.rows_for_programs)
+
+    def _web(self) -> Iterator[Block]:
+        """Yield the page of a browser: the first screen with pictures, what to do in full, every table."""
+        profile, spec = self.profile, self.spec
+        yield Heading("Tensor Core report", 1)
+        yield replace(screen_of(profile), first=pictures.first_of(profile))
+        yield from filter(None, (pictures.rings_of(profile), pictures.steps_of(profile)))
+        yield from self.added.blocks
+        yield NumberedList(advice.TITLE, advice.with_codes(profile))
+        yield _notes(profile, ("error", "warning"))
+        yield Heading("Tables", 2)
+        wanted = [views.BY[name] for name in spec.by] if spec.by else views.EVERY
+        found = list(filter(None, map(self._view, wanted)))
+        if not spec.by:
+            made = figures.figures(profile, first=True), findings.what_if_table(profile, spec.rows_for_people)
+            why = cause_table(profile), findings.bad_size_table(profile, spec.rows_for_people)
+            last = figures.figures(profile, first=False), _logged(profile, spec), _reported(profile, spec)
+            found = [one for one in (*found, *why, *made, *last) if one]
+        yield from (replace(folded(one), shown=at == 0) for at, one in enumerate(found))
+        absent = [(v.table, why_absent(profile, v.table)) for v in wanted if not len(profile.require(v.table))]
+        missing = Lines(tuple(wrapped_line(f"no {name}: {why}") for name, why in absent), bullets=True)
+        about_it = Folded("What was profiled", (Facts(tuple(about.facts(profile))),))
+        yield from (about_it, Folded("Tables that are not there", (missing,)), _notes(profile, ("note",)))
 
     def _aside(self, block: Block) -> Block:
         return folded(block) if isinstance(block, Section) else block

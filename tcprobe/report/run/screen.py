@@ -104,7 +104,7 @@ def _lines(profile: Profile, found: FirstScreen, room: int | None, detail: _Deta
         list(_verdict(found, room)),
         list(_bar(found, detail)),
         list(rank_lines(profile, max(2, detail.rows - 2))),
-        list(_predicted(found)),
+        list(predicted_lines(found)),
         list(_items(found, detail, room)),
         list(_end(found, room)),
     )
@@ -124,14 +124,18 @@ def _short(text: str, room: int | None, taken: int) -> str:
     return seen if room is None else f.shorten(seen, max(8, room - taken))
 
 
+def head_of(profile: Profile, found: FirstScreen) -> list[tuple[str, str]]:
+    """Return what it is: source and steps, GPU with precision."""
+    pairs = [
+        (about.name_of(profile), about.recorded(profile, found.bar)),
+        (about.gpus(profile), about.abilities(profile)),
+    ]
+    return [pair for pair in pairs if any(pair)]
+
+
 def _head(profile: Profile, found: FirstScreen, room: int | None) -> Iterator[TextLine]:
     """Yield what it is: source, steps, GPU, precision; in two columns where they fit."""
-    bar = found.bar
-    pairs = [
-        (shown(about.name_of(profile)), shown(about.recorded(profile, bar))),
-        (shown(about.gpus(profile)), shown(about.abilities(profile))),
-    ]
-    pairs = [pair for pair in pairs if any(pair)]
+    pairs = [(shown(one), shown(other)) for one, other in head_of(profile, found)]
     least, right = (max((columns(pair[at]) for pair in pairs), default=0) for at in (0, 1))
     left = max(least + 2, min(LEFT, WIDTH - right))
     if all(left + columns(other) <= WIDTH for _, other in pairs) and (room is None or room >= WIDTH):
@@ -162,12 +166,9 @@ def _bar(found: FirstScreen, detail: _Detail) -> Iterator[TextLine]:
     """Yield the title with the total, and a row for each part: what, bar, time, share."""
     if (bar := found.bar) is None:
         return
-    several = f" (mean of {bar.gpus} GPUs)" if bar.gpus > 1 else ""
-    yield _figures(TextPart(f"{TITLES[bar.of]}{several}", "strong"), f.duration(bar.total_ns))
-    unknown_gpu = any(one.kind == "gpu_unknown" for one in found.limits)
-    rows = _rows(bar, detail.rows)
-    for (label, row), share in zip(rows, _shares(rows), strict=True):
-        label = "off Tensor Cores" if row.kind == "off" and unknown_gpu else label
+    title, rows = title_of(bar), labelled(found, bar, detail.rows)
+    yield _figures(TextPart(title, "strong"), f.duration(bar.total_ns))
+    for (label, row), share in zip(rows, shares_of(rows), strict=True):
         drawn = "#" * (max(1, round(BAR * row.pct / 100.0)) if row.pct >= 1.0 else 0)
         figures = f"{f.duration(row.ns):>{FIGURE}}{share:>{SHARE}}"
         yield line_of(
@@ -175,15 +176,27 @@ def _bar(found: FirstScreen, detail: _Detail) -> Iterator[TextLine]:
             TextPart(f"{drawn:<{TIME - LABEL - FIGURE}}", STYLES.get(row.kind, "dim")),
             figures,
         )
-        if detail.parts and row.kind in ("used", "others") and row.pct >= DETAILED_PCT and (said := _parts(row)):
+        if detail.parts and row.kind in ("used", "others") and row.pct >= DETAILED_PCT and (said := parts_text(row)):
             yield line_of(TextPart(f"    {said}", "dim"))
 
 
-def _shares(rows: Sequence[tuple[str, BarRow]]) -> list[str]:
+def title_of(bar: Bar) -> str:
+    """Return what stands over the bar."""
+    return f"{TITLES[bar.of]}{f' (mean of {bar.gpus} GPUs)' if bar.gpus > 1 else ''}"
+
+
+def labelled(found: FirstScreen, bar: Bar, most: int) -> list[tuple[str, BarRow]]:
+    """Return the rows with what they are; on a GPU that is not known nobody can say what could use Tensor Cores."""
+    known = all(one.kind != "gpu_unknown" for one in found.limits)
+    rows = _rows(bar, most)
+    return rows if known else [("off Tensor Cores" if row.kind == "off" else label, row) for label, row in rows]
+
+
+def shares_of(rows: Sequence[tuple[str, BarRow]]) -> list[str]:
     return f.whole_percents([row.pct for _, row in rows])
 
 
-def _predicted(found: FirstScreen) -> Iterator[TextLine]:
+def predicted_lines(found: FirstScreen) -> Iterator[TextLine]:
     """Yield what a run without a GPU would take on one: a row for the step as it is and for each change."""
     if (prediction := found.prediction) is None:
         return
@@ -235,7 +248,7 @@ def _rows(bar: Bar, most: int) -> list[tuple[str, BarRow]]:
     return kept
 
 
-def _parts(row: BarRow) -> str:
+def parts_text(row: BarRow) -> str:
     """Return what the kernels of a row do, the largest first; empty where that says nothing."""
     named = [(kind, ns) for kind, ns in row.parts if 100.0 * ns >= PART_PCT * row.ns][:3]
     if len(row.parts) < 2 and row.kind == "used":
@@ -247,27 +260,34 @@ def _items(found: FirstScreen, detail: _Detail, room: int | None) -> Iterator[Te
     """Yield what to do first: what, what it saves likely or at most, its share, the rule; below it why, and where."""
     items, title = found.items[: detail.items], TextPart("What to do first", "strong")
     if not items:
-        if (nothing := _nothing(found)) is not None:
+        if (nothing := nothing_to_do(found)) is not None:
             yield line_of(title, f"    {nothing}")
         return
-    heads = [name for name in ("likely", "at most") if any(name in _saved(item) for item in items)]
+    heads = [name for name in ("likely", "at most") if any(name in savings(item) for item in items)]
     if not heads:
         yield _figures(title, "saves: unknown")
     elif len(heads) == 1:
         yield _figures(title, f"saves {heads[0]}")
     else:
         yield _figures(title, "".join(f"{head:>{FIGURE}}" for head in heads))
-    rows = [] if found.bar is None else _rows(found.bar, detail.rows)
-    shares = {f.duration(row.ns): share for (_, row), share in zip(rows, _shares(rows), strict=True)}
+    shares = shares_by_time(found, detail.rows)
     for number, item in enumerate(items, 1):
-        yield from _item(number, item, _share_of(item, found, shares), heads, detail.reasons, room)
-    if detail.both and (left := found.left_ns) is not None and len(items) == len(found.items):
-        saving = [str(number) for number, item in enumerate(items, 1) if item.saves_ns is not None]
-        together = listed(saving) if len(saving) < len(items) else "Both" if len(items) == 2 else f"All {len(items)}"
-        yield line_of(TextPart(f"   {together}: a step of {f.duration(left)} at best", "dim"))
+        yield from _item(number, item, share_of(item, found, shares), heads, detail.reasons, room)
+    if detail.both and len(items) == len(found.items) and (left := left_text(found)):
+        yield line_of(TextPart(f"   {left}", "dim"))
 
 
-def _nothing(found: FirstScreen) -> str | None:
+def left_text(found: FirstScreen) -> str:
+    """Return what is left of a step when all is done that saves; empty where that is not known."""
+    if found.left_ns is None:
+        return ""
+    saving = [str(number) for number, item in enumerate(found.items, 1) if item.saves_ns is not None]
+    whole = "Both" if len(saving) == 2 else f"All {len(saving)}"
+    together = listed(saving) if len(saving) < len(found.items) else whole
+    return f"{together}: a step of {f.duration(found.left_ns)} at best"
+
+
+def nothing_to_do(found: FirstScreen) -> str | None:
     """Return what stands where nothing is to be done first; None where that is not known."""
     if found.answer.word == "NOTHING TO GAIN":
         return "nothing for Tensor Cores; fuse it with its neighbours"
@@ -279,7 +299,13 @@ def _nothing(found: FirstScreen) -> str | None:
     return "nothing: no change is seen that saves 1 % or more" if found.answer.word == "GOOD" and timed else None
 
 
-def _share_of(item: Item, found: FirstScreen, shares: Mapping[str, str]) -> str:
+def shares_by_time(found: FirstScreen, most: int) -> dict[str, str]:
+    """Return the shares of the rows by their times, as shown, so that an item says the same of the same time."""
+    rows = [] if found.bar is None else _rows(found.bar, most)
+    return {f.duration(row.ns): share for (_, row), share in zip(rows, shares_of(rows), strict=True)}
+
+
+def share_of(item: Item, found: FirstScreen, shares: Mapping[str, str]) -> str:
     """Return what an item saves of the bar, as the row says that it all is; else of the predicted step as it is."""
     steps = () if found.prediction is None else found.prediction.steps
     total_ns = found.bar.total_ns if found.bar is not None else steps[0].ns.mid if steps else None
@@ -288,7 +314,7 @@ def _share_of(item: Item, found: FirstScreen, shares: Mapping[str, str]) -> str:
     return shares.get(f.duration(item.saves_ns)) or f.whole_percent(100.0 * item.saves_ns / total_ns)
 
 
-def _saved(item: Item) -> dict[str, float]:
+def savings(item: Item) -> dict[str, float]:
     """Return what an item saves, by the heading of its column."""
     if item.saves_ns is None:
         return {}
@@ -300,7 +326,7 @@ def _saved(item: Item) -> dict[str, float]:
 def _item(
     number: int, item: Item, share: str, heads: Sequence[str], reasoned: bool, room: int | None
 ) -> Iterator[TextLine]:
-    found = _saved(item)
+    found = savings(item)
     saved = [f.duration(found[head]) if head in found else "" for head in heads]
     room_for = (TIME - FIGURE * len(heads) if found else TIME + SHARE) - 4  # columns of the title
     first = shown(headline(item.advice, room_for))
@@ -312,16 +338,25 @@ def _item(
     padded = first + " " * (room_for + 1 - columns(first))
     lead = f"{number}  " if first else "   "
     yield line_of(lead, TextPart(padded, "strong"), figures, TextPart(f"  {item.advice.code}", "dim"))
-    also = f"part of item {item.beside[0]}: do not add the two" if item.beside and item.saves_ns is not None else ""
+    also = also_of(item)
     why = _short(reason_of(item.advice), room, 5 + (columns(also) + 2 if also else 0))
     if (text := "; ".join(filter(None, (why, also)))) and reasoned:
         yield line_of(TextPart(f"     {text}", "dim"))
 
 
+def also_of(item: Item) -> str:
+    """Return which item above draws on the same time; empty for none."""
+    return f"part of item {item.beside[0]}: do not add the two" if item.beside and item.saves_ns is not None else ""
+
+
+def sure_of(found: FirstScreen) -> str:
+    """Return what limits the figures; empty where nothing does. That the GPU is unknown stands in the head."""
+    return "; ".join(verdict.limit(one) for one in found.limits if one.kind != "gpu_unknown")
+
+
 def _end(found: FirstScreen, room: int | None) -> Iterator[TextLine]:
     """Yield how sure it is, and where to look next."""
-    if limits := [one for one in found.limits if one.kind != "gpu_unknown"]:  # as the head says
-        text = "; ".join(map(verdict.limit, limits))
+    if text := sure_of(found):
         first, *rest = _wrap(f"How sure  {shown(text)}.", room, " " * 10)
         yield line_of(TextPart(first[:10], "strong"), first[10:])
         yield from map(line_of, rest)

@@ -427,3 +427,6 @@ BY: Final = {
     "chain": CHAIN_VIEW,
 }
 """The views by their names after ``--by``."""
+_FIRST: Final = (OP_VIEW, KERNEL_VIEW, LAYER_VIEW, KIND_VIEW, GEMM_VIEW, CAUSE_VIEW, WAIT_VIEW, GAP_VIEW, COPY_VIEW)
+EVERY: Final = tuple({view.table: view for view in (*_FIRST, *BY.values(), HOST_OP_VIEW)}.values())
+"""All views, those first that say most."""

@@ -86,8 +86,8 @@ def test_the_ending_tells_the_format(tmp_path: Path, name: str, format_: str) ->
 def test_what_an_audit_cannot_be_is_refused_before_any_work(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="tells no format"):
         destination("audit", None, str(tmp_path / "a.xyz"))
-    with pytest.raises(UsageError, match="no format html"):
-        destination("audit", "html", None)
+    with pytest.raises(UsageError, match="no format pdf"):
+        destination("audit", "pdf", None)
     with pytest.raises(OutputError, match="is a folder"):
         destination("audit", "json", str(tmp_path))
     with pytest.raises(OutputError, match="there is no folder"):
@@ -101,13 +101,13 @@ def test_what_an_audit_cannot_be_is_refused_before_any_work(tmp_path: Path) -> N
             "run",
             "a.xyz",
             "the ending .xyz tells no format",
-            "end it in .txt, .csv, .json, .md, .markdown, or give --format",
+            "end it in .txt, .csv, .json, .md, .markdown, .html, .pftrace, .perfetto-trace, or give --format",
         ),
         (
             "audit",
             "a.xyz",
             "its ending tells no format",
-            "end it in .txt, .json, .csv, .md, .markdown, .sarif, .xml, or give --format",
+            "end it in .txt, .json, .csv, .md, .markdown, .html, .sarif, .xml, or give --format",
         ),
     ],
 )

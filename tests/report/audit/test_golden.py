@@ -24,7 +24,7 @@ def rendered(format_: str, name: str, spec: ReportSpec = SPEC, width: int | None
 
 
 @pytest.mark.parametrize("name", REPORTS)
-@pytest.mark.parametrize("format_", FORMATS["audit"])
+@pytest.mark.parametrize("format_", [one for one in FORMATS["audit"] if one != "html"])
 def test_each_format(format_: str, name: str, golden: Compare) -> None:
     golden(f"audit_{name}.{ENDINGS.get(format_, format_)}", rendered(format_, name))
 

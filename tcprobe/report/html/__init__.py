@@ -1,0 +1,138 @@
+"""Renderer: a document as one HTML file that loads nothing, or as the fragment of it that a notebook shows.
+
+Templates escape every text (jinja2's autoescape); a policy in the page (CSP) lets nothing run, and no style count, but
+what is hashed there. Without a script all tables are there and readable; the script sorts, filters and opens rows.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Iterable, Iterator
+from functools import cache
+from typing import TYPE_CHECKING, Final, NamedTuple, TextIO
+
+from tcprobe import __version__
+from tcprobe.report import RenderSpec
+from tcprobe.report.document import Block, Cell, ColumnHead, Document, Folded, Heading, Screen, Section
+from tcprobe.report.html import draw
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+HIDDEN_RANK: Final = 5  # columns from this rank on are not shown until the reader chooses them
+LONG: Final = 48  # characters of a name from which on its middle is hidden
+TAIL: Final = 20  # of them stand behind the gap
+MOST_COLUMNS: Final = 40  # for which the style sheet has rules
+
+
+class TableCell(NamedTuple):
+    """A cell as the template writes it."""
+
+    text: str
+    value: float | None  # to sort by, of a number
+    head: str = ""  # of a long name; the rest of it is `tail`
+    tail: str = ""
+
+
+class Table(NamedTuple):
+    """A table as the template writes it."""
+
+    name: str  # the same in every page with this table, for addresses
+    classes: str  # which columns are aligned right, wrapped, hidden
+    headings: tuple[ColumnHead, ...]
+    section: Section
+
+    @property
+    def rows(self) -> Iterator[list[TableCell]]:
+        for row in self.section.cells:
+            yield [_cell(cell, head) for cell, head in zip(row, self.headings, strict=True)]
+
+
+def render(document: Document, spec: RenderSpec, out: TextIO) -> None:
+    """Write the page; of a notebook only its blocks, with their style and without the script."""
+    blocks = list(document.page())
+    name = "fragment.html" if spec.fragment else "page.html"
+    tables = {id(section): table for section, table in _tables(_sections(blocks))}
+    made = _environment().get_template(name).generate(
+        blocks=blocks, title=_title(blocks), table_of=lambda section: tables[id(section)], style=_text("page.css"),
+        script=_text("page.js"), policy=_policy(), version=__version__,
+    )  # fmt: skip
+    out.writelines(made)
+    out.write("\n")
+
+
+@cache
+def _environment() -> Environment:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    made = Environment(
+        loader=PackageLoader("tcprobe.report", "html"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
+        lstrip_blocks=True, auto_reload=False,
+    )  # fmt: skip
+    made.globals.update(draw=draw, kind=lambda block: type(block).__name__, most_columns=MOST_COLUMNS)
+    return made
+
+
+@cache
+def _text(name: str) -> str:
+    """Return the style sheet or the script, without the blanks that only its readers need."""
+    whole = _environment().get_template(name).render() if name.endswith(".css") else _source(name)
+    return re.sub(r"(?m)^ +", "", whole)
+
+
+def _source(name: str) -> str:
+    environment = _environment()
+    assert environment.loader is not None
+    return environment.loader.get_source(environment, name)[0]
+
+
+@cache
+def _policy() -> str:
+    """Return the page's policy: nothing is loaded, sent or run but the style sheet and the script of these hashes."""
+    hashes = {name: base64.b64encode(hashlib.sha256(_text(name).encode()).digest()).decode() for name in _FILES}
+    style, script = (f"'sha256-{hashes[name]}'" for name in _FILES)
+    return (
+        f"default-src 'none'; style-src {style}; script-src {script}; img-src data:; base-uri 'none'; "
+        "form-action 'none'; require-trusted-types-for 'script'"
+    )
+
+
+_FILES: Final = ("page.css", "page.js")
+
+
+def _title(blocks: Iterable[Block]) -> str:
+    """Return the title of the page: what it is of, as far as a block says."""
+    first = next((block.first for block in blocks if isinstance(block, Screen) and block.first), None)
+    heading = next((block.text for block in blocks if isinstance(block, Heading)), "tcprobe")
+    return f"{first.head[0][0]}: {heading}" if first is not None and first.head else heading
+
+
+def _sections(blocks: Iterable[Block], title: str = "") -> Iterator[tuple[str, Section]]:
+    """Yield the tables with their titles; that of a folded one stands over the fold."""
+    for block in blocks:
+        if isinstance(block, Section):
+            yield block.name or title.partition(" (")[0] or "table", block
+        elif isinstance(block, Folded):
+            yield from _sections(block.blocks, block.title)
+
+
+def _tables(sections: Iterable[tuple[str, Section]]) -> Iterator[tuple[Section, Table]]:
+    taken: dict[str, int] = {}
+    for title, section in sections:
+        name = re.sub(r"[^a-z0-9]+", "-", title.lower())[:40].strip("-") or "table"
+        taken[name] = taken.get(name, 0) + 1
+        name = name if taken[name] == 1 else f"{name}-{taken[name]}"
+        marks = [f"r{at}" for at, head in enumerate(section.headings, 1) if head.right]
+        marks += [f"w{at}" for at, head in enumerate(section.headings, 1) if head.wraps]
+        marks += [f"h{at}" for at, head in enumerate(section.headings, 1) if head.rank >= HIDDEN_RANK]
+        yield section, Table(name, " ".join(marks), section.headings, section)
+
+
+def _cell(cell: Cell | str, head: ColumnHead) -> TableCell:
+    text, value = (cell.text, cell.value) if isinstance(cell, Cell) else (cell, None)
+    number = value if isinstance(value, int | float) and not isinstance(value, bool) and head.right else None
+    if not head.wraps and len(text) > LONG:
+        return TableCell(text, number, text[:-TAIL], text[-TAIL:])
+    return TableCell(text, number)

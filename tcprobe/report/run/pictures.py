@@ -1,0 +1,178 @@
+"""What a browser draws of a run: the first screen in its pieces, shares as rings, steps as bars."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from tcprobe import formatting as f
+from tcprobe.report.document import Column, Columns, First, Part, Ring, Rings, Task
+from tcprobe.report.run import figures, screen, verdict
+from tcprobe.report.run.advice import detail, headline
+from tcprobe.report.run.ranks import rank_lines
+from tcprobe.report.run.verdict import ROW_WORDS
+from tcprobe.schema.columns import Row
+from tcprobe.schema.profile import Profile
+from tcprobe.schema.screen import FirstScreen, RowKind
+
+MOST_ROWS: Final = 7  # of the bar, as on a terminal
+MOST_BARS: Final = 300
+BESIDE: Final = ("step_time_ns", "throughput", "achieved_tflop_per_s", "peak_pct", "mfu_pct", "coverage_pct")
+"""Figures beside the rings."""
+
+
+def first_of(profile: Profile) -> First | None:
+    """Return the first screen in its pieces; None where there is none."""
+    found = profile.screen
+    if found is None:
+        return None
+    answer, bar = found.answer, found.bar
+    return First(
+        tuple(screen.head_of(profile, found)),
+        verdict.verdict(answer.word, answer.says).replace("\n", " ").partition(answer.word),
+        screen.WORD_STYLES.get(answer.word, "strong"),
+        tuple(map(verdict.further, answer.more)),
+        "" if bar is None else screen.title_of(bar),
+        "" if bar is None else f.duration(bar.total_ns),
+        tuple(_parts(found)),
+        (*rank_lines(profile, MOST_ROWS), *screen.predicted_lines(found)),
+        tuple(_tasks(found)),
+        "" if found.items else screen.nothing_to_do(found) or "",
+        screen.left_text(found),
+        screen.sure_of(found),
+    )
+
+
+def _parts(found: FirstScreen) -> Iterator[Part]:
+    if (bar := found.bar) is None:
+        return
+    rows = screen.labelled(found, bar, MOST_ROWS)
+    for (label, row), share in zip(rows, screen.shares_of(rows), strict=True):
+        told = screen.parts_text(row) if row.kind in ("used", "others") and row.pct >= screen.DETAILED_PCT else ""
+        yield Part(label, row.pct, row.kind, f.duration(row.ns), share, told)
+
+
+def _tasks(found: FirstScreen) -> Iterator[Task]:
+    shares = screen.shares_by_time(found, MOST_ROWS)
+    for item in found.items:
+        saves = tuple((head, f.duration(ns)) for head, ns in screen.savings(item).items())
+        why = "; ".join(filter(None, (detail(item.advice), screen.also_of(item))))
+        source = item.advice.where.source
+        place = "" if source is None else f.source_line(source)
+        share = screen.share_of(item, found, shares)
+        yield Task(headline(item.advice, None), saves, share, item.advice.code, why, "" if place in why else place)
+
+
+def rings_of(profile: Profile) -> Rings | None:
+    """Return the shares that rings can show, and the figures beside them; None where there are none."""
+    rings = [
+        _ring(profile, "tc_kernel_time_pct", ("used", ROW_WORDS["used"]), ("others", "other kernels")),
+        _ring(profile, "tc_capable_time_pct", ("used", ROW_WORDS["used"]), ("off", ROW_WORDS["off"])),
+        _ring(profile, "gpu_busy_pct", ("kernels", "kernels run"), ("idle", "no kernel runs")),
+    ]
+    rows = ((metric, profile.figure(metric)) for metric in BESIDE)
+    told = tuple((figures.label(name), figures.value_text(name, row)) for name, row in rows if row and _has(row))
+    made = Rings(tuple(ring for ring in rings if ring is not None), told)
+    return made if made.rings or made.figures else None
+
+
+def _has(row: Row) -> bool:
+    return any(row[column] is not None for column in ("value", "low", "high"))
+
+
+def _ring(profile: Profile, metric: str, share: tuple[RowKind, str], rest: tuple[RowKind, str]) -> Ring | None:
+    """Return a share and what is left; of kernels a share of unknown class lies between the two."""
+    row = profile.figure(metric)
+    if row is None or not _has(row):
+        return None
+    of_kernels = metric != "gpu_busy_pct"  # whose range is that over GPUs
+    low, high = (row[c] if of_kernels and row[c] is not None else row["value"] for c in ("low", "high"))
+    if low is None or high is None:
+        return None
+    ends = (0.0, float(low), float(high), 100.0)
+    told = zip((share, ("unknown", ROW_WORDS["unknown"]), rest), ends, ends[1:], strict=False)
+    parts = tuple(Part(what, end - start, kind, "", f.percent(end - start)) for (kind, what), start, end in told)
+    return Ring(figures.label(metric), figures.value_text(metric, row), tuple(part for part in parts if part.pct > 0))
+
+
+class _Kind(NamedTuple):
+    """One kind of time of a step, over all steps."""
+
+    tone: RowKind
+    label: str
+    ns: np.ndarray
+
+
+def steps_of(profile: Profile) -> Columns | None:
+    """Return the steps of the profile as bars: what ran on a GPU and how long none did; None of less than two.
+
+    Kernels that ran at once share their time, as in the bar of the first screen; of several GPUs it is the mean.
+    """
+    table = profile.require("iterations")
+    if len(table) < 2:
+        return None
+    counted = table.numbers("in_window").astype(bool)
+    spent = {c: table.numbers(f"{c}_ns").astype(np.float64) for c in ("duration", "sum", "union", "tc", "unknown")}
+    if np.isnan(spent["sum"]).all():
+        kinds = [_Kind("idle", "the step, of whose kernels nothing is known", spent["duration"])]
+    else:
+        kinds = _kinds(spent, profile.busiest_gpu[0])
+    numbers = table.values("iteration")
+    start, stop = _shown(counted)
+    whole = np.sum([np.nan_to_num(kind.ns[start:stop]) for kind in kinds], axis=0)
+    highest = float(np.max(whole[counted[start:stop]] if counted.any() else whole, initial=0.0))
+    if highest <= 0:
+        return None
+    cut = ("Higher bars are cut.",) if whole.max() > highest else ()
+    notes = (*_counts(profile, stop - start), *cut)
+    bars = tuple(_bar(kinds, at, str(numbers[at]), bool(counted[at])) for at in range(start, stop))
+    legend = tuple((kind.tone, kind.label) for kind in kinds)
+    return Columns("Iterations", bars, legend, highest, f.duration(highest), (" ".join(notes),))
+
+
+def _kinds(spent: dict[str, np.ndarray], gpus: int) -> list[_Kind]:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ran = np.where(np.isnan(spent["union"]), spent["sum"], spent["union"]) / gpus
+        of = {name: np.nan_to_num(ran * spent[name] / spent["sum"]) for name in ("tc", "unknown")}
+    others = np.maximum(np.nan_to_num(ran) - of["tc"] - of["unknown"], 0)
+    idle = np.maximum(np.nan_to_num(spent["duration"] - np.nan_to_num(ran)), 0)
+    made = [
+        _Kind("used", ROW_WORDS["used"], of["tc"]),
+        _Kind("unknown", ROW_WORDS["unknown"], of["unknown"]),
+        _Kind("others", "other kernels", others),
+        _Kind("idle", "no kernel runs", idle),
+    ]
+    return [kind for kind in made if kind.ns.any()]
+
+
+def _shown(counted: np.ndarray) -> tuple[int, int]:
+    """Return which steps have a bar: all, or as many as there is room for, from shortly before those that count."""
+    first = int(np.argmax(counted)) if counted.any() else 0
+    start = max(0, min(first - MOST_BARS // 10, len(counted) - MOST_BARS))
+    return start, min(len(counted), start + MOST_BARS)
+
+
+def _bar(kinds: list[_Kind], at: int, number: str, counted: bool) -> Column:
+    parts = tuple((kind.tone, 0.0 if np.isnan(kind.ns[at]) else float(kind.ns[at])) for kind in kinds)
+    said = ", ".join(f"{kind.label} {f.duration(ns)}" for kind, (_, ns) in zip(kinds, parts, strict=True) if ns)
+    return Column(f"{number}{'' if counted else ', left out'}: {said or 'nothing recorded'}", counted, parts)
+
+
+def _counts(profile: Profile, shown: int) -> tuple[str, ...]:
+    """Return which iterations count, and which do not and why."""
+    rows = list(profile.require("iterations").rows())
+    at = [place for place, row in enumerate(rows) if row["in_window"]]
+    few = () if shown == len(rows) else (f"{shown:,} of {len(rows):,} are drawn.",)
+    if not at:
+        return ("None counts.", *few)
+    ends = (("before", rows[: at[0]]), ("after", rows[at[-1] + 1 :]))
+    left = ", ".join(f"{_span(part)} {where}" for where, part in ends if part)
+    counted = f"Counted: {_span(rows[at[0] : at[-1] + 1])}."
+    return (counted, *((f"Left out: {left}.",) if left else ()), *few)
+
+
+def _span(rows: list[Row]) -> str:
+    first, last = rows[0]["iteration"], rows[-1]["iteration"]
+    return str(first) if first == last else f"{first} to {last}"

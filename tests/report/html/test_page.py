@@ -1,0 +1,188 @@
+"""The page: it loads nothing, says what the terminal says, shows the figures of the CSV, and is nobody's markup."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from functools import cache
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from tcprobe.flows.report import make_report
+from tcprobe.report.document import Column, Columns, Document, Part, ReportSpec, TextLine
+from tcprobe.report.html.draw import HEIGHT, areas, placed
+from tcprobe.report.run.document import RunDocument
+from tcprobe.report.run.pictures import first_of, rings_of, steps_of
+from tcprobe.report.run.screen import screen_of
+from tests.report.builders import MS, PROFILES, Plain, figure, gpu_profile, rendered, table
+from tests.report.test_door import NAMES, blocks
+from tests.support import shared
+
+VOID = {"meta", "link", "input", "br"}
+
+
+class Parsed(HTMLParser):
+    """A page as a browser takes it apart."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.inside: dict[str, str] = {"style": "", "script": ""}
+        self.text: list[str] = []
+        self.open: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] in self.inside:
+            self.inside[self.open[-1]] += data
+        else:
+            self.text.append(data)
+
+    def find(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.tags if name == tag]
+
+
+@cache
+def page(name: str = "gpu") -> str:
+    return rendered("html", RunDocument(PROFILES[name](), ReportSpec(web=True)))
+
+
+def words(line: TextLine) -> str:
+    return "".join(part.text for part in line.parts)
+
+
+@pytest.mark.parametrize("name", PROFILES)
+def test_it_loads_nothing_and_runs_what_it_hashes(name: str) -> None:
+    made = Parsed(page(name))
+    assert not made.open
+    assert not [a for _, attributes in made.tags for a in attributes if a == "style" or a.startswith("on")]
+    assert {a["href"] for a in made.find("link")} == {"data:,"}
+    assert not [t for t, a in made.tags if t in ("img", "iframe", "object", "base", "form") or "src" in a]
+    policy = next(str(a["content"]) for a in made.find("meta") if a.get("http-equiv") == "Content-Security-Policy")
+    assert policy.startswith("default-src 'none'") and "unsafe" not in policy
+    for kind, text in made.inside.items():
+        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        assert f"{kind}-src 'sha256-{digest}'" in policy
+    ids = [a["id"] for _, a in made.tags if "id" in a]
+    assert len(ids) == len(set(ids))
+
+
+@pytest.mark.parametrize("name", PROFILES)
+def test_the_first_screen_says_what_the_terminal_says(name: str) -> None:
+    profile = PROFILES[name]()
+    first = first_of(profile)
+    if first is None:  # nothing but a summary
+        assert not screen_of(profile).lines
+        return
+    told = " ".join(" ".join(words(line).split()) for line in screen_of(profile).lines)
+    said = ["".join(first.verdict), *first.more, first.title, first.total, first.left, first.nothing]
+    said += [part.label for part in first.parts] + [part.text for part in first.parts] + [first.sure]
+    for task in first.tasks:  # a terminal has room for some of the ways
+        said += [task.title.partition(":")[0], task.why, task.code, *(saved for _, saved in task.saves)]
+    assert not [text for text in said if " ".join(text.split()) not in told]
+    assert sum(part.pct for part in first.parts) == pytest.approx(100 if first.parts else 0)
+    assert "".join(first.verdict) in "".join(Parsed(page(name)).text)
+
+
+def cells(row: str) -> list[str]:
+    return re.findall(r"<td[^>]*>(.*?)</td>", row)
+
+
+def test_figures_are_those_of_the_csv() -> None:
+    profile = gpu_profile()
+    kernels = list(profile.require("kernels").rows())
+    body = re.search(r'id="kernels">.*?</table>', page(), re.DOTALL)
+    assert body is not None
+    heads = re.findall(r'<th scope="col"(?: data-c="(\w+)")?>', body[0])
+    rows = re.findall(r"<tr>(<td.*?)</tr>", body[0])
+    times = [re.findall(r'<td(?: data-v="([^"]*)")?>', row)[heads.index("sum_ns")] for row in rows]
+    assert sorted(map(float, times)) == sorted(float(row["sum_ns"]) for row in kernels)
+    assert "0 ns" not in [cells(row)[heads.index("sum_ns")] for row in rows]
+
+
+def test_a_long_name_is_whole_in_two_pieces() -> None:
+    name = "void cudnn::cnn::wgrad2d_grouped_direct_kernel"
+    whole = re.sub("<[^>]+>", "", next(one for one in re.findall(r"<td>.*?</td>", page()) if name in one))
+    assert whole.replace("&lt;", "<").replace("&gt;", ">") in {str(r["kernel"]) for r in kernels_of_page()}
+
+
+def kernels_of_page() -> list[dict[str, Any]]:
+    return list(gpu_profile().require("kernels").rows())
+
+
+def test_rows_beyond_the_limit_are_said() -> None:
+    text = rendered("html", RunDocument(gpu_profile(), ReportSpec(top=1, web=True)))
+    assert re.search(r"Kernels \(top 1 of \d", text) and "more; --top 0 shows all" in text
+
+
+@pytest.mark.parametrize("name", NAMES, ids=range(len(NAMES)))
+def test_no_name_is_markup(name: str) -> None:
+    shape = [(tag, sorted(a)) for tag, a in Parsed(rendered("html", Plain(blocks("name")))).tags]
+    made = Parsed(rendered("html", Plain(blocks(name))))
+    # a name of another length may be parted in the middle, or name its table otherwise
+    assert [(t, sorted(a)) for t, a in made.tags if t != "span"] == [one for one in shape if one[0] != "span"]
+
+
+def test_100_kb_are_cut_and_quotes_do_not_leave_an_attribute() -> None:
+    long = "\"'><img src=x onerror=alert(1)></script><script>" + "k" * 100_000
+    profile = replace(gpu_profile(), metadata=replace(gpu_profile().metadata, host=long, command=(long,)))
+    text = rendered("html", RunDocument(profile, ReportSpec(web=True)))
+    assert len(text) < len(page()) + 20_000
+    assert Parsed(text).find("img") == [] and len(Parsed(text).find("script")) == 1
+
+
+def test_rings_hold_what_is_unknown_between_its_ends() -> None:
+    summary = table("summary", figure("tc_kernel_time_pct", 30.0, low=30.0, high=38.0), figure("gpu_busy_pct", 91.0))
+    made = rings_of(gpu_profile().with_tables(summary))
+    assert made is not None
+    kernels, busy = made.rings
+    assert [(part.tone, part.pct) for part in kernels.parts] == [("used", 30.0), ("unknown", 8.0), ("others", 62.0)]
+    assert [(part.tone, part.pct) for part in busy.parts] == [("kernels", 91.0), ("idle", 9.0)]
+
+
+def test_steps_share_what_ran_at_once_and_leave_the_rest_idle() -> None:
+    """Step 1: 40 ms of kernels in 20 ms, a quarter of them on Tensor Cores: 5 on, 15 others, 30 of 50 ms idle."""
+    common = {"steps": 1, "start_ns": 0, "launches": 4, "unknown_ns": 0, "memory_ns": 0}
+    times = {"duration_ns": 50 * MS, "sum_ns": 40 * MS, "union_ns": 20 * MS, "tc_ns": 10 * MS}
+    first = {**times, "duration_ns": 900 * MS}
+    rows = [{"iteration": n, "in_window": n > 0, **common, **(times if n else first)} for n in range(3)]
+    made = steps_of(gpu_profile().with_tables(table("iterations", *rows)))
+    assert made is not None and made.height == pytest.approx(50 * MS)
+    assert dict(made.bars[1].parts) == pytest.approx({"used": 5 * MS, "others": 15 * MS, "idle": 30 * MS})
+    assert [bar.counted for bar in made.bars] == [False, True, True]
+    assert made.notes == ("Counted: 1 to 2. Left out: 0 before. Higher bars are cut.",)
+
+
+def test_parts_follow_one_another_and_bars_stay_in_their_chart() -> None:
+    parts = tuple(Part("a", pct, "used") for pct in (60.0, 0.1, 39.9))
+    assert [(at.start, at.length) for at in placed(parts)] == [(0.0, 60.0), (60.0, 39.9)]
+    bars = (Column("0", False, (("used", 30.0),)), Column("1", True, (("used", 5.0), ("idle", 5.0))))
+    made = areas(Columns("t", bars, (), 10.0, "10"))
+    assert [(area.tone, area.counted) for area in made] == [("used", False), ("used", True), ("idle", True)]
+    assert made[0].path == f"M0,0.0h8v{HEIGHT}.0h-8z" and made[2].path == f"M10,0.0h8v{HEIGHT / 2}h-8z"
+
+
+def test_other_documents_have_a_page_too() -> None:
+    made = Parsed(rendered("html", Plain(blocks("name"))))
+    assert made.find("table") and made.find("details")
+
+
+def test_the_t4_sample_fits_500_kb() -> None:
+    profile = make_report(shared("samples/xplane/tf24_t4_alexnet_fp32.xplane.pb"))
+    document: Document = RunDocument(profile, ReportSpec(web=True))
+    assert len(rendered("html", document).encode()) < 500_000
