@@ -70,6 +70,9 @@ AgainstOption = Annotated[
         help="Also say what changed from this run or profile; --fail-if step_time>+5% then is of that change.",
     ),
 ]
+WatchOption = Annotated[
+    bool, typer.Option("--watch", help="Follow a run in progress until it ends, then report it; Ctrl-C ends that.")
+]
 
 
 def report(
@@ -93,6 +96,7 @@ def report(
     scheduler: SchedulerOption = None,
     fail_if: o.FailIfOption = None,
     allow_unknown: o.AllowUnknownOption = False,
+    watch: WatchOption = False,
 ) -> None:
     """Read a profile and report its Tensor Core use: how good, why not better, what first.
 
@@ -110,10 +114,11 @@ def report(
         from tcprobe.report.document import ReportSpec
         from tcprobe.report.run.document import RunDocument
 
-        read = read_path(path, last)
+        read = _watched(path, last, out) if watch else read_path(path, last)
         wanted = out.to.renderer.name == "perfetto"
         options = Options(iter_start, iter_stop, target_gpu, step_range, timeline=wanted)
-        asked = ReportSpec(top, tuple(by or ()), out.brief(all), out.width, out.web)
+        brief = out.brief(all) or (watch and not all)
+        asked = ReportSpec(top, tuple(by or ()), brief, out.width, out.web)
         if is_sweep(read):
             from tcprobe.cli.sweep import show_sweep
 
@@ -142,6 +147,16 @@ def read_path(path: str | None, last: int | None) -> Path:
     read = last_run(last or 1)
     tell(f"Reading {read}")
     return read
+
+
+def _watched(path: str | None, last: int | None, out: o.Output) -> Path:
+    """Follow the run that is named, else the one that goes on here, and return its folder once it has ended."""
+    from tcprobe.cli.progress import watch
+    from tcprobe.foreign import input_path
+
+    if last is not None:
+        raise UsageError("--last names a run that has ended, and --watch follows one that goes on", "leave one out")
+    return watch(None if path is None else input_path(path), out.to.path is None and out.to.renderer.name == "text")
 
 
 def _listed(folder: Path, format_: str | None, unless: Sequence[object]) -> bool:

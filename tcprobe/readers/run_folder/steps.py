@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
+import os
 from bisect import bisect_left, bisect_right
 from itertools import pairwise
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Annotated, Any, Final
 from msgspec import Meta, Struct
 
 from tcprobe.errors import InputError, MissingInput
-from tcprobe.foreign import read
+from tcprobe.foreign import opened
 from tcprobe.jsonfile import records
 from tcprobe.schema.columns import Table
 from tcprobe.schema.profile import Note
@@ -30,14 +31,15 @@ class _Pause(Struct):
     stop_ns: Annotated[int, Meta(lt=2**53)]
 
 
-def read_steps(path: Path, probe: dict[str, Any]) -> TableAndNotes:
+def read_steps(path: Path, probe: dict[str, Any], last_bytes: int | None = None) -> TableAndNotes:
     """Return `STEPS` of steps.csv; the length of a step is the distance to the next one's start.
 
     Where numbers jump, one call made several steps (steps_per_execution): each takes its share of the distance.
     A last line that was cut off is dropped; a damaged one elsewhere is skipped and counted, and then a jump in the
     numbers gives no length to the step before it. A step in which the whole process stood still has none either.
+    With `last_bytes` only the end of the file is read, where a run that is being watched goes on.
     """
-    lines, refused = _rows(path)
+    lines, refused = _rows(path, last_bytes)
     rows = [row for row in lines if len(row) == 3 and _whole(row[0]) and _whole(row[1])]
     notes = (*refused, *_skipped(path, len(lines) - len(rows)))
     if not rows:
@@ -82,9 +84,9 @@ def _stood_still(pauses: list[tuple[int, int]]) -> Note:
     return Note("stood-still", message, None, "note")
 
 
-def read_metrics(path: Path) -> TableAndNotes:
-    """Return `METRICS` of metrics.csv; damaged lines are skipped and counted."""
-    lines, refused = _rows(path)
+def read_metrics(path: Path, last_bytes: int | None = None) -> TableAndNotes:
+    """Return `METRICS` of metrics.csv, or of its end; damaged lines are skipped and counted."""
+    lines, refused = _rows(path, last_bytes)
     rows = [row for row in lines if len(row) == 4 and row[1] and _figure(row[2]) is not None]
     notes = (*refused, *_skipped(path, len(lines) - len(rows)))
     if not rows:
@@ -98,10 +100,13 @@ def read_metrics(path: Path) -> TableAndNotes:
     return Table(METRICS, columns), notes
 
 
-def _rows(path: Path) -> tuple[list[list[str]], tuple[Note, ...]]:
+def _rows(path: Path, last_bytes: int | None) -> tuple[list[list[str]], tuple[Note, ...]]:
     """Return the rows below the header, without a last line that was cut off, and why the file cannot be read."""
     try:
-        text = read(path, MOST_LOG_BYTES, home(path)).decode("utf-8", "replace")
+        with opened(path, MOST_LOG_BYTES, home(path)) as file:
+            if last_bytes is not None:
+                file.seek(max(0, file.seek(0, os.SEEK_END) - last_bytes))
+            text = file.read().decode("utf-8", "replace")
     except MissingInput:
         return [], ()
     except InputError as error:
