@@ -13,6 +13,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 MASK: Final = "***"
+REDACTED: Final = "TCPROBE_REDACTED"
+"""The variable that stands for those which were taken out of a recording."""
 Span = tuple[int, int]
 
 

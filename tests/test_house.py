@@ -64,7 +64,7 @@ WITHIN = {
     ),
     "flows": (
         {"conditions", "constants", "job", "patterns", "runs", "workloads", "write"},
-        {"report", "second_run"},
+        {"redact", "report", "second_run"},
         {"audit", "profile"},
         {"doctor", "key_node"},
         {"sweep"},
@@ -93,7 +93,7 @@ WITHIN = {
         {"agent", "document", "sentences"},
         {"fields"},
         {"grid"},
-        {"audit", "doctor", "key_node", "run", "csv", "html", "json", "markdown", "text"},
+        {"audit", "doctor", "key_node", "redact", "run", "csv", "html", "json", "markdown", "text"},
         {"compare", "perfetto", "sweep"},
     ),
     "rules": ({"model", "words"}, {"base"}, {"precision", "run", "sizes"}, {"registry"}, {"docs", "says"}),

@@ -25,7 +25,7 @@ DTYPES: Final = ("float32", "tf32", "float16", "bfloat16", "float8")
 LIBRARIES: Final = ("cublas10", "cublas11", "cublas12")
 VERBS: Final = (
     *("profile", "sweep", "report", "compare", "baseline", "audit-shapes", "find-key-node", "calibrate"),
-    *("doctor", "explain", "reproduce", "workloads"),
+    *("doctor", "explain", "redact", "reproduce", "workloads"),
 )
 """Tables of their own, which hold the options of a verb (`tcprobe.cli.config`)."""
 FAIL_ON: Final = ("error", "warning", "note", "never")

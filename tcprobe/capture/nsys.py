@@ -58,6 +58,8 @@ CHOOSE_WHEN: Final = frozenset(("--capture-range", "--nvtx-capture", "--capture-
 """Options that decide what part of a run is recorded."""
 ENDLESS: Final = 10**12
 DISABLED: Final = "NVTX_DISABLE"  # the probe then marks nothing, and a recording that waits for its range never begins
+PRIVATE: Final = "private-files"
+"""Code of the note that says what a recording holds of the user's."""
 REPORT: Final = "report"
 REPORTS: Final = (".nsys-rep", ".qdrep")
 STREAM: Final = ".qdstrm"
@@ -295,10 +297,11 @@ def _notes(recorded: Recorded, probe: Mapping[str, object], exit_code: int, iter
             "tcprobe report reads each *.sqlite in raw/nsys by itself",
         )
     yield Note(
-        "private-files",
+        PRIVATE,
         f"{' and '.join(path.name for path in (*recorded.reports, *recorded.databases))} in raw/nsys hold the whole "
-        "environment of the run, passwords included, all that it printed, and its arguments where no probe ran",
-        "leave that folder out when you pass the run folder on",
+        "environment of the run and of other processes, passwords included, all that it printed, and its arguments "
+        "where no probe ran",
+        "tcprobe redact blanks it in the SQLite files, and with --delete deletes the others",
         "note",
     )
 

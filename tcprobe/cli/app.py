@@ -20,10 +20,10 @@ from tcprobe.visible import put, visible
 
 VERBS: Final = (
     *("profile", "sweep", "report", "compare", "baseline", "audit-shapes", "find-key-node", "calibrate"),
-    *("doctor", "explain", "reproduce", "workloads"),
+    *("doctor", "explain", "redact", "reproduce", "workloads"),
 )
 """The verbs in the order of the help, each a function in a module of this package."""
-BESIDE: Final = {"reproduce": "report"}
+BESIDE: Final = {"redact": "doctor", "reproduce": "report"}
 """A verb -> the module of another, in which it stands."""
 RUNS_WORKLOAD: Final = ("profile", "sweep", "find-key-node")
 WORDS_FOLLOW: Final = {"allow_extra_args": True, "ignore_unknown_options": True, "allow_interspersed_args": False}

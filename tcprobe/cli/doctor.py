@@ -1,4 +1,4 @@
-"""`tcprobe doctor`: say whether this machine can record a profile, and what to do where it cannot."""
+"""`tcprobe doctor`: say whether this machine can record, and what to do where it cannot; and `tcprobe redact`."""
 
 from __future__ import annotations
 
@@ -22,6 +22,14 @@ ProfilerOption = Annotated[
     typer.Option(envvar="TCPROBE_PROFILER", help="Profiler to judge for; auto is the one that `profile` would take."),
 ]
 
+RunArgument = Annotated[
+    str, typer.Argument(metavar="RUN", show_default=False, help="A run folder, or any folder or file.")
+]
+DeleteOption = Annotated[
+    bool,
+    typer.Option("--delete", help="Delete the files that cannot be cleaned, where their export to SQLite lies beside."),
+]
+
 
 def doctor(
     path: PathArgument = None,
@@ -37,6 +45,26 @@ def doctor(
     with o.errors_as_json(o.chosen["json"]):
         problems = _machine(profiler, python, width) if path is None else _profile(path, width)
     raise typer.Exit(1 if problems else 0)
+
+
+def redact(run: RunArgument, delete: DeleteOption = False) -> None:
+    """Blank the environment of a run, and what it printed, in the files of Nsight Systems.
+
+    SQLite files are cleaned, and reports of them stay the same; what cannot be cleaned is named. Exits with 1 where
+    something is left.
+    """
+    with o.errors_as_json(o.chosen["json"]):
+        from tcprobe.flows.redact import redact as clean
+        from tcprobe.foreign import input_path
+        from tcprobe.report.redact import lines_of
+        from tcprobe.schema.records import as_dict
+
+        done = clean(input_path(run), delete)
+        if o.chosen["json"]:
+            o.put_json(**as_dict(done))
+        else:
+            put(*lines_of(done))
+    raise typer.Exit(1 if done.left else 0)
 
 
 def _machine(profiler: o.Profiler, python: str | None, width: int | None) -> int:

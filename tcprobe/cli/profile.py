@@ -61,6 +61,10 @@ OutputOption = Annotated[
 ]
 ForceOption = Annotated[bool, Option("--force", "-f", help="Replace an earlier run folder, and the file of -o.")]
 ShareOption = Annotated[bool, Option("--share", help="Let others read the run folder. Default: its owner alone.")]
+NoEnvironmentOption = Annotated[
+    bool,
+    Option("--no-environment", help="nsys, DLProf: take the environment out of their files, and delete their reports."),
+]
 TargetGpuOption = Annotated[
     str | None,
     Option(
@@ -118,6 +122,7 @@ def profile(
     output: OutputOption = None,
     force: ForceOption = False,
     share: ShareOption = False,
+    no_environment: NoEnvironmentOption = False,
     target_gpu: TargetGpuOption = None,
     metric_pattern: MetricPatternOption = None,
     step_function: StepFunctionOption = None,

@@ -21,6 +21,7 @@ from tcprobe.errors import MeasurementFailed, OutputError, TcprobeError, ToolErr
 from tcprobe.flows.constants import with_constants
 from tcprobe.flows.job.runs import finish_ranks
 from tcprobe.flows.patterns import checked
+from tcprobe.flows.redact import NothingToRedact, redact
 from tcprobe.flows.report import STEPS_AS, make_report
 from tcprobe.flows.second_run import SecondRun
 from tcprobe.flows.workloads import Workload, find_workload
@@ -30,6 +31,7 @@ from tcprobe.masking import mask_text, mask_tree, secrets_in
 from tcprobe.readers.run_folder.folder import how_ended
 from tcprobe.report import RenderSpec
 from tcprobe.report.document import ReportSpec
+from tcprobe.report.redact import lines_of
 from tcprobe.report.run.document import RunDocument
 from tcprobe.schema.profile import Note, Profile
 from tcprobe.schema.records import as_dict
@@ -72,6 +74,8 @@ class ProfileOptions(CaptureOptions, frozen=True):
     # names at the top of the script, and the literals that they are in this run, as Python writes them
     constants: tuple[tuple[str, str], ...] = ()
     share: bool = False  # let others read the run folder
+    # take the environment out of what a profiler wrote once the run has ended; its own reports are deleted for that
+    no_environment: bool = False
 
 
 class ProfileOutcome(Struct, frozen=True):
@@ -141,7 +145,7 @@ def profile(
             record = run_record.begin(request, launch, asked)
             folder.write_record(home.path, _masked(record, options))
             say(f"running {target.label} under {TITLES.get(capture.NAME, capture.NAME)}")
-            if launch.keeps:
+            if launch.keeps and not options.no_environment:
                 say(
                     f"raw/{capture.NAME} of the run folder will hold {launch.keeps}: leave it out when you pass that on"
                 )
@@ -157,6 +161,8 @@ def profile(
                 second = SecondRun(request, asked, mask, stdout_to_stderr, say)
                 whole, ended, code = second.follow(whole, ended, code, came)
             final, full = _sealed(home, whole, options)
+            if options.no_environment and launch.keeps:
+                full = _without_environment(final, say) or full
         outcome = None
         try:
             outcome = ProfileOutcome(final, code, ended.interrupted, cut=ended.cut)
@@ -191,9 +197,11 @@ def _collected(
         return Collected(notes=(Note("unreadable-folder", f"{request.folder}: cannot be read: {error.strerror}"),))
 
 
-def _sealed(home: folder.RunFolder, record: dict[str, Any], options: ProfileOptions) -> tuple[Path, OutputError | None]:
+def _sealed(
+    home: folder.RunFolder, record: dict[str, Any], options: ProfileOptions
+) -> tuple[Path, TcprobeError | None]:
     """Complete the record and name the folder; what cannot be done is returned, and the run counts as far as it is."""
-    failure = None
+    failure: TcprobeError | None = None
     if folder.was_replaced(home):
         record = {**record, "notes": [*record["notes"], as_dict(folder.REPLACED)]}
     try:
@@ -205,6 +213,19 @@ def _sealed(home: folder.RunFolder, record: dict[str, Any], options: ProfileOpti
         return folder.seal(home), failure
     except OutputError as error:
         return home.path, error
+
+
+def _without_environment(home: Path, say: Callable[[str], None]) -> TcprobeError | None:
+    """Take the environment out of what the profiler wrote, and say how far; return why some of it is left."""
+    try:
+        done = redact(home, delete=True)
+    except NothingToRedact:
+        return None
+    except TcprobeError as error:
+        return error
+    for line in lines_of(done):
+        say(line)
+    return OutputError(f"{home}: --no-environment: some files still hold it", "tcprobe redact") if done.left else None
 
 
 def _checked(options: ProfileOptions) -> ProfileOptions:

@@ -121,3 +121,30 @@ class Check(Struct, frozen=True):
     def state(self, profiler: str) -> State:
         """Return how it stands for one who records with a capture of that name."""
         return "problem" if profiler in self.stops else "warning" if self.limits else "ok"
+
+
+Reason = Literal["environment", "only_recording", "being_written", "refused"]
+
+
+class Cleaned(Struct, frozen=True):
+    """A database out of which all that can be taken was taken."""
+
+    path: str
+    variables: int  # of the environment, blanked
+    printed: int  # texts that the workload printed, blanked
+
+
+class Left(Struct, frozen=True):
+    """A file that holds, or may hold, what is the user's alone."""
+
+    path: str
+    reason: Reason
+    text: str = ""  # what the system, or SQLite, said
+
+
+class Redaction(Struct, frozen=True):
+    """What became of the files of a run."""
+
+    cleaned: tuple[Cleaned, ...]
+    deleted: tuple[str, ...]
+    left: tuple[Left, ...]

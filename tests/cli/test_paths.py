@@ -53,6 +53,7 @@ COMMANDS: Final[dict[str, tuple[str, ...]]] = {
     "doctor": ("doctor", X),
     "doctor --python": ("doctor", "--python", X),
     "explain": ("explain", X),
+    "redact": ("redact", X),
     "profile": ("profile", X),
     "profile --output": ("profile", "--python", "/bin/false", "--output", X, "train.py"),
     "profile -o": ("profile", "--python", "/bin/false", "--json", "-o", X, "train.py"),

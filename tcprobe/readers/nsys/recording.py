@@ -11,7 +11,7 @@ import numpy as np
 from msgspec import Struct
 
 from tcprobe.errors import EmptyInput
-from tcprobe.masking import mask_words
+from tcprobe.masking import REDACTED, mask_words
 from tcprobe.probe.constants import DOMAIN
 from tcprobe.probe.ranks import rank_of
 from tcprobe.readers.arrays import combine, dense
@@ -398,6 +398,6 @@ def _environment_notes(environment: Mapping[str, str]) -> Iterator[Note]:
     if environment.get("NVIDIA_TF32_OVERRIDE") == "0":
         message = "TF32 was switched off where this was recorded (NVIDIA_TF32_OVERRIDE=0)"
         yield Note("tf32-override", message, "unset it to let float32 products run on Tensor Cores as TF32", "note")
-    if environment:
+    if environment and REDACTED not in environment:
         message = f"the file holds {len(environment):,} environment variables of the recording, which may be private"
         yield Note("environment-inside", message, "look at them before you pass the file on", "note")
