@@ -7,8 +7,9 @@ from typing import Any, Final, Literal
 
 from msgspec.structs import replace
 
+from tcprobe import formatting
 from tcprobe.gemm.ops import family_of, gemms_of
-from tcprobe.gemm.record import MOST_SHAPE_DIMENSIONS
+from tcprobe.gemm.record import MOST_SHAPE_DIMENSIONS, flops_of
 from tcprobe.keras.catalogue import class_of
 from tcprobe.keras.products.layers import records_of
 from tcprobe.keras.settings import is_size, no_size, with_sizes
@@ -19,6 +20,7 @@ from tcprobe.schema.place import Place
 OPEN: Final = "its model leaves %s open, so that its products cannot be predicted; --input-shape tells them"
 SINGLE: Final = "groups of one channel run in a depthwise kernel, whose time is not predicted"
 AXES: Final = {3: ("length",), 4: ("height", "width"), 5: ("depth", "height", "width")}
+IN_SIZES: Final = "sizes change from step to step: a step is the mean of the {} that were counted, in {} sets of sizes"
 COUNTED_ONCE: Final = "%s %s in a loop or branch of unknown length; counted once"
 
 
@@ -64,9 +66,58 @@ def _model(
 ) -> dict[str, Any]:
     own = known_size(unit.get("batch"))
     known = own or batch
+    layers = _layers(unit)
+    notes = [str(note) for note in document.get("notes", ())]
+    products: list[Product] = []
+    shares = unit.get("in_sizes") or [{"calls": 1}]
+    steps = sum(share["calls"] for share in shares)
+    looped, flops, gone = 0, list[float | None](), set[str | None]()
+    for share in shares:
+        rows = known_size(share.get("batch")) or known or SAMPLES
+        traced, on_gpu, unknown = _products({**unit, **share}, graph, int(rows))
+        gone |= {p.layer for p in traced} - {p.layer for p in on_gpu}
+        products += [replace(p, calls=p.calls * share["calls"] / steps) for p in on_gpu]
+        flops.append(_flops(on_gpu))
+        looped = max(looped, sum(unknown))
+    if len(shares) > 1:
+        notes.append(_in_sizes([share["calls"] for share in shares], flops))
+    if looped:
+        notes.append(COUNTED_ONCE % ((looped, "products run") if looped > 1 else (1, "product runs")))
+    return {
+        "layers": tuple(layer for layer in layers if layer.name not in gone),
+        "products": tuple(products),
+        "batch": int(known or SAMPLES),
+        "batch_known": bool((unit["batch_known"] and own == unit.get("batch")) or (batch and own is None)),
+        "xla": unit["xla"] if unit["own_step"] else any(p.compiled for p in products) if products else None,
+        "xla_by_default": unit["xla_by_default"],
+        "notes": tuple(notes),
+    }
+
+
+def _in_sizes(calls: Sequence[int], flops: Sequence[float | None]) -> str:
+    """Return what is said of a step that is the mean of several kinds; `flops` are of one step of each."""
+    said = IN_SIZES.format(sum(calls), len(calls))
+    counted = [f for f in flops if f is not None]
+    if len(counted) < len(flops):
+        return said
+    mean = sum(n * f for n, f in zip(calls, counted, strict=True)) / sum(calls)
+    return (
+        f"{said} ({formatting.flops(mean)} each; {formatting.flops(min(counted))} to {formatting.flops(max(counted))})"
+    )
+
+
+def _flops(products: Iterable[Product]) -> float | None:
+    """Return what a step multiplies, in FLOPs; None if unknown."""
+    each = [(flops_of(gemms_of(p.record)), p.calls) for p in products]
+    return None if any(f is None for f, _ in each) else sum(f * calls for f, calls in each if f is not None)
+
+
+def _products(
+    unit: Mapping[str, Any], graph: Mapping[str, Any], batch: int
+) -> tuple[list[Product], list[Product], list[bool]]:
+    """Return the products of a step as traced and as on a GPU, and which of these run an unknown number of times."""
     names = {path: str(record["name"]) for record in unit["layers"] for path in record["paths"]}
-    lines = {path: record.get("source") for record in unit["layers"] for path in record["paths"]}
-    layers = tuple(_layer(record, lines) for record in unit["layers"])
+    layers = _layers(unit)
     functions = [
         f for f in graph.get("functions", ()) if f.get("training") and f.get("python_name") in unit["functions"]
     ]
@@ -80,21 +131,12 @@ def _model(
     roots = _roots(ops)
     traced = [_product(op, unit, names, places, roots) for op in ops]
     fed = {str(record["name"]): tuple(record.get("fed_by", ())) for record in unit["layers"]}
-    products, unknown = on_a_gpu(traced, [_loop(op) for op in ops], layers, fed, int(known or SAMPLES))
-    gone = {p.layer for p in traced} - {p.layer for p in products}
-    looped = sum(unknown)
-    notes = [str(note) for note in document.get("notes", ())]
-    if looped:
-        notes.append(COUNTED_ONCE % ((looped, "products run") if looped > 1 else (1, "product runs")))
-    return {
-        "layers": tuple(layer for layer in layers if layer.name not in gone),
-        "products": tuple(products),
-        "batch": int(known or SAMPLES),
-        "batch_known": bool((unit["batch_known"] and own == unit.get("batch")) or (batch and own is None)),
-        "xla": unit["xla"] if unit["own_step"] else any(p.compiled for p in products) if products else None,
-        "xla_by_default": unit["xla_by_default"],
-        "notes": tuple(notes),
-    }
+    return traced, *on_a_gpu(traced, [_loop(op) for op in ops], layers, fed, batch)
+
+
+def _layers(unit: Mapping[str, Any]) -> tuple[Layer, ...]:
+    lines = {path: record.get("source") for record in unit["layers"] for path in record["paths"]}
+    return tuple(_layer(record, lines) for record in unit["layers"])
 
 
 def _unpredicted(layers: Iterable[Layer], products: Sequence[Product]) -> list[Unseen]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 import re
 import sys
 import time
+from collections import Counter
 from typing import Any, Callable, Dict, Hashable, List, Optional, Set
 
 from ..constants import SAMPLES
@@ -25,7 +25,9 @@ MOST_CALLS = 64  # of one training function before another that its loop also ca
 MOST_SECONDS = 5.0  # from the first training call on; what the script does in between is its own loading of data
 MOST_STOPS = 3  # exceptions that a script may swallow
 MOST_STARTS = 2  # of steps with one call outside any loop that is seen: something else repeats it then
-OPEN = "the input_signature of %s leaves sizes open beside the batch: it is judged in those of its first call, %s"
+MOST_COUNTED = 20.0  # seconds likewise, where sizes change from call to call
+MOST_SIZES = 8  # sets of sizes that one function is traced in
+OPEN = "the input_signature of %s leaves sizes open beside the batch: it is judged in those of its first %s, %s"
 CHANGES = "the sizes of %s change from step to step, %s and then %s: it is judged in those of its first call"
 NO_TRAINING = re.compile("test|eval|valid|predict|infer|sampl|metric|log")
 
@@ -35,6 +37,8 @@ class Training:
 
     Attributes:
         order: keys of the training functions as they were called.
+        traces: keys of what the first of them was traced as, by the sizes of its arguments.
+        in_sizes: how often each of those was called.
         under_tape: keys of functions that were called under a tape outside them.
         eager: whether a gradient was taken outside any function.
         in_fit: whether `fit` of Keras called the first.
@@ -50,6 +54,8 @@ class Training:
 
     def __init__(self) -> None:
         self.order: List[Hashable] = []
+        self.traces: Dict[str, Hashable] = {}
+        self.in_sizes: "Counter[Hashable]" = Counter()
         self.under_tape: Set[Hashable] = set()
         self.eager = False
         self.in_fit = False
@@ -90,7 +96,7 @@ class AuditCalls:
         own: keys of tcprobe's own steps, which nobody waits for.
         onward: whether and how the script goes on after a step.
         on_stop: called when the script swallows every stop.
-        notes: which functions run in other sizes, too, than those of the first call, which are judged.
+        notes: which functions run, or may run, in other sizes than those that are judged.
     """
 
     def __init__(
@@ -111,7 +117,6 @@ class AuditCalls:
         self._training: Set[Hashable] = set()
         self._traced: Dict[Hashable, Any] = {}
         self._called_names: Set[str] = set()
-        self._sizes: Dict[Hashable, str] = {}  # of the first call
         self.notes: List[str] = []
         self._starts: Dict[Hashable, int] = {}
         self._stops = 0
@@ -140,6 +145,11 @@ class AuditCalls:
         done.end_sample()
         self.hooks.forget_tape()
         self._stops = 0
+        if len(done.traces) == 1 and self._opens(done.order[0]):
+            many = "%d calls" % len(done.order) if len(done.order) > 1 else "call"
+            self._note(OPEN, done.order[0], many, *done.traces)
+        elif len(done.traces) > 1 and len(set(done.order)) > 1:
+            self._note(CHANGES, done.order[0], *list(done.traces)[:2])
         if not done.eager:
             self._log.ops = []
             return done
@@ -161,9 +171,7 @@ class AuditCalls:
         if self.hooks.tape is not None:
             self.now.under_tape.add(key)
         if key in self._training and self.hooks.tape is None:
-            self._gaps.run("sizes of calls", lambda: self._compare(key, function, args, kwds))
-            self._count(key)
-            return self._pretend(original, function, args, kwds)
+            return self._train(original, function, args, kwds)
         if key not in self._functions:
             if self.hooks.tape is not None:
                 return self._first(key, function, args, kwds, lambda: original(function, *args, **kwds))
@@ -171,9 +179,7 @@ class AuditCalls:
             if key in self.own:
                 return None
             if key in self._training and self.hooks.tape is None:
-                self._gaps.run("sizes of calls", lambda: self._compare(key, function, args, kwds))
-                self._count(key)
-                return self._pretend(original, function, args, kwds)
+                return self._train(original, function, args, kwds)
         if (self.now.order or self.onward.pretends) and self.hooks.tape is None:
             return self._pretend(original, function, args, kwds)  # what it computes is of no interest any more
         return original(function, *args, **kwds)
@@ -197,24 +203,42 @@ class AuditCalls:
 
     def _closed(self, function: Any) -> Any:
         """Return a function that is traced for the sizes of its arguments, though its signature leave them open."""
-        if not _open(getattr(function, "input_signature", None)):
-            return function
-        flag = getattr(function, "_jit_compile", None)
-        make = functools.partial(self.tf.function, function.python_function, jit_compile=flag)
-        return self._gaps.run("sizes of a signature", make, function)
+        opened = _open(getattr(function, "input_signature", None))
+        return self._gaps.run("sizes of a signature", lambda: self._anew(function), function) if opened else function
 
-    def _compare(self, key: Hashable, function: Any, args: Any, kwds: Any) -> None:
-        """Note where a function that trains runs in other sizes, too, than those of its first call."""
+    def _anew(self, function: Any) -> Any:
+        return self.tf.function(function.python_function, jit_compile=getattr(function, "_jit_compile", None))
+
+    def _train(self, original: Any, function: Any, args: Any, kwds: Any) -> Any:
+        """Count a training call; one in other sizes than those before is traced in them."""
+        key, sizes = id(function), self._gaps.run("sizes of calls", lambda: self._sizes(args, kwds)) or ""
+        self._count(key, sizes)
+        now = self.now
+        if set(now.order) != {key}:
+            return self._pretend(original, function, args, kwds)
+        if not now.traces:
+            now.traces[sizes] = key
+        elif sizes not in now.traces:
+            anew = self._anew(function)
+            now.traces[sizes] = id(anew)
+            self._first(id(anew), anew, args, kwds)
+        trace = now.traces[sizes]
+        now.in_sizes[trace] += 1
+        return self._pretend(original, self._functions[trace][0], args, kwds)
+
+    def _sizes(self, args: Any, kwds: Any) -> str:
         shapes = [getattr(t, "shape", None) for t in self.tf.nest.flatten((args, kwds))]
-        sizes = " and ".join(str(tuple(s)) for s in shapes if s is not None and len(s))
-        first, name = self._sizes.get(key), self.names[key].rpartition(".")[2]
-        if first is None:
-            self._sizes[key] = sizes
-            specs = self.tf.nest.flatten(getattr(function, "input_signature", None) or ())
-            if any(None in list(spec.shape)[1:] for spec in specs if getattr(spec.shape, "rank", None)):
-                self.notes.append(OPEN % (name, sizes))
-        elif first != sizes and not any(" %s " % name in note for note in self.notes):
-            self.notes.append(CHANGES % (name, first, sizes))
+        return " and ".join(str(tuple(s)) for s in shapes if s is not None and len(s))
+
+    def _opens(self, key: Hashable) -> bool:
+        """Return whether the signature of a function leaves sizes open beside the batch."""
+        specs = self.tf.nest.flatten(getattr(self._functions[key][0], "input_signature", None) or ())
+        return any(None in list(spec.shape)[1:] for spec in specs if getattr(spec.shape, "rank", None))
+
+    def _note(self, sentence: str, key: Hashable, *said: str) -> None:
+        name = self.names[key].rpartition(".")[2]
+        if not any(" %s " % name in note for note in self.notes):
+            self.notes.append(sentence % (name, *said))
 
     def _name(self, key: Hashable, function: Any) -> str:
         """Return a name for a function that no other has: those of two models may be of one line."""
@@ -225,19 +249,27 @@ class AuditCalls:
         self.names[key] = next(n for n in numbered if n not in used)
         return self.names[key]
 
-    def _count(self, key: Hashable) -> None:
-        """Count a training call, or stop before it where the step is known."""
+    def _count(self, key: Hashable, sizes: str) -> None:
+        """Count a training call, or stop before it where the step is known.
+
+        Of a function that alone makes the step some calls are counted where their sizes change, or may.
+        """
         self._leave_loop(key)
         now = self.now
         now.end_sample()
         if not now.order:
             self._begin()
         known = list(now.order)
+        alone, others = set(known) == {key}, key in known and sizes not in now.traces
+        if others and not alone and key == known[0]:
+            self._note(CHANGES, key, next(iter(now.traces)), sizes)
+        counts = alone and (others or len(now.traces) > 1 or self._opens(key))
         if key in known and (
-            (key == known[0] and len(set(known)) > 1)
+            (key == known[0] and not alone)
             or known.count(key) >= MOST_CALLS
-            or time.monotonic() - now.began > MOST_SECONDS
-            or not waits(running_loops(sys._getframe(1)), self._uncalled)
+            or time.monotonic() - now.began > (MOST_COUNTED if len(now.traces) > 1 else MOST_SECONDS)
+            or (counts and others and len(now.traces) >= MOST_SIZES)
+            or not (counts or waits(running_loops(sys._getframe(1)), self._uncalled))
         ):
             self.stop()
         now.order.append(key)

@@ -106,6 +106,25 @@ def test_an_op_and_a_layer_become_a_product_and_a_layer() -> None:
     assert [(u.what, u.place) for u in model.unseen] == [("f()", Place(FILE, 7))]
 
 
+def test_a_step_in_several_sizes_is_the_mean_of_those_counted() -> None:
+    def of(name: str, rows: int) -> dict[str, Any]:
+        product = op(input_shapes=[[rows, 100], [100, 50]], output_shapes=[[rows, 50]])
+        return {**graph(product)["functions"][0], "python_name": name}
+
+    layers = [layer("net/dense")]
+    shares = [{"calls": 3, "functions": ["step"], "layers": layers, "batch": 64},
+              {"calls": 1, "functions": ["step#2"], "layers": layers, "batch": 64}]  # fmt: skip
+    (model,) = read_models(
+        document(layers, in_sizes=shares), {"functions": [of("step", 640), of("step#2", 6400)]}, FILE, None
+    )
+    assert [(p.record.input_shapes[0], p.calls) for p in model.products] == [((640, 100), 0.75), ((6400, 100), 0.25)]
+    assert model.notes[1] == (  # 2 x 100 x 50 x (640, 6400), 2080 rows in the mean
+        "sizes change from step to step: a step is the mean of the 4 that were counted, in 2 sets of sizes"
+        " (20.8 MFLOP each; 6.40 MFLOP to 64.0 MFLOP)"
+    )
+    assert model.layers[0].name == "net/dense"
+
+
 def test_gradients_outside_any_layer_have_the_name_of_their_forward_op() -> None:
     names = {"MatMul": None, "g/MatMul_1": "MatMul", "g/g/MatMul": "g/MatMul_1", "MatMul_1": None, "odd": "odd"}
     ops = [op(op=name, layer=None, gradient_of=of) for name, of in names.items()]

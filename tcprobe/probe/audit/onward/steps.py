@@ -77,18 +77,30 @@ class Steps:
     def _add(self, training: Training, counts: Dict[Hashable, float], ops: List[Record]) -> None:
         store = self._watch.recorder.store
         everything = [*ops, *(op for key in counts for record in store.records(key) for op in record["ops"])]
-        layers = merged_layers([(counts[key], self._watch.log.layers.get(key, [])) for key in counts])
+        layers = self._layers(counts)
         self.trained |= {record["owner"] for record in layers}
         said = _essence(everything, layers)
         empty = not (everything or layers)
         if self._found and (empty or said in self._known):
             return
         self._known.append(said)
-        self._watch.recorder.calls_per_step(counts)
+        traces = training.in_sizes if set(counts) <= set(training.in_sizes) else {}  # of one function in several sizes
+        self._watch.recorder.calls_per_step({**dict.fromkeys(traces, 1.0), **counts})
         # A step that was called alone first may be a part of this one.
         self._found = [step for step in self._found if not (step.empty or step.keys < set(counts))]
-        self._found.append(Step(set(counts), self._unit(training, counts, layers), empty))
+        unit = self._unit(training, counts, layers)
+        if len(traces) > 1:
+            unit["in_sizes"] = [self._in_sizes(key, calls) for key, calls in traces.items()]
+        self._found.append(Step({*counts, *traces}, unit, empty))
         self._write()
+
+    def _in_sizes(self, key: Hashable, calls: int) -> Record:
+        layers = self._layers({key: 1.0})
+        names = [self._watch.calls.names.get(key)]
+        return {"calls": calls, "functions": names, "layers": layers, "batch": _first_size(layers)}
+
+    def _layers(self, counts: Dict[Hashable, float]) -> List[Record]:
+        return merged_layers([(counts[key], self._watch.log.layers.get(key, [])) for key in counts])
 
     def _xla(self) -> Xla:
         decided, on = (
