@@ -24,6 +24,7 @@ hypothesis.settings.register_profile("long", deadline=None, max_examples=2000)
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--long", action="store_true", help="try thirty times as many made-up inputs")
+    parser.addoption("--browser", action="store_true", help="try pages in Chromium (.ci/browser)")
     parser.addoption("--fuzz-minutes", type=float, help="change inputs by chance for so long (docs/reliability.md)")
 
 
@@ -39,10 +40,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Put the files that run TensorFlow first: they take longest, and a worker takes a file at a time."""
-    if not config.getoption("--long"):
+    for name, why in (("long", "takes long"), ("browser", "needs Chromium, which .ci/browser gets")):
         for item in items:
-            if item.get_closest_marker("long"):
-                item.add_marker(pytest.mark.skip(reason="takes long: run with --long"))
+            if item.get_closest_marker(name) and not config.getoption(f"--{name}"):
+                item.add_marker(pytest.mark.skip(reason=f"{why}: run with --{name}"))
     if not shutil.which("nsys"):
         for item in items:
             if item.get_closest_marker("nsys"):
