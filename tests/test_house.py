@@ -61,6 +61,7 @@ WITHIN = {
         {"process"},
         {"probed", "run_record"},
         {"dlprof", "here", "nsys", "tensorflow"},
+        {"choice"},
     ),
     "flows": (
         {"conditions", "constants", "job", "patterns", "runs", "workloads", "write"},

@@ -70,8 +70,8 @@ def diagnose(python: str | None = None, profiler: str = "auto") -> Diagnosis:
     Raises:
         ToolError: the interpreter cannot be started.
     """
-    chosen = choose_capture(ProfileOptions((), profiler)).NAME
     python = python or sys.executable
+    chosen = choose_capture(ProfileOptions((), profiler, python))[0].NAME
     info = environment.ask_interpreter(python)
     devices, answer = smi.devices()
     checks = [*_gpus(devices, answer), *_counters()]

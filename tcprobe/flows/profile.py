@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from tcprobe.analysis import Options
 from tcprobe.capture import CAPTURES, environment, folder, process, run_record, signals
 from tcprobe.capture.base import Capture, CaptureOptions, CaptureRequest, Collected, Invocation, Launch
+from tcprobe.capture.choice import choose
 from tcprobe.capture.launchers import behind
 from tcprobe.capture.probed import of_ranks, read_probe, run
 from tcprobe.errors import MeasurementFailed, OutputError, TcprobeError, ToolError, UsageError
@@ -139,12 +140,12 @@ def profile(
             request, said = behind(_request(options, target, workload, home.path, umask))
             if said:
                 say(said)
-            capture = choose_capture(options)
+            capture, why = choose_capture(options, request.target)
             launch = capture.prepare(request)
             asked = _asked(options, request, workload, capture.NAME)
             record = run_record.begin(request, launch, asked)
             folder.write_record(home.path, _masked(record, options))
-            say(f"running {target.label} under {TITLES.get(capture.NAME, capture.NAME)}")
+            say(f"running {target.label} under {TITLES.get(capture.NAME, capture.NAME)}{f' ({why})' if why else ''}")
             if launch.keeps and not options.no_environment:
                 say(
                     f"raw/{capture.NAME} of the run folder will hold {launch.keeps}: leave it out when you pass that on"
@@ -316,22 +317,23 @@ def _own_argument(target: Invocation, name: str) -> str | None:
     return None
 
 
-def choose_capture(options: ProfileOptions) -> Capture:
-    """Choose the profiler: the one asked for, else the one whose options are given, else TensorFlow's.
+def choose_capture(options: ProfileOptions, target: Invocation | None = None) -> tuple[Capture, str]:
+    """Return the profiler, as `choose` has it, and why it is taken; empty where it was asked for.
 
     Raises:
         UsageError: an option of another profiler was given.
+        ToolError: the interpreter cannot be started.
     """
     asked = [name for name, given in (("dlprof", options.dlprof), ("nsys", options.nsys)) if given != type(given)()]
-    name = options.profiler
-    if name == "auto":
-        name = asked[0] if asked else "tensorflow"
+    python = options.python or sys.executable
+    choice = choose(options.profiler, options.dlprof, options.nsys, python, options.launcher, target)
+    name = choice.name
     for other in asked:
         if other != name:
             raise UsageError(
                 f"{ONLY[other]} are for {TITLES[other]}", f"leave them out, or --profiler {other} instead of {name}"
             )
-    return next(capture for capture in CAPTURES if name == capture.NAME)
+    return next(capture for capture in CAPTURES if name == capture.NAME), choice.why
 
 
 def _asked(

@@ -92,7 +92,7 @@ def test_a_file_beats_no_packaged_name_but_is_found_without_an_ending() -> None:
 
 @pytest.mark.parametrize("profiler", ["auto", "tensorflow"])
 def test_tensorflows_profiler_is_the_default(profiler: str) -> None:
-    assert choose_capture(ProfileOptions(("work.py",), profiler=profiler)) is tensorflow
+    assert choose_capture(ProfileOptions(("work.py",), profiler=profiler))[0] is tensorflow
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_tensorflows_profiler_is_the_default(profiler: str) -> None:
     [{"dlprof": DlprofOptions(key_node="X")}, {"dlprof": DlprofOptions(mode="simple")}, {"profiler": "dlprof"}],
 )
 def test_dlprofs_options_ask_for_dlprof(options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    assert choose_capture(ProfileOptions(("work.py",), **options)) is dlprof
+    assert choose_capture(ProfileOptions(("work.py",), **options))[0] is dlprof
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(ToolError, match="there is no dlprof on PATH") as caught:
         run("pass", **options)
@@ -198,7 +198,7 @@ def test_output_of_the_workload_can_move(capfd: pytest.CaptureFixture[str]) -> N
     said: list[str] = []
     outcome = profile(ProfileOptions((write("print('hello')"),)), stdout_to_stderr=True, say=said.append)
     assert capfd.readouterr() == ("", "hello\n")
-    assert said == ["running work under TensorFlow's profiler"]
+    assert said == ["running work under TensorFlow's profiler (auto)"]
     assert outcome.exit_code == 0
 
 

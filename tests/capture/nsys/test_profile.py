@@ -110,7 +110,7 @@ def test_options_of_another_profiler_are_refused(options: ProfileOptions, messag
 
 
 def test_the_options_of_a_profiler_choose_it() -> None:
-    assert choose_capture(ProfileOptions((), nsys=NsysOptions(("-w", "true")))).NAME == "nsys"
+    assert choose_capture(ProfileOptions((), nsys=NsysOptions(("-w", "true"))))[0].NAME == "nsys"
 
 
 def test_step_range_must_be_a_pattern() -> None:
