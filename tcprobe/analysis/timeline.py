@@ -206,7 +206,7 @@ class _Kernels:
         end = np.maximum.reduceat(start[rows] + self.launches.numbers("duration_ns")[rows], first)
         begun = start[rows][first]
         end[:-1] = np.minimum(end[:-1], begun[1:])
-        shown = key[first] >= 0
+        shown = (key[first] >= 0) & (end > begun)  # those that begin at one time are the last one's
         things = tuple(_thing_of(kind, each) for each in list(index)[1:])
         times = begun[shown], (end - begun)[shown]
         yield from lanes_of(kind, device, None, times, key[first][shown], things)

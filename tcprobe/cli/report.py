@@ -115,7 +115,7 @@ def report(
         from tcprobe.report.run.document import RunDocument
 
         read = _watched(path, last, out) if watch else read_path(path, last)
-        wanted = out.to.renderer.name == "perfetto"
+        wanted = out.web or out.to.renderer.name == "perfetto"
         options = Options(iter_start, iter_stop, target_gpu, step_range, timeline=wanted)
         brief = out.brief(all) or (watch and not all)
         asked = ReportSpec(top, tuple(by or ()), brief, out.width, out.web)

@@ -383,7 +383,7 @@ def _measured(outcome: ProfileOutcome, collected: Collected) -> ProfileOutcome:
 def _report(home: Path, options: ProfileOptions, outcome: ProfileOutcome) -> ProfileOutcome:
     """Report on a run folder; if that fails, what is known of the run stays."""
     try:
-        report = make_report(home, Options(target_gpu=options.target_gpu))  # run.json has --step-range
+        report = make_report(home, Options(target_gpu=options.target_gpu, timeline=True))  # run.json has --step-range
     except TcprobeError as error:
         return replace(outcome, failure=error)
     try:

@@ -319,8 +319,17 @@ class LeftOut(Struct, frozen=True):
     remedy: str
 
 
+class LaneChart(Struct, frozen=True):
+    """Slices of time in lanes, which a script draws."""
+
+    title: str
+    text: str  # what it shows
+    data: bytes  # JSON that no parser of HTML takes for markup; see `tcprobe.report.run.timeline`
+    legend: tuple[tuple[str, str], ...]  # (tone, what it is)
+
+
 Block: TypeAlias = (
-    Screen | Heading | Lines | Facts | NumberedList | Remarks | Section | Folded | LeftOut | Rings | Columns
+    Screen | Heading | Lines | Facts | NumberedList | Remarks | Section | Folded | LeftOut | Rings | Columns | LaneChart
 )
 
 

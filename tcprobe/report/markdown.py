@@ -15,6 +15,7 @@ from tcprobe.report.document import (
     Facts,
     Folded,
     Heading,
+    LaneChart,
     LeftOut,
     Lines,
     NumberedList,
@@ -64,7 +65,7 @@ def _block(block: Block) -> list[str]:
         case Folded(title=title, blocks=blocks):
             inner = [lines for lines in map(_block, blocks) if lines]
             return _apart([[f"<details><summary>{_summary(title)}</summary>"], *inner, ["</details>"]])
-        case LeftOut() | Rings() | Columns():
+        case LeftOut() | Rings() | Columns() | LaneChart():
             return []
 
 

@@ -14,6 +14,7 @@ from tcprobe.report.document import (
     Facts,
     Folded,
     Heading,
+    LaneChart,
     LeftOut,
     Lines,
     NumberedList,
@@ -63,7 +64,7 @@ def _block(block: Block, spec: RenderSpec) -> list[str]:
             return _section(block, spec)
         case Folded(title=title, blocks=blocks):
             return [_paint(title, "strong", spec), "", _joined(blocks, spec)]
-        case LeftOut() | Rings() | Columns():
+        case LeftOut() | Rings() | Columns() | LaneChart():
             return []
 
 

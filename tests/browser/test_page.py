@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from tcprobe.analysis import Options
 from tcprobe.flows.report import make_report
 from tcprobe.report.document import Document, ReportSpec
 from tcprobe.report.run.document import RunDocument
@@ -38,7 +39,7 @@ KERNELS = "#kernels"
 
 @cache
 def of_path(path: Path) -> RunDocument:
-    return RunDocument(make_report(path), ReportSpec(web=True))
+    return RunDocument(make_report(path, Options(timeline=True)), ReportSpec(web=True))
 
 
 @pytest.fixture(scope="module")
@@ -110,7 +111,7 @@ def test_every_source_has_a_page_that_loads_nothing(name: str, browser: Any, fol
     document = of_path(SOURCES.get(name, tmp_path / "made.sqlite"))
     tab = Tab(browser, folder / "source.html", document)
     assert tab.is_quiet(), (tab.said, tab.requests)
-    assert tab.page.locator(".tools").count() == tab.page.locator("table.data").count() > 0
+    assert tab.page.locator("details .tools").count() == tab.page.locator("table.data").count() > 0
     tab.page.set_viewport_size({"width": 400, "height": 800})
     assert tab.page.evaluate("document.documentElement.scrollWidth") <= 400
     tab.context.close()
@@ -238,3 +239,24 @@ def test_nothing_serious_bars_anyone(scheme: str, browser: Any, folder: Path) ->
     told = [(one["id"], one["nodes"][0]["html"][:120]) for one in found if one["impact"] in ("serious", "critical")]
     assert not told
     tab.context.close()
+
+
+def test_the_timeline_zooms_finds_and_tells(browser: Any, folder: Path) -> None:
+    tab = Tab(browser, folder / "timeline.html", of_path(SOURCES["run folder"]))
+    section, canvas = tab.page.locator("section.timeline"), tab.page.locator("section.timeline canvas")
+    canvas.scroll_into_view_if_needed()
+    before = canvas.screenshot()
+    canvas.focus()
+    tab.page.keyboard.press("+")
+    tab.page.keyboard.press("ArrowRight")
+    tab.page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    assert canvas.screenshot() != before
+    section.get_by_label("search the timeline").fill("wgrad2d_grouped")
+    assert "slices" in section.locator(".tools").inner_text()
+    tab.page.keyboard.press("Enter")
+    status = section.locator("[role=status]")
+    assert "wgrad2d_grouped" in status.inner_text() and "stream 13" in status.inner_text()
+    canvas.focus()
+    tab.page.keyboard.press("n")
+    assert status.inner_text() and "wgrad2d_grouped" not in status.inner_text()
+    assert tab.is_quiet()

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TextIO
 
 from tcprobe import __version__
 from tcprobe.report import RenderSpec
-from tcprobe.report.document import Block, Cell, ColumnHead, Document, Folded, Heading, Screen, Section
+from tcprobe.report.document import Block, Cell, ColumnHead, Document, Folded, Heading, LaneChart, Screen, Section
 from tcprobe.report.html import draw
 
 if TYPE_CHECKING:
@@ -55,9 +55,11 @@ def render(document: Document, spec: RenderSpec, out: TextIO) -> None:
     blocks = list(document.page())
     name = "fragment.html" if spec.fragment else "page.html"
     tables = {id(section): table for section, table in _tables(_sections(blocks))}
+    drawn = any(isinstance(block, LaneChart) for block in blocks)
+    scripts = [_text("page.js"), *([_text("timeline.js")] if drawn else [])]
     made = _environment().get_template(name).generate(
         blocks=blocks, title=_title(blocks), table_of=lambda section: tables[id(section)], style=_text("page.css"),
-        script=_text("page.js"), policy=_policy(), version=__version__,
+        scripts=scripts, policy=_policy(), version=__version__,
     )  # fmt: skip
     out.writelines(made)
     out.write("\n")
@@ -92,14 +94,14 @@ def _source(name: str) -> str:
 def _policy() -> str:
     """Return the page's policy: nothing is loaded, sent or run but the style sheet and the script of these hashes."""
     hashes = {name: base64.b64encode(hashlib.sha256(_text(name).encode()).digest()).decode() for name in _FILES}
-    style, script = (f"'sha256-{hashes[name]}'" for name in _FILES)
+    style, *scripts = (f"'sha256-{hashes[name]}'" for name in _FILES)
     return (
-        f"default-src 'none'; style-src {style}; script-src {script}; img-src data:; base-uri 'none'; "
+        f"default-src 'none'; style-src {style}; script-src {' '.join(scripts)}; img-src data:; base-uri 'none'; "
         "form-action 'none'; require-trusted-types-for 'script'"
     )
 
 
-_FILES: Final = ("page.css", "page.js")
+_FILES: Final = ("page.css", "page.js", "timeline.js")
 
 
 def _title(blocks: Iterable[Block]) -> str:

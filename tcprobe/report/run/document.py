@@ -39,6 +39,7 @@ from tcprobe.report.run.causes import cause_table
 from tcprobe.report.run.screen import data_of_screen, screen_of
 from tcprobe.report.run.tables import data_table, view_section, written
 from tcprobe.report.run.time_views import CHAIN_VIEW, View
+from tcprobe.report.run.timeline import chart_of
 from tcprobe.report.run.words import counted_phase
 from tcprobe.schema.columns import Row, Table, Value
 from tcprobe.schema.finding import Severity
@@ -116,7 +117,7 @@ class RunDocument(Struct, frozen=True):
         profile, spec = self.profile, self.spec
         yield Heading("Tensor Core report", 1)
         yield replace(screen_of(profile), first=pictures.first_of(profile))
-        yield from filter(None, (pictures.rings_of(profile), pictures.steps_of(profile)))
+        yield from filter(None, (pictures.rings_of(profile), pictures.steps_of(profile), chart_of(profile)))
         yield from self.added.blocks
         yield NumberedList(advice.TITLE, advice.with_codes(profile))
         yield _notes(profile, ("error", "warning"))

@@ -12,16 +12,19 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from tcprobe.analysis import Options
 from tcprobe.flows.report import make_report
 from tcprobe.report.document import Column, Columns, Document, Part, ReportSpec, TextLine
+from tcprobe.report.html import _text
 from tcprobe.report.html.draw import HEIGHT, areas, placed
 from tcprobe.report.run.document import RunDocument
 from tcprobe.report.run.pictures import first_of, rings_of, steps_of
 from tcprobe.report.run.screen import screen_of
 from tests.report.builders import MS, PROFILES, Plain, figure, gpu_profile, rendered, table
 from tests.report.test_door import NAMES, blocks
-from tests.support import shared
+from tests.support import ROOT, shared
 
+TWO_GPUS = ROOT / "tests" / "fixtures" / "xplane" / "two_gpus.xplane.pb"
 VOID = {"meta", "link", "input", "br"}
 
 
@@ -183,6 +186,15 @@ def test_other_documents_have_a_page_too() -> None:
 
 
 def test_the_t4_sample_fits_500_kb() -> None:
-    profile = make_report(shared("samples/xplane/tf24_t4_alexnet_fp32.xplane.pb"))
+    profile = make_report(shared("samples/xplane/tf24_t4_alexnet_fp32.xplane.pb"), Options(timeline=True))
     document: Document = RunDocument(profile, ReportSpec(web=True))
     assert len(rendered("html", document).encode()) < 500_000
+
+
+def test_a_timeline_brings_its_data_and_the_script_that_draws_it() -> None:
+    made = Parsed(rendered("html", RunDocument(make_report(TWO_GPUS, Options(timeline=True)), ReportSpec(web=True))))
+    assert [attributes.get("type") for attributes in made.find("script")] == ["application/json", None, None]
+    policy = next(str(a["content"]) for a in made.find("meta") if a.get("http-equiv") == "Content-Security-Policy")
+    digests = re.findall(r"'sha256-([^']+)'", policy)
+    assert base64.b64encode(hashlib.sha256(_text("timeline.js").encode()).digest()).decode() == digests[-1]
+    assert "What ran when in step 5 to step 7" in "".join(made.text)

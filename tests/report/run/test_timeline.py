@@ -1,0 +1,106 @@
+"""The page's timeline: its columns hold the slices of the lanes in its time, and no text of a profile is markup."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+import pytest
+from msgspec.structs import replace
+
+from tcprobe.report.run import timeline as made
+from tcprobe.report.run.lanes import lane_words, slice_words
+from tcprobe.schema.profile import Metadata, Profile, Window
+from tcprobe.schema.timeline import Lane, LaneKind, Thing, Timeline
+
+
+def lane(kind: LaneKind, times: list[tuple[int, int]], things: tuple[Thing, ...], **more: Any) -> Lane:
+    start, length = (np.array([one[i] for one in times], np.int64) for i in (0, 1))
+    zeros = np.zeros(len(times), np.int32)
+    whole = Lane(kind, None, None, 0, start, length, zeros, np.arange(len(times), dtype=np.int32) % len(things), things)
+    return replace(whole, **more)
+
+
+STEPS = tuple(Thing(None, "counted" if at else "left_out", more=(("iteration", at), ("steps", 1))) for at in range(4))
+KERNELS = (Thing("gemm", "used", "matmul", (("op", "dense"), ("basis", "name"))), Thing("add", "others", "elementwise"))
+PROFILE = Profile(
+    Metadata("xplane", window=Window(1, 3, 100, 430)),
+    timeline=Timeline(
+        (
+            lane("iteration", [(0, 100), (100, 90), (190, 110), (300, 130)], STEPS),
+            lane("stream", [(at, 7) for at in range(0, 430, 10)], KERNELS, device=0, number=7),
+        ),
+        {0: "T4"},
+    ),
+)
+
+
+def picture(profile: Profile = PROFILE) -> tuple[dict[str, Any], str]:
+    chart = made.chart_of(profile)
+    assert chart is not None
+    return json.loads(chart.data), chart.text
+
+
+def slices(tree: dict[str, Any]) -> Counter[tuple[str, int, int, str]]:
+    names, things = tree["strings"], tree["things"]
+    return Counter(
+        (names[one["name"]], start, spent, names[things[thing][0]])
+        for one in tree["lanes"]
+        for start, spent, thing in zip(accumulate(one["start"]), one["spent"], one["thing"], strict=True)
+    )
+
+
+def expected(low: int, high: int) -> Counter[tuple[str, int, int, str]]:
+    assert PROFILE.timeline is not None
+    return Counter(
+        (lane_words(one), start - low, spent, slice_words(one.kind, one.things[thing]))
+        for one in PROFILE.timeline.lanes
+        for start, spent, thing in zip(*(c.tolist() for c in (one.start_ns, one.duration_ns, one.thing)), strict=True)
+        if start < high and start + spent > low
+    )
+
+
+def test_it_holds_the_window_and_begins_with_the_median_step() -> None:
+    tree, text = picture()
+    assert slices(tree) == expected(100, 430)
+    assert text == "What ran when in step 1 to step 3 (330 ns): 36 slices in 2 lanes."
+    assert tree["steps"] == [["step 1", 0, 90], ["step 2", 90, 200], ["step 3", 200, 330]]
+    assert (tree["span"], tree["view"]) == (330, [90, 200])
+
+
+def test_of_more_than_a_page_holds_it_has_whole_steps_else_the_beginning_of_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(made, "MOST_SLICES", 24)  # step 2 has 12, with step 1 it is 23
+    tree, text = picture()
+    assert slices(tree) == expected(100, 300)
+    assert text.startswith("What ran when in step 1 to step 2 (200 ns)")
+    monkeypatch.setattr(made, "MOST_SLICES", 6)
+    tree, text = picture()
+    assert text == "What ran when in the beginning of step 2 (50 ns): 6 slices in 2 lanes."
+    assert slices(tree) == expected(190, 240)
+
+
+def test_a_name_is_nobodys_markup_and_says_what_is_known() -> None:
+    hostile = Thing("</script><!--<b>&\u202e" + "x" * 9999, "used", "matmul", (("op", "a</script>"), ("basis", "name")))
+    assert PROFILE.timeline is not None
+    lanes = (lane("stream", [(100, 5)], (hostile,), device=0, number=7),)
+    chart = made.chart_of(replace(PROFILE, timeline=replace(PROFILE.timeline, lanes=lanes)))
+    assert chart is not None and not {b"<"[0], b">"[0], b"&"[0]} & set(chart.data)
+    tree = json.loads(chart.data)
+    name, tone, facts = tree["things"][0]
+    assert tree["strings"][name].startswith("</script><!--<b>&\\u202e") and len(tree["strings"][name]) < 500
+    assert [tree["strings"][fact] for fact in facts] == [
+        "on Tensor Cores",
+        "basis: name",
+        "kind: matmul",
+        "op: a</script>",
+    ]
+    assert (tone, chart.legend) == ("used", (("used", "on Tensor Cores"),))
+
+
+def test_what_has_no_times_has_no_timeline() -> None:
+    assert made.chart_of(replace(PROFILE, timeline=None)) is None
