@@ -35,7 +35,7 @@ LEAVES = {"probe": set[str](), "": set[str]()}
 WITHIN = {
     "analysis": (
         *(
-            {"host", "options", "phases", "repeats", "stretches"},
+            {"host", "options", "phases", "repeats"},
             {"context", "slow"},
             {"capability"},
             {"kernels"},
@@ -44,7 +44,7 @@ WITHIN = {
         ),
         *(
             {"summary", "units", "waits"},
-            {"chains", "sizes", "validity", "key_node"},
+            {"chains", "sizes", "stretches", "validity", "key_node"},
             {"whatif"},
             {"causes"},
             {"screen"},

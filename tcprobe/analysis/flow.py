@@ -178,15 +178,11 @@ def _ranges(a: _Analysis) -> None:
 
 
 def _units(a: _Analysis) -> None:
-    """Add what launches repeat, and mark the steps that one update each shows."""
+    """Add what launches repeat, mark the steps that one update each shows, else leave a start-up out."""
     found = find_units(a.profile)
     a.add("units", unit_table(a.profile, found) if found else None, NO_UNITS)
     a.profile = with_updates(a.profile, found)
-
-
-def _start_up(a: _Analysis) -> None:
-    """Leave out what a capture without steps begins with."""
-    cut = without_start_up(a.profile)
+    cut = without_start_up(a.profile, found)
     if cut is not a.profile:
         a.profile, a.around = with_ranges(cut, a.options)
 
@@ -390,7 +386,7 @@ def _timeline(a: _Analysis) -> None:
 
 
 PASSES: Final[tuple[Callable[[_Analysis], None], ...]] = (
-    *(_target, _recorded, _ranges, _units, _start_up, _devices, _window, _graph, _kernels, _times, _waits, _ops),
+    *(_target, _recorded, _ranges, _units, _devices, _window, _graph, _kernels, _times, _waits, _ops),
     *(_layers, _shares, _summary, _limits, _causes, _chains, _what_ifs, _advice, _timeline),
 )
 """What is done, in this order; each reads what those before it added."""

@@ -19,6 +19,8 @@ Mask = NDArray[np.bool_]
 FEWEST_LENGTHS: Final = 5  # known lengths of steps, below which none is typical
 LONG: Final = 3.0  # times the median; at equal distances: a stall of the input is as long, and comes when it likes
 PAUSE: Final = 10.0  # times the median: no step of training varies so much, wherever it stands
+SLOWER: Final = 1.5  # times the median of the others: so slow a first one is warm-up; later ones hardly vary so much
+LEAST_USUAL: Final = 3  # that must follow slow first ones, or there is no usual length
 RARE: Final = 0.1  # share of the steps; what is as common is the run's own way to train
 
 
@@ -40,6 +42,16 @@ class Retrace(Struct):
 
     name: str
     at_ns: Annotated[int, Meta(ge=0, lt=2**53)]
+
+
+def leading_slow(lengths: FloatArray) -> int:
+    """Return how many of the first of some lengths, in order, are far longer than all but a few later ones."""
+    for slow in range(min(len(lengths) - LEAST_USUAL, len(lengths) // 2), 0, -1):
+        usual = float(np.median(lengths[slow:]))
+        rare = max(SLOWER * usual, float(np.percentile(lengths[slow:], 90)))  # as long as later ones is no warm-up
+        if usual > 0 and (lengths[:slow] > rare).all():
+            return slow
+    return 0
 
 
 def slow_steps(profile: Profile) -> SlowSteps:

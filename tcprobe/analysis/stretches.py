@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
 from msgspec.structs import replace
 
+from tcprobe.analysis.slow import leading_slow
+from tcprobe.analysis.units import Found
 from tcprobe.grouping import distinct_numbers
 from tcprobe.schema.columns import FloatArray, IntArray, Table
 from tcprobe.schema.profile import Profile
@@ -28,11 +30,15 @@ NEAR: Final = 0.05  # of the capture: where a pause is looked for that parts two
 # --- start-up -------------------------------------------------------------------------------------------------
 
 
-def without_start_up(profile: Profile) -> Profile:
+def without_start_up(profile: Profile, units: Sequence[Found]) -> Profile:
     """Return the profile without the launches and copies of its start-up, and with what that was; itself without one.
 
-    It ends where the first unit begins that repeats, else after a pause of a second or more at the beginning. Where
-    steps are marked, these tell what counts.
+    It ends where the first unit begins that repeats, those left out that are slow at first, else after a pause of a
+    second or more at the beginning. Where steps are marked, these tell what counts.
+
+    Args:
+        profile: with its launches.
+        units: that repeat in it, the one of most launches first.
     """
     launches, copies, window = profile.require("launches"), profile.table("memory_ops"), profile.metadata.window
     marked = len(profile.require("step_marks")) or not np.isnan(launches.numbers("iteration")).all()
@@ -41,13 +47,17 @@ def without_start_up(profile: Profile) -> Profile:
     starts, spent = launches.numbers("start_ns"), launches.numbers("duration_ns")
     moved = starts[:0] if copies is None else copies.numbers("start_ns")
     begin, end = int(min(starts.min(), moved.min(initial=starts.min()))), int((starts + spent).max())
-    units = profile.require("units").numbers("start_ns")
-    until = int(units.min()) if len(units) else _after_pause(launches, begin)
-    before, over = starts < until, moved < until
+    first = profile.require("units").numbers("start_ns")
+    until = int(first.min()) if units else _after_pause(launches, begin)
+    before = starts < until
     few = before.mean() <= LITTLE and spent[before].sum() <= SOME * spent.sum()
+    if few and units and first[0] == until:
+        begins = starts[units[0].rows[units[0].repeats.starts]]
+        until = int(begins[slow]) if (slow := leading_slow(np.diff(begins).astype(np.float64))) else until
     if not few or until - begin < WORTH * (end - begin):
         return profile
-    cut = StartUp(until - begin, int(before.sum()), int(over.sum()), "units" if len(units) else "pause")
+    before, over = starts < until, moved < until
+    cut = StartUp(until - begin, int(before.sum()), int(over.sum()), "units" if units else "pause")
     kept = [launches.take(~before), *([] if copies is None else [copies.take(~over)])]
     return replace(profile.with_tables(*kept), start_up=cut)
 

@@ -151,6 +151,7 @@ LimitKind = Literal[
     "partial",  # the run was cut off
     "clocks",  # how far apart the clocks of ranks are, or that they cannot be compared
     "noted",  # an error that the report notes
+    "profiler_errors",  # errors that the profiler tells of its own recording, most of them of what no figure rests on
     "no_start_times",  # how long the GPU waits is not known
 ]
 

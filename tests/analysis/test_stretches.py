@@ -61,6 +61,13 @@ def test_what_runs_once_before_the_units_is_cut_off_and_counts_nowhere() -> None
     assert set(analysed.require("kernels").values("kernel")) == set(UNIT)
 
 
+def test_first_units_that_are_slow_are_start_up_too() -> None:
+    slow = ran(*evenly(0, 300, 100, 0.05), names=UNIT)  # one unit in 300 ms, later ones in 30
+    usual = ran(*evenly(300, 900, 10, 0.5), names=UNIT)
+    cut = analyse(captured(*slow, *usual)).start_up
+    assert cut is not None and (cut.length_ns, cut.kernels, cut.basis) == (300 * MS, 3, "units")
+
+
 def test_a_pause_of_seconds_is_cut_off_without_units_too() -> None:
     random = np.random.default_rng(3)
     names = tuple(f"kernel_{n}" for n in random.integers(0, 500, 400))

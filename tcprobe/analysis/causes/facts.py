@@ -17,6 +17,7 @@ from tcprobe.analysis.iterations import counted
 from tcprobe.analysis.kernels.kinds import kind_of
 from tcprobe.analysis.kernels.names import COMMUNICATES
 from tcprobe.analysis.kernels.verdict import by_name
+from tcprobe.analysis.slow import leading_slow
 from tcprobe.cost.alignment import RATE_FAMILIES, slowest_published
 from tcprobe.gemm.ops import conv_like
 from tcprobe.hardware import Gpu
@@ -55,10 +56,6 @@ _CASTS: Final = re.compile(r"b?float\d+_copy_kernel|LoadWithCast|StoreWithCast")
 _OF_PRODUCTS: Final = frozenset({*PRODUCTS, "helper", "unknown"})
 """Kinds of kernels that may be of a product, which could use Tensor Cores."""
 _BYTES: Final = ("moved_bytes", "again_bytes")
-SLOWER: Final = 1.5
-"""Times the median of the other steps: from here on a first step is slow. Steps of training hardly vary so much."""
-LEAST_USUAL: Final = 3
-"""Steps that must follow the slow ones, or there is no usual length."""
 _TYPES: Final[dict[Framework, re.Pattern[str]]] = {
     "pytorch": re.compile(r"(?:aten|c10d)::\w+"),
     "tensorflow": re.compile(
@@ -67,6 +64,11 @@ _TYPES: Final[dict[Framework, re.Pattern[str]]] = {
     ),
 }
 """Types of ops that no other framework has. ONNX has MatMul and Conv too: they tell nothing."""
+_KERNELS: Final[dict[Framework, re.Pattern[str]]] = {
+    "pytorch": re.compile(r"\bat::native::"),
+    "tensorflow": re.compile(r"\btensorflow::"),
+}
+"""Names of kernels that a framework brings itself; of a source without ops they tell as much."""
 _JAX: Final = re.compile(r"(?:p?jit|pmap|xmap)\(")
 """How JAX begins the names of what it compiles: ``jit(train_step)/jit(main)/dot_general``."""
 
@@ -124,6 +126,9 @@ def framework(profile: Profile) -> Framework | None:
     types, names = ({str(name) for name in ran.names(column).tolist()} for column in ("op_type", "op"))
     named = [name for name, pattern in _TYPES.items() if any(map(pattern.fullmatch, types))]
     named += ["jax"] if any(map(_JAX.match, names)) else []
+    if not named:
+        kernels = {str(name) for name in profile.require("kernels").names("kernel").names}
+        named = [name for name, pattern in _KERNELS.items() if any(map(pattern.search, kernels))]
     return named[0] if len(named) == 1 else None
 
 
@@ -266,11 +271,8 @@ def warm_up(profile: Profile, steps: int | None) -> WarmUp | None:
     order = np.argsort(table.numbers("iteration"), kind="stable")
     lengths = (table.numbers("duration_ns") / table.numbers("steps"))[order]
     lengths = lengths[~np.isnan(lengths)]
-    for slow in range(min(len(lengths) - LEAST_USUAL, len(lengths) // 2), 0, -1):
-        usual = float(np.median(lengths[slow:]))
-        rare = max(SLOWER * usual, float(np.percentile(lengths[slow:], 90)))  # as long as later ones is no warm-up
-        if usual > 0 and (lengths[:slow] > rare).all():
-            return WarmUp(steps, slow, float(lengths[:slow].max()), usual)
+    if slow := leading_slow(lengths):
+        return WarmUp(steps, slow, float(lengths[:slow].max()), float(np.median(lengths[slow:])))
     return WarmUp(steps)
 
 

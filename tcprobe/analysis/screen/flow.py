@@ -34,11 +34,17 @@ def with_screen(profile: Profile) -> Profile:
 
 def _limits(profile: Profile, answer: Answer, bar: Bar | None) -> Iterator[Statement[LimitKind]]:
     """Yield what limits the screen, most important first."""
+    yield from _of_run(profile, answer, bar)
+    if errors := sum(note.code == "profiler-error" for note in profile.metadata.notes):
+        yield say("profiler_errors", errors=errors)
+
+
+def _of_run(profile: Profile, answer: Answer, bar: Bar | None) -> Iterator[Statement[LimitKind]]:
     codes = {note.code for note in profile.metadata.notes}
     if profile.metadata.partial:
         yield say("partial")
     for note in profile.metadata.notes:
-        if note.level == "error":
+        if note.level == "error" and note.code != "profiler-error":
             yield say("noted", message=note.message)
     yield from _of_ranks(profile.require("ranks"))
     phases = list(profile.require("phases").rows())

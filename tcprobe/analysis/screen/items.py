@@ -98,8 +98,10 @@ def _saves(item: Advice, bar: Bar | None) -> tuple[float | None, bool, float | N
 
 
 def _records(item: Advice) -> bool:
-    """Return whether an item is to record what a source of sums does not tell, which saves nothing."""
-    return item.kind == "feed_gpu" and item.says.get("work_pct") is None
+    """Return whether an item is to record what sums, or a first step, do not tell, which saves nothing."""
+    says = item.says
+    first = says.get("work") == "unknown" and says.get("recorded") is True and says.get("several") is False
+    return item.kind == "feed_gpu" and (first or says.get("work_pct") is None)
 
 
 def _follows(item: Advice) -> bool:

@@ -262,11 +262,6 @@ def _busy_in_step(profile: Profile, iterations: Iterations, length: StepTime) ->
     """Return the time of a step during which a kernel ran; None if unknown."""
     if length.length == "marked step" and (only := marked_step(profile, iterations)) is not None:
         return _union(profile, only)
-    lengths, shares = profiled_lengths(profile), of_active(profile, "gpu_busy_pct")
-    known = lengths[~np.isnan(lengths)]
-    if len(shares) and len(known):
-        each = typical_length(known) if length.kind is None else float(np.median(known))
-        return float(shares.mean()) / 100.0 * each
     steps, ran = window_steps(profile), of_active(profile, "union_ns")
     if len(ran) and steps:
         return float(ran.mean()) / steps

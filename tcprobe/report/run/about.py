@@ -12,9 +12,11 @@ from tcprobe.hardware import DEFAULT_TARGET
 from tcprobe.report.run.words import counted_phase, start_text, step_text, unit_text
 from tcprobe.rules.words import FRAMEWORKS, framework_of, listed
 from tcprobe.schema.columns import Row
+from tcprobe.schema.finding import Range
 from tcprobe.schema.profile import LossScale, Metadata, Policy, Profile, Window
 from tcprobe.schema.screen import Bar
 
+UNLIKE: Final = 0.1  # of a step, between the shorter and the longer ones: from here on both are told
 DLPROF_REPORTS = {"dlprof_csv": "CSV reports", "dlprof_json": "JSON reports"}
 
 
@@ -51,7 +53,11 @@ def _counted(profile: Profile, bar: Bar | None) -> str:
     where = " on the CPU" if profile.metadata.gpu_used is False else ""
     if steps == 1:
         return f"1 step{where} of {f.duration(step_ns)}"
-    return f"{steps:,.0f} steps{where}, {f.duration(step_ns)} each"
+    row = profile.figure("step_time_ns")
+    low, high = (float((row and row[end]) or step_ns) for end in ("low", "high"))
+    if high - low < UNLIKE * step_ns:
+        return f"{steps:,.0f} steps{where}, {f.duration(step_ns)} each"
+    return f"{steps:,.0f} steps{where}, {f.duration(step_ns)} ({f.range_text(Range(low, step_ns, high))})"
 
 
 def gpus(profile: Profile) -> str:
@@ -69,7 +75,7 @@ def abilities(profile: Profile) -> str:
     rows = list(profile.require("devices").rows())
     cores = {str(row["tensor_cores"]) for row in rows if not row["vendor"] or str(row["vendor"]).lower() == "nvidia"}
     ran = [str(row["device"]) for row in rows if row["state"] == "active"]
-    some = f"only {listed(ran)} ran kernels" if 0 < len(ran) < len(rows) else ""
+    some = f"only {'GPU ' * (len(ran) == 1)}{listed(ran)} ran kernels" if 0 < len(ran) < len(rows) else ""
     has = {frozenset({"yes"}): "has Tensor Cores", frozenset({"no"}): "no Tensor Cores"}.get(frozenset(cores), "")
     return ", ".join(text for text in (has if not some else "", some, _precision(profile.metadata)) if text)
 

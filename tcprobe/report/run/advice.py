@@ -88,7 +88,7 @@ def _place(item: Advice) -> str:
     """Return the layer or op that an item concerns, its pass and its line; empty where no place is known."""
     where = item.where
     line = f.source_line(where.source) if where.source else None
-    return ", ".join(filter(None, (where.layer or where.op, where.pass_, line)))
+    return ", ".join(filter(None, (where.layer or where.op, where.pass_ if where.pass_ != "other" else None, line)))
 
 
 def _beside(item: Advice) -> str:

@@ -124,6 +124,14 @@ def _short(text: str, room: int | None, taken: int) -> str:
     return seen if room is None else f.shorten(seen, max(8, room - taken))
 
 
+def _clauses(text: str, room: int | None, taken: int) -> str:
+    """Return the clauses of a reason that fit; of a first one that does not as much as `_short` keeps."""
+    clauses = shown(text).split(", ")
+    while len(clauses) > 1 and room is not None and columns(", ".join(clauses)) > room - taken:
+        clauses.pop()
+    return _short(", ".join(clauses), room, taken)
+
+
 def head_of(profile: Profile, found: FirstScreen) -> list[tuple[str, str]]:
     """Return what it is: source and steps, GPU with precision."""
     pairs = [
@@ -290,7 +298,7 @@ def left_text(found: FirstScreen) -> str:
 def nothing_to_do(found: FirstScreen) -> str | None:
     """Return what stands where nothing is to be done first; None where that is not known."""
     if found.answer.word == "NOTHING TO GAIN":
-        return "nothing for Tensor Cores; fuse it with its neighbours"
+        return "nothing for Tensor Cores; what fusing it saves is unknown"
     if found.answer.says.kind == "no_gpu" and found.prediction is None:
         return "profile a run on a GPU"
     if found.prediction is not None:
@@ -339,7 +347,8 @@ def _item(
     lead = f"{number}  " if first else "   "
     yield line_of(lead, TextPart(padded, "strong"), figures, TextPart(f"  {item.advice.code}", "dim"))
     also = also_of(item)
-    why = _short(reason_of(item.advice), room, 5 + (columns(also) + 2 if also else 0))
+    whole = _short if item.advice.sizes else _clauses  # of a layer its line is wanted, at the end
+    why = whole(reason_of(item.advice), room, 5 + (columns(also) + 2 if also else 0))
     if (text := "; ".join(filter(None, (why, also)))) and reasoned:
         yield line_of(TextPart(f"     {text}", "dim"))
 

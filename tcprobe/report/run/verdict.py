@@ -263,5 +263,6 @@ _LIMITS: Final[Mapping[LimitKind, Callable[[dict[str, Any]], str]]] = {
     ),
     "partial": lambda _: "PARTIAL, the run was cut off",
     "noted": lambda fields: str(fields["message"]),
+    "profiler_errors": lambda fields: f"the profiler tells of {f.many(fields['errors'], 'error')} (--all)",
     "no_start_times": lambda _: "how long the GPU waits is unknown",
 }

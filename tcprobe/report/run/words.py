@@ -260,8 +260,10 @@ def start_text(profile: Profile) -> str:
     cut = profile.start_up
     if cut is None:
         return ""
-    held = f"{f.count(cut.kernels)} kernels, {f.count(cut.copies)} copies and sets"
-    ends = "it ends where what repeats begins" if cut.basis == "units" else "it ends with a long pause"
+    held = f"{f.many(cut.kernels, 'kernel')}, {f.count(cut.copies)} copies and sets"
+    ends = (
+        "it ends where what repeats begins, and keeps its pace" if cut.basis == "units" else "it ends with a long pause"
+    )
     return f"the first {f.duration(cut.length_ns)} ({held}) are left out: {ends}"
 
 

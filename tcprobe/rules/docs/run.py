@@ -80,7 +80,10 @@ TC303: Final = RuleDoc(
         "precision keeps the weights in float32 and multiplies in 16 bits.\n\n"
         "What it saves of the step is bounded: by the time of those kernels in a step, less what it would take at the "
         "ratio of the two peak rates. Where the GPU waits most of the time this is little, and below 1 % of "
-        "the step nothing is said."
+        "the step nothing is said. Where the source names no op, the names of the kernels tell that most of the time "
+        "off the Tensor Cores is of such products, and the bound is by the rates of their tiles.\n\n"
+        "A GPU that multiplies float32 as fast without TF32 as with it, as the GeForce RTX 30 series, gets this item "
+        "in place of TC304 there."
     ),
     severity=(
         "it counts the predicted saving; where none is predicted, at most the kernel time concerned times 1 - float32 "
@@ -104,7 +107,9 @@ TC304: Final = RuleDoc(
         "fast as the CUDA cores multiply float32. TensorFlow allows it by default, PyTorch allows it in convolutions "
         "and not in matrix products, and NVIDIA_TF32_OVERRIDE=0 forbids it everywhere: where that was set, the "
         "item says so.\n\n"
-        "The bound is that of float16, to which mixed precision leads from there."
+        "The bound is that of float16, to which mixed precision leads from there. Where the source names no op, the "
+        "names of the kernels tell that most of the time off the Tensor Cores is of such products, and the bound is by "
+        "the rates of their tiles."
     ),
     severity=(
         "it counts the predicted saving; where none is predicted, at most the kernel time concerned times 1 - float32 "
@@ -193,7 +198,8 @@ TC309: Final = RuleDoc(
         "kernels too. Those whose names tell that they multiply no matrices do not count. Where a kernel's name tells "
         "that it multiplies, the item names the costliest.\n\n"
         "Where half of that time or more are products in 16 bits, the dtype allows Tensor Cores and the library chose "
-        "otherwise: the item then says first to try multiples of 8 and channels last."
+        "otherwise: the item then says first to try multiples of 8 and channels last. Where they are products in "
+        "another precision, TC303 or TC304 speaks instead."
     ),
     severity="it counts the time of the kernels that are known to run without Tensor Cores, at most; of products in "
     "16 bits what they gain at most at the rates of their tiles.",

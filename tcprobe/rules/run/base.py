@@ -17,13 +17,12 @@ from msgspec.structs import replace
 
 from tcprobe.schema.advice import Advice, AdviceKind, Bound, Concern, ShareOf, Where
 from tcprobe.schema.finding import Range
-from tcprobe.schema.kinds import LEAVE, Blocker, BlockerKind, CauseKind, KernelKind
+from tcprobe.schema.kinds import LEAVE, Blocker, BlockerKind, CauseKind, ChangeKind, KernelKind
 from tcprobe.schema.statement import FieldValue, say
 
 if TYPE_CHECKING:
     from tcprobe.hardware import Gpu
     from tcprobe.rules.words import Act, Framework
-    from tcprobe.schema.changes.whatif import WhatIf
     from tcprobe.schema.columns import Row, Value
     from tcprobe.schema.profile import Profile
     from tcprobe.schema.waits import StepLength
@@ -238,9 +237,27 @@ class Run:
         return [OffOp(row, blocker, weight) for row, weight in rows if (blocker := Blocker.of(row)) is not None]
 
     @cached_property
-    def library_bound(self) -> WhatIf | None:
-        """What products in 16 bits without shapes gain at most on Tensor Cores; None where none ran off them."""
-        return next((one for one in self.profile.what_ifs if one.bound and one.change == "tensor_cores"), None)
+    def lowered(self) -> ChangeKind | None:
+        """Which change brings most of the time of products of no op onto the Tensor Cores; None where none is known.
+
+        Of another precision that is TF32 where the GPU has it.
+        """
+        ways: tuple[ChangeKind, ...] = ("tensor_cores", "allow_tf32", "mixed_float16")
+        return next((change for change in ways if self.unnamed(change) is not None), None)
+
+    def unnamed(self, change: ChangeKind) -> Concern | None:
+        """Return how much of a step the kernels off the Tensor Cores concern whose ops the source does not name.
+
+        None where there are none, and where this change does not concern most of their time.
+        """
+        bound = next((one for one in self.profile.what_ifs if one.bound and one.change == change), None)
+        if bound is None or self.facts.unnamed_ns <= 0 or self.kernel_ns <= 0 or self.tuning is not None:
+            return None
+        concern = self.of_kernels(self.facts.unnamed_ns)
+        if concern.at_most_ns is None or 2 * bound.spent_ns < concern.at_most_ns:
+            return None
+        rest = max(0.0, concern.at_most_ns - bound.spent_ns) if change == "tensor_cores" else 0.0
+        return replace(concern, at_most_ns=rest + bound.gain_ns.high, bound="tile rates")
 
     @cached_property
     def sizes(self) -> Sequence[Row]:

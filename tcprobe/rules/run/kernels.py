@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -153,12 +152,9 @@ SAYS: Final[RunSays] = {
 
 def tc309(run: Run) -> Iterator[Advice]:
     """Yield one item where kernels without Tensor Cores belong to no op that the source names; none of autotuning."""
-    if run.facts.unnamed_ns > 0 and run.kernel_ns > 0 and run.tuning is None:
-        concern, bound = run.of_kernels(run.facts.unnamed_ns), run.library_bound
-        sixteen_bit = bound is not None and 2 * bound.spent_ns >= (concern.at_most_ns or math.inf)
-        if bound is not None and sixteen_bit and concern.at_most_ns is not None:
-            rest = max(0.0, concern.at_most_ns - bound.spent_ns)
-            concern = replace(concern, at_most_ns=rest + bound.gain_ns.high, bound="tile rates")
+    sixteen_bit = run.lowered == "tensor_cores"  # of another precision TC303 and TC304 speak
+    if run.facts.unnamed_ns > 0 and run.kernel_ns > 0 and run.tuning is None and (sixteen_bit or not run.lowered):
+        concern = run.unnamed("tensor_cores") or run.of_kernels(run.facts.unnamed_ns)
         kernel = run.facts.unnamed_kernel
         yield Advice("TC309", say("name_ops", kernel=kernel, sixteen_bit=sixteen_bit), concern)
 

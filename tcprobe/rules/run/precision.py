@@ -7,14 +7,15 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
+from tcprobe.formatting import shorten
 from tcprobe.rules.model.sizes import grouped
 from tcprobe.rules.run.base import Run, RunSays, Tf32Off
 from tcprobe.rules.run.savings import of_run, predicted
-from tcprobe.rules.words import Act, Ways, listed, way
+from tcprobe.rules.words import NAME_WIDTH, Act, Ways, listed, way
 from tcprobe.schema.advice import Advice, AdviceKind
 from tcprobe.schema.changes.whatif import WhatIf
 from tcprobe.schema.kinds import BlockerKind, ChangeKind
-from tcprobe.schema.statement import say
+from tcprobe.schema.statement import Statement, say
 
 LOWER: Final[dict[str | None, AdviceKind]] = {
     "float64": "use_float32",
@@ -59,6 +60,18 @@ def _allow_tf32(_: Advice, framework: str | None, tf32_off: Tf32Off | None) -> A
     return Act("TF32", (allow, "then 16 bits"), (why,))
 
 
+def _check_tf32(_: Advice, framework: str | None, kernel: str | None = None, **__: Any) -> Act:
+    return Act("TF32", (*way(TF32, framework), "then 16 bits"), _costliest(kernel))
+
+
+def _mixed_precision(_: Advice, framework: str | None, bfloat16: bool = False, kernel: str | None = None) -> Act:
+    return way(MIXED if bfloat16 else HALF, framework)._replace(why=_costliest(kernel))
+
+
+def _costliest(kernel: str | None) -> tuple[str, ...]:
+    return (f"costliest: {shorten(kernel, NAME_WIDTH)}",) if kernel else ()
+
+
 def _halve_precision(_: Advice, framework: str | None, sliced: Sequence[str], sized: bool, **__: Any) -> Act:
     act = way(MIXED, framework)
     if not sliced:
@@ -67,17 +80,12 @@ def _halve_precision(_: Advice, framework: str | None, sliced: Sequence[str], si
     return Act(act.title, ways, (f"with 8 filters in {listed(sliced)}, keep the first", FASTER, ALONE))
 
 
-def _setting(how: str) -> str:
-    """Return a setting without its value."""
-    return how.partition("(")[0].partition("=")[0]
-
-
 SAYS: Final[RunSays] = {
     "use_float32": lambda _, **__: Act("Compute in float32, not in float64"),
     "use_float16": lambda _, **__: Act("float16 in place of bfloat16"),
-    "mixed_precision": lambda _, framework: way(HALF, framework),
+    "mixed_precision": _mixed_precision,
     "allow_tf32": _allow_tf32,
-    "check_tf32": lambda _, framework, **__: Act("Check TF32", tuple(map(_setting, way(TF32, framework)))),
+    "check_tf32": _check_tf32,
     "use_gpu": lambda _: Act("A GPU with Tensor Cores", ("Volta or later", "no GTX 16xx")),
     "halve_precision": _halve_precision,
 }
@@ -90,15 +98,26 @@ def tc303(run: Run) -> Iterator[Advice]:
         shrinks = run.on_tensor_cores() if kind == "mixed_precision" else 1.0
         item = run.item("TC303", kind, ops, shrinks, framework=run.facts.framework)
         yield replace(item, saving=None if kind == "use_float32" else of_run(run, "mixed_float16", ops))
+    if run.lowered == "mixed_float16" and (concern := run.unnamed(run.lowered)) is not None:
+        bfloat16 = run.unnamed("mixed_bfloat16") is not None
+        lower: Statement[AdviceKind] = say(
+            "mixed_precision", framework=run.facts.framework, bfloat16=bfloat16, kernel=run.facts.unnamed_kernel
+        )
+        yield Advice("TC303", lower, concern)
 
 
 def tc304(run: Run) -> Iterator[Advice]:
     """Yield one item where TF32 was off, and one where that is not recorded."""
+    said = {"framework": run.facts.framework, "tf32_off": run.facts.tf32_off}
     for blocker, kind in KINDS:
         if ops := run.blocked(blocker):
-            said = {"framework": run.facts.framework, "tf32_off": run.facts.tf32_off}
             item = run.item("TC304", kind, ops, run.on_tensor_cores(), **said)
             yield replace(item, saving=of_run(run, "allow_tf32", ops) if kind == "allow_tf32" else None)
+    if run.lowered == "allow_tf32" and (concern := run.unnamed("mixed_float16")) is not None:
+        of = run.facts.unnamed_kernel
+        yield Advice(
+            "TC304", say("allow_tf32", **said) if run.facts.tf32_off else say("check_tf32", kernel=of, **said), concern
+        )
 
 
 def tc305(run: Run) -> Iterator[Advice]:

@@ -44,7 +44,8 @@ def _profile_later(_: Advice, kernels: int, ops: int, worst_op: str | None, wors
         stretches = many(ops, "stretch", "stretches")
         why = f"{stretches} of convolutions in many ways, up to {worst_calls:,} kernels in a row"
     else:
-        why = f"{kernels:,} kernels tried for {ops:,} ops, {worst_calls:,} in a call of {shorten(worst_op, NAME_WIDTH)}"
+        of = f"{worst_calls:,} in a call of {shorten(worst_op, NAME_WIDTH)}"
+        why = f"{many(kernels, 'kernel')} tried for {many(ops, 'op')}, {of}"
     return Act("Profile later steps, after warm-up", (), (why, "nothing else here is about a usual step"))
 
 

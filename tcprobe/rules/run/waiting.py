@@ -106,7 +106,7 @@ WAYS: Final[Mapping[HostWork, tuple[str, Ways]]] = {
 SILENT: Final = ("record Python too", "mark it with NVTX ranges", "time the input pipeline alone")
 """How, where the profiler recorded nothing of the host in that time, though it records the host."""
 LEAST_BATCH: Final = 65_536  # bytes, of the mean copy to the GPU: scalars and schedules are smaller, batches are not
-BLOCKED: Final = ("a copy", "another stream", "another process", "the profiler")
+BLOCKED: Final = ("a copy, another stream, another process or the profiler",)
 """What kernels in the queue may wait for, where most of that time passes in long stretches."""
 NAME: Final = 36  # columns of the event that tells
 
@@ -141,7 +141,7 @@ def _goes(work: HostWork, work_pct: float | None, recorded: bool, fed_pct: float
         gap = f"; longest gap {duration(f['gap_ns'])}" if f["gap_ns"] else ""
         return f"{share}: {_why_untold(recorded)}{fed}{gap}"
     copied = _copied(**f) if work == "copy" else ""
-    named = f" ({shorten(f['host_op'], NAME)})" if f["host_op"] and named_pct >= MUCH_PCT and not copied else ""
+    named = f" ({shorten(f['host_op'], NAME)})" if f["host_op"] not in (None, work) and named_pct >= MUCH_PCT else ""
     return f"{share}: {HOST_WORK[work]}{copied or named}"
 
 

@@ -118,6 +118,11 @@ def test_the_ops_tell_the_framework(ran: list[dict[str, Value]], named: str | No
     assert framework(of(ops=tuple(ran), framework=named)) == expected
 
 
+def test_without_ops_the_kernels_of_a_framework_tell_it() -> None:
+    assert framework(of({"kernel": "void at::native::elementwise_kernel<128, 2>(int)"})) == "pytorch"
+    assert framework(of({"kernel": "ampere_sgemm_128x64_tn"})) is None
+
+
 @pytest.mark.parametrize(
     ("columns", "row", "cause"),
     [

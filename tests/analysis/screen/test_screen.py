@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tcprobe.analysis.flow import analyse
-from tcprobe.schema.profile import Profile
+from tcprobe.schema.profile import Note, Profile
 from tcprobe.schema.screen import FirstScreen
+from tcprobe.schema.statement import say
 from tests.analysis import builders as b
 
 US = 1000
@@ -45,6 +46,14 @@ def test_a_capture_divided_by_hand() -> None:
     )
     assert found.bar is not None and found.bar.total_ns == 100 * US and found.bar.of == "capture"
     assert found.answer.word == "PARTLY" and found.answer.says.get("on_pct") == pytest.approx(80.0)
+
+
+def test_what_a_profiler_says_of_its_own_recording_is_counted() -> None:
+    errors = [Note("profiler-error", f"the profiler says: {text}", level="error") for text in ("no samples", "no MMAP")]
+    made = analyse(b.profile(b.devices(b.V100), b.launches((b.TC, -1, None, 0, US)), notes=tuple(errors))).screen
+    assert made is not None and [one for one in made.limits if one.kind in ("noted", "profiler_errors")] == [
+        say("profiler_errors", errors=2)
+    ]
 
 
 @pytest.mark.parametrize(

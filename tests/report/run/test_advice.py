@@ -74,7 +74,7 @@ def test_nothing_known_is_no_advice() -> None:
         ("t4", "float64", {}, "use_float32", "Compute in float32"),
         ("p100", "float32", {}, "use_gpu", "A GPU with Tensor Cores"),
         ("a100-sxm-40", "float32", {"tf32_allowed": False}, "allow_tf32", "TF32: "),
-        ("a100-sxm-40", "float32", {"tf32_allowed": None}, "check_tf32", "Check TF32: "),
+        ("a100-sxm-40", "float32", {"tf32_allowed": None}, "check_tf32", "TF32: "),
         (
             "a100-sxm-40",
             "float16",

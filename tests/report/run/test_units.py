@@ -81,7 +81,8 @@ def test_candidates_are_listed_as_they_are_typed() -> None:
 
 def test_a_start_up_that_was_cut_off_is_said_first() -> None:
     cut = replace(captured(), start_up=StartUp(2_020_000_000, 1060, 1271, "units"))
-    text = "the first 2.02 s (1,060 kernels, 1,271 copies and sets) are left out: it ends where what repeats begins"
+    text = "the first 2.02 s (1,060 kernels, 1,271 copies and sets) are left out: "
+    text += "it ends where what repeats begins, and keeps its pace"
     assert start_text(cut) == text and ("start-up", text) in facts(cut)
     assert "a long pause" in start_text(replace(cut, start_up=StartUp(5, 0, 0, "pause")))
     assert start_text(captured()) == ""

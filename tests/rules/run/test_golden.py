@@ -42,6 +42,8 @@ TUNED: Final = Tuning(14, 621, 97.0 * MS, 97.0, "alex_net/conv2d_1/Relu", 58)
 SLICED: Final = (("mixed_float16", None), ("slice_filters", "generator/conv2d_3"))
 OTHER: Final = frozenset({("other/MatMul", "MatMul")})
 KERNELS: Final[dict[str, Any]] = {"kernel_ns": 100.0 * MS}
+SGEMM: Final = {"unnamed_ns": 75.0 * MS, "unnamed_kernel": "ampere_sgemm_128x64_tn", **KERNELS}
+SIXTEEN: Final = what_if("mixed_float16", 0, 0, 60, spent_ns=70.0 * MS, bound=True)
 CONV = Where("conv", "conv/Conv2D", "forward", "model.py:7")
 TINY = TinyKernels(1200, 1000, 6.0 * MS)
 LAUNCHED = waited(20, "launch", None, short=True)
@@ -106,6 +108,8 @@ BAD: Final[dict[str, list[Run]]] = {
         subject(FLOAT32, waiting=None, step_ns=None),
         subject(FLOAT32, measured=False),
         subject(FLOAT32, gpu=V100, what_ifs=(what_if("mixed_float16", 15, 20, 24),)),
+        subject(**SGEMM, what_ifs=(SIXTEEN,), framework="pytorch"),
+        subject(**SGEMM, what_ifs=(SIXTEEN, replace(SIXTEEN, change="mixed_bfloat16")), framework="pytorch"),
         subject(FLOAT32, gpu=V100, what_ifs=(what_if("mixed_float16", 0, 0, 9, may_cost=True),)),
         subject(FLOAT32, gpu=V100, what_ifs=(what_if("mixed_float16", 15, 20, 24, op_names=OTHER),)),
     ],
@@ -117,6 +121,7 @@ BAD: Final[dict[str, list[Run]]] = {
         ),
         subject(off("tf32_unknown", 40), framework="pytorch"),
         subject(off("tf32_unknown", 40), framework="jax"),
+        subject(**SGEMM, what_ifs=(SIXTEEN, replace(SIXTEEN, change="allow_tf32")), framework="pytorch"),
     ],
     "TC305": [subject(off("gpu", 40), waiting=waits(100, 60, "marked step"))],
     "TC306": [
