@@ -4,9 +4,9 @@
         [TRACE ...]
 
 `--sample` makes a large trace by repeating the sample in time: later copies start later and have correlation and
-external ids of their own, as a longer recording has. 20 copies of a100_nccl hold 811,000 events in 189 MB, 214 are 2 GB. Each run is
-a process of its own: the least user CPU time and the largest peak of memory of all runs. HTA (HolisticTraceAnalysis)
-and TraceLens are run in interpreters that have them; without one, their column is left out.
+external ids of their own, as a longer recording has. 20 copies of a100_nccl hold 811,000 events in 189 MB, 214 in 2 GB.
+Each run is a process of its own: the least user CPU time and the largest peak of memory of all runs. HTA
+(HolisticTraceAnalysis) and TraceLens are run in interpreters that have them; without one, their column is left out.
 """
 
 from __future__ import annotations

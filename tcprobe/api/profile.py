@@ -96,6 +96,7 @@ class Profile(Shown):
     layers: pd.DataFrame
     iterations: pd.DataFrame
     collectives: pd.DataFrame
+    messages: pd.DataFrame
     ranks: pd.DataFrame
     step_ranges: pd.DataFrame
     units: pd.DataFrame

@@ -232,6 +232,21 @@ COLLECTIVES: Final = T(
     ),
     capture=True,
 )
+MESSAGES: Final = T(
+    "messages",
+    "one kind of collective of NCCL, by what PyTorch's profiler says of its kernels, over the whole capture of a rank",
+    (
+        C("collective", "str", "what was called (allreduce); by the kernel's name where nothing else tells", False),
+        C("group", "str", "number of the process group, and its description"),
+        C("group_size", "int", "ranks in it"),
+        C("dtype", "str", "type of an element, as PyTorch names it (Float, BFloat16)"),
+        C("sent_bytes", "int", "size of what a rank brings"),
+        C("received_bytes", "int", "size of what it gets"),
+        C("launches", "int", "kernels", nullable=False),
+        C("sum_ns", "int", "summed time of them", nullable=False),
+        C("exposed_ns", "int", "the part of it in which no kernel other than NCCL's ran on its GPU", nullable=False),
+    ),
+)
 GRAPH_OPS: Final = T(
     "graph_ops",
     "one GEMM-like op of the graph, as the probe or the HLO module recorded it",
@@ -985,7 +1000,7 @@ ADVICE: Final = T(
 
 RECORDED: Final = (
     LAUNCHES, LAUNCH_CONFIGS, OP_DETAILS, MEMORY_OPS, HOST_OPS, HOST_EVENTS, RANGES, THREADS, STEP_MARKS,
-    COLLECTIVES, GRAPH_OPS, SCOPES, STEPS, METRICS, KERNEL_COUNTERS, REPORTED,
+    COLLECTIVES, MESSAGES, GRAPH_OPS, SCOPES, STEPS, METRICS, KERNEL_COUNTERS, REPORTED,
 )  # fmt: skip
 DERIVED: Final = (
     SUMMARY, RANKS, CAUSES_OF_TIME, KINDS_OF_KERNELS, PHASES, KERNELS, OPS, RANGE_KERNELS, RANGE_TIMES, LAYERS,

@@ -34,7 +34,11 @@ _NUMBERS: Final = {
     "ops": ("sequence",),
 }
 _TEXTS: Final[dict[str, dict[str, Callable[[Args], str]]]] = {
-    "kernels": {"grid": lambda args: _size(args.grid), "block": lambda args: _size(args.block)},
+    "kernels": {
+        "grid": lambda args: _size(args.grid),
+        "block": lambda args: _size(args.block),
+        "message": lambda args: _message(args),
+    },
     "ops": {
         "dims": lambda args: _text(args.dims) or _text(args.old_dims),
         "types": lambda args: _text(args.types),
@@ -42,6 +46,8 @@ _TEXTS: Final[dict[str, dict[str, Callable[[Args], str]]]] = {
         "concrete": lambda args: _text(args.concrete),
     },
 }
+BETWEEN: Final = "\t"
+"""What stands between the parts of the text `message` of a kernel."""
 _NO_ARGS: Final = Args()
 Thread: TypeAlias = tuple[int | str | None, int | str | None]
 """Process and thread, as a trace names them."""
@@ -123,6 +129,19 @@ class _Collected:
 
 def _text(raw: Raw) -> str:
     return str(raw, "utf-8", "replace") if len(raw) else ""
+
+
+def _message(args: Args) -> str:
+    """Return what PyTorch says of a kernel of NCCL, in one text; empty of other kernels."""
+    if not args.collective:
+        return ""
+    numbers = ("" if one is None else f"{one:.0f}" for one in (args.group_size, args.sent, args.received))
+    named = (args.collective, _plain(args.dtype), _plain(args.group), _plain(args.group_about))
+    return BETWEEN.join((*named, *numbers))
+
+
+def _plain(raw: Raw) -> str:
+    return _text(raw).strip('"').replace(BETWEEN, " ")
 
 
 def _size(sizes: list[int] | None) -> str:

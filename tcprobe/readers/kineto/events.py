@@ -51,6 +51,12 @@ class Args(
         "strides": "Input Strides",
         "concrete": "Concrete Inputs",
         "sequence": "Sequence number",
+        "collective": "Collective name",
+        "group": "Process Group Name",
+        "group_about": "Process Group Description",
+        "group_size": "Group size",
+        "sent": "In msg nelems",
+        "received": "Out msg nelems",
     },
 ):
     """What is read of an event's arguments."""
@@ -70,6 +76,13 @@ class Args(
     strides: Raw = _NONE
     concrete: Raw = _NONE
     sequence: float | None = None
+    collective: str | None = None  # of a kernel of NCCL, as the next ones
+    dtype: Raw = _NONE
+    group: Raw = _NONE
+    group_about: Raw = _NONE
+    group_size: float | None = None
+    sent: float | None = None
+    received: float | None = None
 
 
 class Event(Struct, gc=False, frozen=True):

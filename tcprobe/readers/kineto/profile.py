@@ -13,6 +13,7 @@ from tcprobe.gemm.torch import multiplies
 from tcprobe.readers.arrays import Ints, combine
 from tcprobe.readers.base import MOST_DEVICES
 from tcprobe.readers.kineto.columns import Part, Recording, calls_of, read_recording
+from tcprobe.readers.kineto.messages import read_messages
 from tcprobe.readers.kineto.ranges import host_events, host_ops, ranges_of
 from tcprobe.readers.rows import gpu_row, named_kernels
 from tcprobe.schema import tables as contract
@@ -52,7 +53,7 @@ def read_trace(format_: str, path: Path) -> Profile:
         launching = parts["ops"].take(parts["ops"].texts["name"].each(multiplies, False))
     ranges = ranges_of(parts, launching)
     made = [*_launched(ran, called, calls), _memory(copies, calls), ranges.table(), _threads(recording)]
-    made += [host_ops(ranges), host_events(parts, ran, ranges), _devices(recording, ran)]
+    made += [host_ops(ranges), host_events(parts, ran, ranges), _devices(recording, ran), read_messages(ran)]
     tables = {table.spec.name: table for table in made if len(table)}
     absent = {name: why for name, why in _ABSENT.items() if name not in tables}
     return Profile(_metadata(format_, recording, ran), tables, absent)

@@ -88,6 +88,22 @@ COPY_VIEW = View(
     order=("sum_ns",),
 )
 
+MESSAGE_VIEW = View(
+    "messages",
+    "Collectives of NCCL, over the whole capture",
+    (
+        field_of("collective", "collective"),
+        number_of("each brings", "sent_bytes"),
+        field_of("type", "dtype", 2),
+        number_of("ranks", "group_size", 1),
+        field_of("group", "group", 3),
+        number_of("kernels", "launches"),
+        number_of("time", "sum_ns"),
+        number_of("beside no other kernel", "exposed_ns"),
+    ),
+    order=("sum_ns",),
+)
+
 
 def chain_label(kinds: Value) -> str:
     """Return what the kernels of a chain do: ``7 copy + 4 elementwise``."""

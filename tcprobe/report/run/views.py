@@ -11,7 +11,15 @@ from tcprobe.report.document import Cell, ColumnHead
 from tcprobe.report.fields import Field, cell_of, field_of, name_of, number_of, sentence_of, source_of
 from tcprobe.report.run.causes import cause_label, cause_of_op
 from tcprobe.report.run.ranks import RANK_VIEW
-from tcprobe.report.run.time_views import CHAIN_VIEW, COPY_VIEW, GAP_VIEW, RANGE_TIME_VIEW, WAIT_VIEW, View
+from tcprobe.report.run.time_views import (
+    CHAIN_VIEW,
+    COPY_VIEW,
+    GAP_VIEW,
+    MESSAGE_VIEW,
+    RANGE_TIME_VIEW,
+    WAIT_VIEW,
+    View,
+)
 from tcprobe.report.run.words import kind_label, phase_steps
 from tcprobe.schema.columns import Row, Value
 from tcprobe.schema.kinds import NO_STEPS
@@ -425,6 +433,7 @@ BY: Final = {
     "step-range": STEP_RANGE_VIEW,
     "stretch": STRETCH_VIEW,
     "chain": CHAIN_VIEW,
+    "message": MESSAGE_VIEW,
 }
 """The views by their names after ``--by``."""
 _FIRST: Final = (OP_VIEW, KERNEL_VIEW, LAYER_VIEW, KIND_VIEW, GEMM_VIEW, CAUSE_VIEW, WAIT_VIEW, GAP_VIEW, COPY_VIEW)

@@ -19,7 +19,7 @@ from tcprobe.readers.open import open_profile
 from tcprobe.schema.profile import Profile
 from tests.analysis import builders as b
 from tests.readers.kineto.made import INPUTS, ROWS, UNITS, Made, training
-from tests.support import ROOT
+from tests.support import ROOT, shared
 
 FLOPS = 2 * ROWS * INPUTS * UNITS
 
@@ -254,3 +254,37 @@ def test_a_recorded_training_on_an_h100(name: str, bad: set[int]) -> None:
     assert all(sorted(each) == ["dgrad", "forward", "wgrad"] for each in passes.values())
     found = {row["size"] for row in b.rows(out, "bad_sizes") if row["advice_kind"] == "change"}
     assert found == bad
+
+
+def test_collectives_of_nccl_have_group_size_and_what_hides_them(tmp_path: Path) -> None:
+    """Kernels from 10 to 40 and 30 to 50 us hide 20 to 50 of the first all-reduce, 20 to 60; none hides the others."""
+    told = {
+        "Collective name": "allreduce", "In msg nelems": 1000, "Out msg nelems": 1000, "Group size": 2,
+        "dtype": "BFloat16", "Process Group Name": "3", "Process Group Description": "default_pg",
+    }  # fmt: skip
+    made = Made()
+    made.launch(b.TC, 0, 10, 30)
+    made.launch(b.OTHER, 1, 30, 20)
+    made.launch(b.TC, 1, 21, 5)
+    made.launch("ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)", 2, 20, 40, **told)
+    made.launch("ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)", 3, 70, 5, **told)
+    made.launch("ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_t(ncclWorkElem)", 4, 80, 7)
+    made.launch("ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_t(ncclWorkElem)", 4, 20, 9, device=1)
+    rows = b.rows(read(made, tmp_path), "messages")
+    assert rows == [
+        {
+            "collective": "allreduce", "group": "3 (default_pg)", "group_size": 2, "dtype": "BFloat16",
+            "sent_bytes": 2000, "received_bytes": 2000, "launches": 2, "sum_ns": 45_000, "exposed_ns": 15_000,
+        },
+        {
+            "collective": "sendrecv", "group": None, "group_size": None, "dtype": None,
+            "sent_bytes": None, "received_bytes": None, "launches": 2, "sum_ns": 16_000, "exposed_ns": 16_000,
+        },
+    ]  # fmt: skip
+
+
+def test_sums_of_collectives_are_those_of_the_summary() -> None:
+    out = analyse(open_profile(shared("samples/kineto/a100_nccl.json.gz")))
+    rows = b.rows(out, "messages")
+    assert sum(row["sum_ns"] for row in rows) == out.value("communication_kernel_time_ns") == 46_876_493
+    assert sum(row["exposed_ns"] for row in rows) == out.value("communication_exposed_ns") == 39_559_468
