@@ -80,7 +80,7 @@ def printed(path: Path) -> dict[str, str]:
     document, found = RunDocument(make_report(path), ReportSpec()), {}
     for renderer in renderers("run"):
         out = io.StringIO()
-        if renderer.name != "csv":
+        if renderer.name not in ("csv", "perfetto"):
             renderer.render(document, RenderSpec(), out)
             found[renderer.name] = out.getvalue()
     for table in document.tables():
