@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Final
 
 from msgspec.structs import replace
@@ -77,10 +78,9 @@ def enter(p: State, routine: Routine, given: Arguments) -> SourceValue:
 def _parameters(routine: Routine, given: Arguments) -> dict[str, SourceValue]:
     """Return a function's parameters by name, as a call binds them."""
     arguments = routine.node.args
-    names = [a.arg for a in (*arguments.posonlyargs, *arguments.args)]
+    names, known = _named(arguments)
     bound = routine.bound if not marked(routine.node, "staticmethod") else None
     args = [bound, *given.args] if bound is not None else given.args
-    known = {a.arg for a in all_parameters(arguments)}
     values: dict[str, SourceValue] = dict(zip(names, args, strict=False))
     values.update({k: v for k, v in given.keywords.items() if k in known})
     for name in known - set(values):
@@ -94,6 +94,12 @@ def _parameters(routine: Routine, given: Arguments) -> dict[str, SourceValue]:
         values[arguments.kwarg.arg] = Entries({k: v for k, v in given.keywords.items() if k not in known})
     passed = [n for n, v in values.items() if n in PASSED and isinstance(v, Unknown)]
     return {**values, **{name: Named(PASSED[name]) for name in passed}}
+
+
+@lru_cache(maxsize=1024)
+def _named(arguments: ast.arguments) -> tuple[list[str], set[str]]:
+    """Return the names of the parameters that are passed by position, and of all."""
+    return [a.arg for a in (*arguments.posonlyargs, *arguments.args)], {a.arg for a in all_parameters(arguments)}
 
 
 def defaults_of(arguments: ast.arguments, value: Callable[[ast.expr], SourceValue]) -> Keywords:

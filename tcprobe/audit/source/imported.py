@@ -47,7 +47,7 @@ def taken_from(p: State, node: ast.ImportFrom, alias: ast.alias) -> SourceValue:
     """Return what ``from module import name`` binds, of another file once it is read."""
     module, name, importing = "." * node.level + (node.module or ""), alias.name, p.here.path
     inner = f"{module}{name}" if module.endswith(".") else f"{module}.{name}"
-    if any(file_of(path, importing, p.tree) is not None for path in (module, inner)):
+    if file_of(module, importing, p.tree) is not None or file_of(inner, importing, p.tree) is not None:
         return Awaited(partial(_taken, p, p.here, node, alias, (module, inner)))
     return _of_another(name) if module.startswith(".") else Named(inner)
 

@@ -49,8 +49,10 @@ class Tensor(Struct, frozen=True):
             if self.batch < len(sizes) and sizes[self.batch] != self.shape[self.batch]:
                 force_setattr(self, "rows", None)
             force_setattr(self, "shape", sizes)
-        force_setattr(self, "features", known_size(self.features))
-        force_setattr(self, "rows", known_size(self.rows))
+        if self.features is not None:
+            force_setattr(self, "features", known_size(self.features))
+        if (rows := known_size(self.rows)) is not self.rows:
+            force_setattr(self, "rows", rows)
 
     @property
     def last(self) -> Size:

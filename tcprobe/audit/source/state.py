@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Final, Literal, TypeAlias
 
 from msgspec import Struct, field
@@ -76,7 +74,7 @@ class Seen(Struct, eq=False):
         values = self.values.get(node)
         if values is None:
             self.values[node] = [_as_now(value)]
-        elif len(values) <= MOST_VALUES and not _is_again(value, values[-1]):
+        elif value is not values[-1] and len(values) <= MOST_VALUES and not _is_again(value, values[-1]):
             apart = self.apart.get(node)
             if apart is None:
                 apart = self.apart[node] = {_identity(values[0])}
@@ -101,8 +99,8 @@ def _as_now(value: SourceValue) -> SourceValue:
 
 def _is_again(value: SourceValue, last: SourceValue) -> bool:
     """Return whether a value is the last one again, as most in loops are; others may be the same and not seen to be."""
-    if value is last or not (isinstance(value, Known) and isinstance(last, Known)):
-        return value is last
+    if not (isinstance(value, Known) and isinstance(last, Known)):
+        return False
     return value.value is last.value and value.abroad is last.abroad and value.doubts == last.doubts
 
 
@@ -118,6 +116,27 @@ def _typed(constant: object) -> object:
     if isinstance(constant, tuple):
         return tuple((type(part), _typed(part)) for part in constant)
     return constant if constant == constant else "not a number"
+
+
+class _Being:
+    """Parts of a state that are others for a while; `contextmanager` would take several times as long."""
+
+    def __init__(self, of: State, state: dict[str, Any]) -> None:
+        self._of = of
+        self._state = state
+
+    def __enter__(self) -> None:
+        self._swap()
+
+    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
+        if error is None:
+            self._swap()
+
+    def _swap(self) -> None:
+        of, state = self._of, self._state
+        for name, value in state.items():
+            state[name] = getattr(of, name)
+            setattr(of, name, value)
 
 
 class State(Struct, eq=False):
@@ -291,25 +310,20 @@ class State(Struct, eq=False):
 
     def hand_on(self, *values: SourceValue) -> None:
         """Note that something that is not followed may use the layers behind values, and train the models in them."""
+        values = tuple(value for value in values if not isinstance(value, (Known, Unknown)))
         self.handed.update(source for tensor in tensors_of(*values) for source in tensor.sources)
         models = (value for value in values if isinstance(value, (Stack, Graph, Instance, Items, Entries)))
         self.handed_on.update((id(value), value) for value in models)
 
-    @contextmanager
-    def being(self, **state: Any) -> Iterator[None]:
+    def being(self, **state: Any) -> _Being:
         """Let parts of the state be others for a while; not put back where an error ends the reading."""
-        kept = {name: getattr(self, name) for name in state}
-        for name, value in state.items():
-            setattr(self, name, value)
-        yield
-        for name, value in kept.items():
-            setattr(self, name, value)
+        return _Being(self, state)
 
-    def looking(self, env: Env) -> AbstractContextManager[None]:
+    def looking(self, env: Env) -> _Being:
         """Only look at what does not run here, with variables of its own."""
         return self.being(aside=True, conditions=self.conditions + 1, env=env)
 
-    def doubting(self, doubts: Doubts) -> AbstractContextManager[None]:
+    def doubting(self, doubts: Doubts) -> _Being:
         """Run statements that may not run, or others in their place."""
         return self.being(doubts=[*self.doubts, doubts] if doubts else self.doubts)
 
@@ -321,14 +335,15 @@ class State(Struct, eq=False):
         policies: set[str | None] = set()
         with self.being(conditions=self.conditions + 1):
             for body in bodies:
-                env.vars, self.policy = dict(before), policy
+                env.vars, self.policy = dict(before) if body else before, policy
                 lefts.append(self.run(body))
                 policies.add(self.policy)
                 if lefts[-1] is None:
                     ends.append(env.vars)
         self.policy = policy if policies == {policy} else None
         env.vars = before
-        for name in {n: None for end in ends for n, value in end.items() if before.get(n) is not value}:
+        changed = [end for end in ends if end is not before]
+        for name in {n: None for end in changed for n, value in end.items() if before.get(n) is not value}:
             found = [end.get(name) for end in ends]
             if None not in found and any(value is not found[0] for value in found):
                 found = [value.read() if isinstance(value, Awaited) else value for value in found]

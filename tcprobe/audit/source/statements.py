@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
+from functools import lru_cache
 from typing import Any, Final
 
 from tcprobe.audit.source.attributes import bind
@@ -129,7 +130,7 @@ def _doubt(p: State, names: Iterable[str], doubts: Doubts) -> None:
 def _doubt_stored(p: State, body: list[ast.stmt], doubts: Doubts) -> None:
     """Note that the variables that statements assign may be something else, where there is a doubt."""
     if doubts:
-        _doubt(p, _stored(body) & p.env.vars.keys(), doubts)
+        _doubt(p, _stored(tuple(body)) & p.env.vars.keys(), doubts)
 
 
 def _for(p: State, node: ast.For | ast.AsyncFor) -> Left:
@@ -143,7 +144,7 @@ def _for(p: State, node: ast.For | ast.AsyncFor) -> Left:
     with p.doubting(doubts):
         left = _each(p, node, found)
     _doubt_stored(p, node.body, doubts)
-    if left is None and any(isinstance(inner, ast.Break) for inner in every_node(node)):
+    if left is None and _breaks(node):
         _doubt_stored(p, [node], DOUBTED)
     if left == "break":
         p.skip(node.orelse)
@@ -167,10 +168,10 @@ def _each(p: State, node: ast.For | ast.AsyncFor, found: list[SourceValue]) -> L
 
 def _once(p: State, target: ast.AST | None, of: SourceValue | None, body: list[ast.stmt]) -> None:
     """Follow the body of a loop of unknown length once, numbers that it changes unknown."""
-    variables, drafts = p.env.vars, p.layers.drafts
-    changed = _stored(body) & variables.keys()
-    p.shaky.update(_attributes(body))
-    for name in _changed(body) & variables.keys():
+    variables, drafts, whole = p.env.vars, p.layers.drafts, tuple(body)
+    changed = _stored(whole) & variables.keys()
+    p.shaky.update(_attributes(whole))
+    for name in _changed(whole) & variables.keys():
         shaken(variables[name])
     for name in changed:
         if isinstance(variables[name], Known):
@@ -234,19 +235,28 @@ def _match(p: State, node: ast.Match) -> Left:
     return p.branches([*(case.body for case in node.cases), []])
 
 
-# What statements set
+# What statements set; kept, since calls and loops come by the same ones
+
+_kept: Final = lru_cache(maxsize=256)
 
 
-def _nodes(body: list[ast.stmt]) -> Iterator[ast.AST]:
+def _nodes(body: tuple[ast.stmt, ...]) -> Iterator[ast.AST]:
     return (node for statement in body for node in every_node(statement))
 
 
-def _stored(body: list[ast.stmt]) -> set[str]:
+@_kept
+def _breaks(node: ast.stmt) -> bool:
+    return any(isinstance(inner, ast.Break) for inner in every_node(node))
+
+
+@_kept
+def _stored(body: tuple[ast.stmt, ...]) -> set[str]:
     """Return the names that statements assign."""
     return {node.id for node in _nodes(body) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
 
 
-def _attributes(body: list[ast.stmt]) -> set[str]:
+@_kept
+def _attributes(body: tuple[ast.stmt, ...]) -> set[str]:
     """Return the attributes that statements assign, those of functions and classes inside left out."""
     found: set[str] = set()
     pending: list[ast.AST] = [*body]
@@ -259,7 +269,8 @@ def _attributes(body: list[ast.stmt]) -> set[str]:
     return found
 
 
-def _changed(body: list[ast.stmt]) -> set[str]:
+@_kept
+def _changed(body: tuple[ast.stmt, ...]) -> set[str]:
     """Return the names of what statements change in place: ``sizes.append(64)``, ``sizes[0] = 64``."""
     found: set[str] = set()
     for node in _nodes(body):

@@ -157,7 +157,8 @@ def any_of(value: SourceValue) -> SourceValue | None:
 def entry(of: SourceValue, key: Any) -> SourceValue | None:
     """Return an element of a list, tuple, dictionary or record; None where there is none."""
     if isinstance(of, Entries):
-        found = next((value for known, value in of.entries.items() if identical(known, key)), None)
+        named = isinstance(key, str)  # no other constant equals a text
+        found = of.entries.get(key) if named else next((v for k, v in of.entries.items() if identical(k, key)), None)
         return doubted(found, DOUBTED) if of.open and found is not None else found
     if isinstance(of, Known):
         return item(of, key)
