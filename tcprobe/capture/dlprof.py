@@ -271,9 +271,9 @@ def _nothing(home: Path, exit_code: int, key_node: str | None) -> Note:
         return Note(
             "dlprof-post-processing",
             f"Nsight Systems recorded the run and DLProf wrote no report from it (exit code {exit_code})",
-            f"aggregate the recording again, without running the workload: in raw/{home.name} of the run folder, "
-            f"dlprof --database={found.name}{key} --reports=all --output_path=reports, then tcprobe report reports "
-            "(other builds: --nsys_database, --key_op)",
+            "the report is of the recording itself; for DLProf's own figures aggregate it again, without running the "
+            f"workload: in raw/{home.name} of the run folder, dlprof --database={found.name}{key} --reports=all "
+            "--output_path=reports, then tcprobe report reports (other builds: --nsys_database, --key_op)",
             "error",
         )
     if interrupted:

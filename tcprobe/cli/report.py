@@ -100,11 +100,11 @@ def report(
 ) -> None:
     """Read a profile and report its Tensor Core use: how good, why not better, what first.
 
-    Reads a run folder of tcprobe, *.xplane.pb of TensorFlow or JAX, Nsight Systems' report (*.nsys-rep) or its
-    SQLite export (nsys export --type=sqlite), a trace of torch.profiler (*.pt.trace.json, also as .gz or .zip), the
-    CSV or JSON reports of DLProf, the CSV of Nsight Systems (nsys stats --format csv) and the CSV of Nsight Compute
-    (ncu --csv --page raw). Needs neither a GPU nor a framework. Exits with 1 where a --fail-if holds, with 2 where
-    it cannot be told.
+    Reads a run folder of tcprobe, *.xplane.pb of TensorFlow or JAX, DLProf's database (dlprof_dldb*.sqlite), Nsight
+    Systems' report (*.nsys-rep) or its SQLite export (nsys export --type=sqlite), a trace of torch.profiler
+    (*.pt.trace.json, also as .gz or .zip), the CSV or JSON reports of DLProf, the CSV of Nsight Systems (nsys stats
+    --format csv) and the CSV of Nsight Compute (ncu --csv --page raw). Needs neither a GPU nor a framework. Exits with
+    1 where a --fail-if holds, with 2 where it cannot be told.
     """
     with o.document(ctx, "run", format, output, force, o.render_spec(width, safe_csv)) as out:
         from tcprobe.analysis import Options

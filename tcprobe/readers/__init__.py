@@ -6,6 +6,7 @@ Of two formats found side by side the earlier one is read; the order therefore s
 from __future__ import annotations
 
 from tcprobe.readers.base import Reader
+from tcprobe.readers.dlprof import database as dlprof_database
 from tcprobe.readers.dlprof.reader import CSV as DLPROF_CSV
 from tcprobe.readers.dlprof.reader import JSON as DLPROF_JSON
 from tcprobe.readers.kineto import trace as kineto
@@ -16,6 +17,6 @@ from tcprobe.readers.run_folder import folder as run_folder
 from tcprobe.readers.xspace import xplane
 
 READERS: tuple[Reader, ...] = (
-    *(run_folder, xplane, nsys_database, kineto),
+    *(run_folder, xplane, dlprof_database, nsys_database, kineto),
     *(DLPROF_CSV, DLPROF_JSON, nsys_stats, ncu_csv),
 )

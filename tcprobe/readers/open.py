@@ -76,10 +76,15 @@ def open_profile(path: Path, readers: Sequence[Reader] = READERS) -> Profile:
 
 
 def find_formats(path: Path, readers: Sequence[Reader]) -> list[FormatFiles]:
-    """Return the files of each format that `path` holds, richest first; `_held` looks into a run folder."""
+    """Return the files of each format that `path` holds, richest first; `_held` looks into a run folder.
+
+    A file is of one format: where two readers find it, of the richer one's.
+    """
     found: list[FormatFiles] = []
+    taken: set[Path] = set()
     for reader in readers:
-        if files := reader.finds(path):
+        if files := [file for file in reader.finds(path) if file not in taken]:
+            taken.update(files)
             found.append(FormatFiles(reader, files))
             if isinstance(reader, Holder) and path in (files[0], files[0].parent):
                 break
@@ -170,9 +175,7 @@ def _nothing(path: Path, readers: Sequence[Reader]) -> EmptyInput | WrongFormat:
         held = f"it holds {few(names)}" if names else "it is empty"
         left = "".join(f"; {said}" for said in left_out(path))
         return EmptyInput(path, f"no profile in this directory ({held}{left})", f"expected {known}")
-    dlprof = "DLProf's database is not read, its reports are: give the folder of its CSV or JSON files; "
-    hint = f"{dlprof if 'dldb' in path.name else ''}expected {known}"
-    return WrongFormat(path, f"not a profile: {_kind(path)}", hint)
+    return WrongFormat(path, f"not a profile: {_kind(path)}", f"expected {known}")
 
 
 def _kind(path: Path) -> str:

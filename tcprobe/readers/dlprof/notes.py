@@ -19,6 +19,11 @@ Reports = dict[str, Report]
 KERNELS_USING_TC: Final = "Kernels using TC"
 MODE_SHARE: Final = 0.5  # of the ops that must agree on a number of calls before it counts as the cadence
 ROUNDING_NS: Final = 1.0
+NO_KERNELS: Final = "DLProf captured no GPU kernel: Tensor Core use was not measured, and its 0 % figures mean nothing"
+RUN_AGAIN: Final = (
+    "run it again (a first run has been seen to record nothing), and check that the driver suits the container and "
+    "that the workload uses the GPU"
+)
 
 
 def kernels_captured(summary: Summary, reports: Reports) -> bool | None:
@@ -50,13 +55,7 @@ def notes_of(summary: Summary, reports: Reports) -> tuple[Note, ...]:
 
 def _not_measured(measured: bool | None) -> Iterator[Note]:
     if measured is False:
-        yield Note(
-            "no-kernels",
-            "DLProf captured no GPU kernel: Tensor Core use was not measured, and its 0 % figures mean nothing",
-            "run it again (a first run has been seen to record nothing), and check that the driver suits the "
-            "container and that the workload uses the GPU",
-            "error",
-        )
+        yield Note("no-kernels", NO_KERNELS, RUN_AGAIN, "error")
 
 
 def _iterations(summary: Summary, reports: Reports) -> Iterator[Note]:

@@ -51,9 +51,23 @@ def read_profile(format_name: str, files: Sequence[ReportFile]) -> Profile:
         InputError: a file is empty, damaged or no report of DLProf's.
     """
     check_one([found.path for found in files], [found.name for found in files], "reports of {} DLProf profiles")
-    summary, reports = _load(files)
+    return profile_of(format_name, [found.path for found in files], *_load(files))
+
+
+def profile_of(format_name: str, paths: list[Path], summary: Summary, reports: Reports) -> Profile:
+    """Return what the reports of one profile tell together.
+
+    Args:
+        format_name: the reader's name, for the metadata.
+        paths: the files that they were read from.
+        summary: the summary; without a figure where there is none.
+        reports: the others by kind.
+
+    Raises:
+        WrongFormat: a figure is damaged.
+    """
     measured = kernels_captured(summary, reports)
-    profile = Profile(_metadata(format_name, [f.path for f in files], summary, reports), traits=frozenset({"key_node"}))
+    profile = Profile(_metadata(format_name, paths, summary, reports), traits=frozenset({"key_node"}))
     launched = launch_tables(reports[ITERATION]) if len(reports.get(ITERATION, ())) else []
     used = {int(device) for device in np.unique(launched[0].numbers("device"))} if launched else set()
     tables = [*launched, *_aggregated(reports, bool(launched)), _devices(summary, reports, used)]

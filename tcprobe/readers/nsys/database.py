@@ -53,7 +53,7 @@ def _is_export(path: Path) -> bool:
     """Whether a file is an export; one whose tables cannot be read is, where it begins like one."""
     if head(path, len(SQLITE)) != SQLITE:
         return False
-    if not _reads_databases():
+    if not reads_databases():
         return _NAMES_TABLE in (head(path, 1 << 20) or b"")
     from tcprobe.readers.nsys.opening import peek_tables
     from tcprobe.readers.nsys.recording import is_recording
@@ -63,7 +63,7 @@ def _is_export(path: Path) -> bool:
     return _NAMES_TABLE in (head(path, 1 << 20) or b"")
 
 
-def _reads_databases() -> bool:
+def reads_databases() -> bool:
     """Whether this Python has the module for SQLite, which not every build has."""
     try:
         import_module("sqlite3")
@@ -82,7 +82,7 @@ def read(files: list[Path]) -> Profile:
     if len(files) > 1:
         raise not_one_run(files, "each recording of Nsight Systems is read by itself")
     (path,) = files
-    if not _reads_databases():
+    if not reads_databases():
         found = "needs Python's module sqlite3 to be read, which this Python lacks"
         raise UnreadableInput(path, found, "run tcprobe in one that has it: python3 -c 'import sqlite3' tells")
     from tcprobe.readers.nsys.recording import read_recording

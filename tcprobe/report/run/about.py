@@ -17,7 +17,7 @@ from tcprobe.schema.profile import LossScale, Metadata, Policy, Profile, Window
 from tcprobe.schema.screen import Bar
 
 UNLIKE: Final = 0.1  # of a step, between the shorter and the longer ones: from here on both are told
-DLPROF_REPORTS = {"dlprof_csv": "CSV reports", "dlprof_json": "JSON reports"}
+DLPROF_REPORTS = {"dlprof_csv": "CSV reports", "dlprof_json": "JSON reports", "dlprof_database": "database"}
 
 
 def name_of(profile: Profile) -> str:

@@ -201,10 +201,3 @@ def test_a_python_without_sqlite_says_so_and_reads_what_is_no_database(
     monkeypatch.setitem(sys.modules, "sqlite3", None)
     assert "this Python lacks" in refused(recording).message
     assert database.finds(tmp_path) == [recording]  # DLProf's own does not stand in the way of its reports
-
-
-def test_dlprofs_database_points_to_its_reports(tmp_path: Path) -> None:
-    path = tmp_path / "dlprof_dldb.sqlite"
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("CREATE TABLE runs (id)")
-    assert "the folder of its CSV or JSON files" in (refused(path).hint or "")
