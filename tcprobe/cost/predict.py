@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from tcprobe.cost.alignment import HOPPER_TF32, Library, Penalty, level_of, penalty_of
 from tcprobe.cost.constants import Basis, Constants, Rate, RateFamily, TimeFactors
 from tcprobe.cost.shipped import RunsThrough, fitted
-from tcprobe.cost.spread import least_ns, spread_of
+from tcprobe.cost.spread import FEW, least_ns, spread_of
 from tcprobe.cost.tiles import Chip, chip_of, compute_bound
 from tcprobe.cost.ways import (
     Way,
@@ -224,7 +224,9 @@ class Planner:
         if self.task.arithmetic == "conv":
             return self._slower_conv(penalty)
         self.own_rate = penalty.is_own
-        self.evidence = "timed" if self.task.arithmetic == "gemm" else "judged"  # in recurrent layers: none was timed
+        # In recurrent layers none was timed, and of products none that memory bounds for its few samples.
+        few = min(min(work.m, work.n, work.k) for work, _ in self.task.works) <= FEW
+        self.evidence = "judged" if few or self.task.arithmetic != "gemm" else "timed"
         return slowed(self.task, self.chip, penalty.compute, penalty.memory)
 
     def _penalty(self, family: RateFamily, chip: Chip) -> Penalty:

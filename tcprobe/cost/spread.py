@@ -53,14 +53,15 @@ def spread_of(
     return next(found.conv[name] for name in classes if name in found.conv), owner
 
 
-_FEW: Final = 32  # rows or columns
+FEW: Final = 32
+"""Rows or columns of a product: what has so few was hardly timed."""
 _SHORT_NS: Final = 1e5
 
 
 def _in_float32(work: Work, chip: Chip, batched: TimeFactors) -> TimeFactors:
     """Return the spread of a product on CUDA cores; wider, a judgement, for those that were hardly timed."""
     spread = batched if work.batch > 1 else chip.rate.spread
-    hardly_timed = min(work.m, work.n) <= _FEW or estimate(work, chip).ns < _SHORT_NS
+    hardly_timed = min(work.m, work.n) <= FEW or estimate(work, chip).ns < _SHORT_NS
     return widened(spread, RELATIVE) if hardly_timed else spread
 
 

@@ -367,6 +367,9 @@ def test_grouped_convolutions_are_doubted() -> None:
     [
         (gemm(4096, 4096, 4096), "timed"),
         (gemm(4096, 4095, 4096), "timed"),
+        (gemm(4096, 33, 4095), "timed"),
+        (gemm(2, 50, 4096), "judged"),  # two samples: memory bounds it
+        (gemm(4096, 50, 32), "judged"),
         (conv("forward", 64, 64), "timed"),
         (conv("forward", 64, 63), "between"),
         (conv("wgrad", 64, 63), "between"),
