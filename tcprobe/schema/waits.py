@@ -26,7 +26,7 @@ HOST_WORK: Final[dict[HostWork, str]] = {
     "queued": "pauses between kernels in its queue",
     "outside": "what runs between the steps",
     "range": "ranges that the program marks",
-    "unknown": "something that was not recorded",
+    "unknown": "not recorded",
 }
 """What the GPU waits for."""
 CALL: Final = "call"

@@ -141,10 +141,11 @@ def _waiting(fields: dict[str, Any]) -> str:
     work, pct = fields["work"], fields["work_pct"]
     if work is None or pct is None:
         return f"{_of(fields)}; the reason was not recorded."
+    what = "what was not recorded" if work == "unknown" else HOST_WORK[work]
     if pct >= 99.5:
-        return f"{_of(fields)} for {HOST_WORK[work]}."
+        return f"{_of(fields)} for {what}."
     part = "mostly" if pct >= 50.0 else f"{f.whole_percent(pct)} of that"
-    return f"{_of(fields)}, {part} for {HOST_WORK[work]}."
+    return f"{_of(fields)}, {part} for {what}."
 
 
 def _idle_ops(fields: dict[str, Any]) -> str:
