@@ -44,6 +44,7 @@ _TEXTS: Final[dict[str, dict[str, Callable[[Args], str]]]] = {
         "types": lambda args: _text(args.types),
         "strides": lambda args: _text(args.strides),
         "concrete": lambda args: _text(args.concrete),
+        "stack": lambda args: _text(args.stack),
     },
 }
 BETWEEN: Final = "\t"

@@ -51,6 +51,7 @@ class Args(
         "strides": "Input Strides",
         "concrete": "Concrete Inputs",
         "sequence": "Sequence number",
+        "stack": "Call stack",
         "collective": "Collective name",
         "group": "Process Group Name",
         "group_about": "Process Group Description",
@@ -76,6 +77,7 @@ class Args(
     strides: Raw = _NONE
     concrete: Raw = _NONE
     sequence: float | None = None
+    stack: Raw = _NONE  # of traces without frames: to PyTorch 1.12
     collective: str | None = None  # of a kernel of NCCL, as the next ones
     dtype: Raw = _NONE
     group: Raw = _NONE

@@ -100,7 +100,11 @@ def ranges_of(parts: dict[str, Part], launching: Part) -> Ranges:
     )
     sequence = np.concatenate([ops.numbers["sequence"], np.full(modules.rows, np.nan)])
     held = holding(start, end, thread, launching.start, launching.thread)
-    return Ranges(start, end, thread, code, sequence, held, named, _called_from(start, thread, held, frames))
+    called_from = _called_from(start, thread, held, frames)
+    if not frames.rows:
+        lines = ops.texts["stack"].map(_innermost)
+        called_from = Names(np.where(held, np.append(lines.ids, np.full(modules.rows, -1)), -1), lines.names)
+    return Ranges(start, end, thread, code, sequence, held, named, called_from)
 
 
 def _called_from(start: Ints, thread: Ints, held: NDArray[np.bool_], frames: Part) -> Names:
@@ -119,6 +123,14 @@ def _called_from(start: Ints, thread: Ints, held: NDArray[np.bool_], frames: Par
             code[first[at] : last[at]] = ids[at]
         place[of_thread] = code
     return Names(place, lines.names)
+
+
+def _innermost(stack: str) -> str | None:
+    """Return the line of the program in a stack as PyTorch wrote it to 1.12: ``file(line): function;...``, from within.
+
+    It is the line that runs, where frames that are events of their own tell where a function begins.
+    """
+    return next(filter(None, map(line_of, stack.strip('"').split(";"))), None)
 
 
 def line_of(frame: str) -> str | None:

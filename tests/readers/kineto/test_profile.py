@@ -288,3 +288,13 @@ def test_sums_of_collectives_are_those_of_the_summary() -> None:
     rows = b.rows(out, "messages")
     assert sum(row["sum_ns"] for row in rows) == out.value("communication_kernel_time_ns") == 46_876_493
     assert sum(row["exposed_ns"] for row in rows) == out.value("communication_exposed_ns") == 39_559_468
+
+
+def test_lines_of_old_traces_stand_in_the_stack_of_an_op(tmp_path: Path) -> None:
+    made = Made()
+    stack = "/env/site-packages/torch/nn/modules/linear.py(9): forward;model.py(12): forward;train.py(4): <module>"
+    made.event("cpu_op", "aten::mm", 0, 10, **{"Call stack": stack})
+    made.event("cpu_op", "aten::relu", 20, 10, **{"Call stack": ""})
+    made.launch(b.TC, 2, 5, 3)
+    made.launch(b.OTHER, 22, 25, 3)
+    assert [row["called_from"] for row in b.rows(read(made, tmp_path), "ranges")] == ["model.py:12", None]
