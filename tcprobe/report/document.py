@@ -313,6 +313,27 @@ class Folded(Struct, frozen=True):
     shown: bool = False  # whether a browser begins with it open
 
 
+class Branch(Struct, frozen=True):
+    """A part of a tree that is drawn, and where: parts of it stand below it."""
+
+    label: str
+    text: str  # what a pointer over it shows
+    depth: int  # from 0
+    # start, length: of the whole tree's, 0-100.
+    start: float
+    length: float
+    share: float  # of it that has the colour of what is good, 0-1
+
+
+class Tree(Struct, frozen=True):
+    """Parts of parts, as wide as they are long."""
+
+    title: str
+    branches: tuple[Branch, ...]
+    depth: int  # how many stand below one another
+    notes: tuple[str, ...] = ()
+
+
 class LeftOut(Struct, frozen=True):
     """Where to say which tables lack columns because of the width; `remedy` says how to see them all."""
 
@@ -329,7 +350,19 @@ class LaneChart(Struct, frozen=True):
 
 
 Block: TypeAlias = (
-    Screen | Heading | Lines | Facts | NumberedList | Remarks | Section | Folded | LeftOut | Rings | Columns | LaneChart
+    Screen
+    | Heading
+    | Lines
+    | Facts
+    | NumberedList
+    | Remarks
+    | Section
+    | Folded
+    | LeftOut
+    | Rings
+    | Columns
+    | Tree
+    | LaneChart
 )
 
 

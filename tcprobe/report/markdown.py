@@ -26,6 +26,7 @@ from tcprobe.report.document import (
     Section,
     TextLine,
     TextPart,
+    Tree,
 )
 from tcprobe.report.grid import APART, LINKED, escape_markdown, markdown_line, markdown_lines
 from tcprobe.visible import inert
@@ -65,7 +66,7 @@ def _block(block: Block) -> list[str]:
         case Folded(title=title, blocks=blocks):
             inner = [lines for lines in map(_block, blocks) if lines]
             return _apart([[f"<details><summary>{_summary(title)}</summary>"], *inner, ["</details>"]])
-        case LeftOut() | Rings() | Columns() | LaneChart():
+        case LeftOut() | Rings() | Columns() | Tree() | LaneChart():
             return []
 
 

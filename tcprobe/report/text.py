@@ -24,6 +24,7 @@ from tcprobe.report.document import (
     Screen,
     Section,
     TextLine,
+    Tree,
     sections,
 )
 from tcprobe.report.grid import left_out, same_in_all, text_lines
@@ -64,7 +65,7 @@ def _block(block: Block, spec: RenderSpec) -> list[str]:
             return _section(block, spec)
         case Folded(title=title, blocks=blocks):
             return [_paint(title, "strong", spec), "", _joined(blocks, spec)]
-        case LeftOut() | Rings() | Columns() | LaneChart():
+        case LeftOut() | Rings() | Columns() | Tree() | LaneChart():
             return []
 
 

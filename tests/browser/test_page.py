@@ -18,6 +18,7 @@ from tcprobe.analysis import Options
 from tcprobe.flows.report import make_report
 from tcprobe.report.document import Document, ReportSpec
 from tcprobe.report.run.document import RunDocument
+from tcprobe.report.run.figures import value_text
 from tests.readers.nsys.made import small
 from tests.report.builders import Plain, gpu_profile, rendered
 from tests.report.test_door import NASTY, blocks, documents
@@ -174,6 +175,16 @@ def test_columns_are_chosen(tab: Tab) -> None:
     tab.page.get_by_label("columns of Kernels", exact=True).click()
     tab.page.locator("details:has(> div #kernels)").get_by_label("registers").check()
     assert head.is_visible()
+
+
+def test_another_window_has_the_share_that_the_report_of_it_has(tab: Tab) -> None:
+    tab.page.get_by_label("first iteration").fill("2")
+    tab.page.get_by_label("last iteration").fill("4")
+    share = make_report(SOURCES["run folder"], Options(2, 4)).figure("tc_kernel_time_pct")
+    assert share is not None
+    text = value_text("tc_kernel_time_pct", share)
+    assert tab.page.locator(".columns output").inner_text().startswith(f"{text} of the kernel time on Tensor Cores")
+    assert "window=2_4" in tab.page.url
 
 
 def test_the_csv_of_the_page_has_the_figures_of_the_csv(tab: Tab) -> None:

@@ -127,14 +127,21 @@ def _tables(sections: Iterable[tuple[str, Section]]) -> Iterator[tuple[Section, 
         taken[name] = taken.get(name, 0) + 1
         name = name if taken[name] == 1 else f"{name}-{taken[name]}"
         marks = [f"r{at}" for at, head in enumerate(section.headings, 1) if head.right]
-        marks += [f"w{at}" for at, head in enumerate(section.headings, 1) if head.wraps]
+        cells = zip(*section.cells, strict=True) if section.cells else [()] * len(section.headings)
+        columns = enumerate(zip(section.headings, cells, strict=True), 1)
+        marks += [f"w{at}" for at, (head, texts) in columns if _wraps(head, max(map(len, map(str, texts)), default=0))]
         marks += [f"h{at}" for at, head in enumerate(section.headings, 1) if head.rank >= HIDDEN_RANK]
         yield section, Table(name, " ".join(marks), section.headings, section)
+
+
+def _wraps(head: ColumnHead, longest: int) -> bool:
+    """Return whether a column holds sentences; names and places are shortened instead."""
+    return head.wraps or (longest > LONG and not head.least and not head.path)
 
 
 def _cell(cell: Cell | str, head: ColumnHead) -> TableCell:
     text, value = (cell.text, cell.value) if isinstance(cell, Cell) else (cell, None)
     number = value if isinstance(value, int | float) and not isinstance(value, bool) and head.right else None
-    if not head.wraps and len(text) > LONG:
+    if (head.least or head.path) and not head.wraps and len(text) > LONG:
         return TableCell(text, number, text[:-TAIL], text[-TAIL:])
     return TableCell(text, number)

@@ -12,6 +12,7 @@ AROUND: Final = 100.0  # length of a ring's circle
 SMALLEST: Final = 0.2  # of 100: what is drawn at all
 STEP: Final = 10  # width of a bar with the gap beside it
 HEIGHT: Final = 120
+ROW: Final = 24  # height of a layer of a tree, in pixels
 
 
 class Placed(NamedTuple):

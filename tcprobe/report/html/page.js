@@ -17,12 +17,16 @@
     return element;
   };
   const save = () => history.replaceState(null, "", "#" + state);
-  const title = (table) => table.node.closest("details")?.querySelector("summary").textContent.split(" (")[0] ?? table.id;
+  const heading = (node) => {
+    const over = node.closest("details")?.querySelector("summary") ?? node.parentElement.previousElementSibling;
+    return over && /^(SUMMARY|H\d)$/.test(over.tagName) ? over.textContent.split(" (")[0] : node.id;
+  };
 
   class Table {
     constructor(node) {
       this.node = node;
       this.id = node.id;
+      this.title = heading(node);
       this.body = node.tBodies[0];
       this.heads = [...node.tHead.rows[0].cells];
       this.names = this.heads.map((head) => head.textContent);
@@ -66,7 +70,7 @@
     }
 
     tools() {
-      const scroll = this.node.parentElement, label = title(this);
+      const scroll = this.node.parentElement, label = this.title;
       this.bar = make("div", { className: "tools" });
       this.count = make("span", { role: "status" });
       if (this.rows.length >= SHORT) {
@@ -190,7 +194,7 @@
           const lines = found.slice(0, LISTED).map((one) => make("div", {}, [0, ...other.initial.keys()].filter((n, i, all) =>
             other.initial[n] && n !== place && all.indexOf(n) === i).slice(0, 4).map((n) => `${other.names[n]}: ${other.text(one, n)}`).join("; ")));
           const go = make("button", { type: "button", className: "link", onclick: () => other.show(place, text) }, `show ${found.length} there`);
-          return [make("dt", {}, `${title(other)}, same ${this.names[at]}`), make("dd", {}, ...lines, go)];
+          return [make("dt", {}, `${other.title}, same ${this.names[at]}`), make("dd", {}, ...lines, go)];
         });
       });
     }
@@ -220,12 +224,39 @@
     save();
   };
 
+  /* The share of other steps than those that count, as `report --iter-start --iter-stop` has it. */
+  const windowed = (chart, table) => {
+    const [number, counts, sum, tc, unknown] = ["iteration", "in_window", "sum_ns", "tc_ns", "unknown_ns"].map((name) => table.columns.indexOf(name));
+    if (Math.min(number, sum, tc) < 0) return;
+    const figure = (row, at) => (at < 0 ? 0 : Number(row.cells[at].dataset.v ?? NaN));
+    const steps = table.rows.map((row) => ({ n: figure(row, number), row }));
+    const counted = steps.filter(({ row }) => counts >= 0 && table.text(row, counts) === "yes");
+    const [first, last] = (state.get("window") ?? "").split("_").map(Number);
+    const usual = counted.length ? counted : steps;
+    const percent = (share) => (share > 0 && share < 0.05 ? "<0.1" : share >= 99.95 && share < 100 ? ">99.9" : share.toFixed(1));
+    const box = (label, value) => make("input", { type: "number", ariaLabel: label, min: steps[0].n, max: steps.at(-1).n, value, oninput: () => tell(true) });
+    const from = box("first iteration", first || usual[0].n), to = box("last iteration", last || usual.at(-1).n);
+    const output = make("output");
+    const tell = (typed) => {
+      const chosen = steps.filter(({ n }) => n >= from.valueAsNumber && n <= to.valueAsNumber).map(({ row }) => row);
+      const total = (at) => chosen.reduce((whole, row) => whole + figure(row, at), 0);
+      const [all, on, perhaps] = [sum, tc, unknown].map(total);
+      const low = percent((100 * on) / all), high = percent((100 * (on + perhaps)) / all);
+      output.textContent = all > 0 && on >= 0 ? `${low === high ? low : `${low}-${high}`} % of the kernel time on Tensor Cores; all else: tcprobe report --iter-start ${from.value} --iter-stop ${to.value}` : "no kernel time is known of these";
+      if (typed) { state.set("window", `${from.value}_${to.value}`); save(); }
+    };
+    chart.append(make("div", { className: "tools" }, make("span", {}, "Iterations"), from, "to", to, output));
+    tell(false);
+  };
+
   for (const node of document.querySelectorAll("table.data")) tables.set(node.id, new Table(node));
   const first = document.querySelector("main > details");
-  if (first) {
-    const links = [...tables.values()].map((table) => make("button", { type: "button", className: "link", onclick: () => reveal(table) }, title(table)));
+  if (first && tables.size > 1) {
+    const links = [...tables.values()].map((table) => make("button", { type: "button", className: "link", onclick: () => reveal(table) }, table.title));
     first.before(make("nav", { className: "contents", ariaLabel: "Tables" }, ...links));
   }
+  const chart = document.querySelector(".columns"), steps = tables.get("iterations");
+  if (chart && steps) windowed(chart, steps);
   const at = tables.get(state.get("at"));
   if (at) reveal(at);
 })();

@@ -117,7 +117,8 @@ class RunDocument(Struct, frozen=True):
         profile, spec = self.profile, self.spec
         yield Heading("Tensor Core report", 1)
         yield replace(screen_of(profile), first=pictures.first_of(profile))
-        yield from filter(None, (pictures.rings_of(profile), pictures.steps_of(profile), chart_of(profile)))
+        drawn = pictures.rings_of(profile), pictures.steps_of(profile), pictures.tree_of(profile), chart_of(profile)
+        yield from filter(None, drawn)
         yield from self.added.blocks
         yield NumberedList(advice.TITLE, advice.with_codes(profile))
         yield _notes(profile, ("error", "warning"))

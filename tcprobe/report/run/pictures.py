@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 import numpy as np
+from msgspec import Struct, field
 
 from tcprobe import formatting as f
-from tcprobe.report.document import Column, Columns, First, Part, Ring, Rings, Task
+from tcprobe.report.document import Branch, Column, Columns, First, Part, Ring, Rings, Task, Tree
 from tcprobe.report.run import figures, screen, verdict
 from tcprobe.report.run.advice import detail, headline
 from tcprobe.report.run.ranks import rank_lines
@@ -19,6 +20,8 @@ from tcprobe.schema.screen import FirstScreen, RowKind
 
 MOST_ROWS: Final = 7  # of the bar, as on a terminal
 MOST_BARS: Final = 300
+DEEPEST: Final = 8  # layers in layers that are drawn
+SMALLEST_PCT: Final = 0.3  # of the tree: what is drawn of it
 BESIDE: Final = ("step_time_ns", "throughput", "achieved_tflop_per_s", "peak_pct", "mfu_pct", "coverage_pct")
 """Figures beside the rings."""
 
@@ -176,3 +179,43 @@ def _counts(profile: Profile, shown: int) -> tuple[str, ...]:
 def _span(rows: list[Row]) -> str:
     first, last = rows[0]["iteration"], rows[-1]["iteration"]
     return str(first) if first == last else f"{first} to {last}"
+
+
+class _Spent(Struct):
+    """Kernel time of a layer with those in it."""
+
+    ns: float = 0.0
+    tc_ns: float = 0.0
+    unknown_ns: float = 0.0
+    inner: dict[str, _Spent] = field(default_factory=dict)
+
+
+def tree_of(profile: Profile) -> Tree | None:
+    """Return the layers by kernel time, those in a layer below it; None of less than two."""
+    whole = _Spent()
+    for row in profile.require("layers").rows():
+        if not row["sum_ns"] or row["tc_ns"] is None:
+            continue
+        node = whole
+        for part in (None, *str(row["layer"]).split("/", DEEPEST - 1)):
+            node = node if part is None else node.inner.setdefault(part, _Spent())
+            node.ns += float(row["sum_ns"])
+            node.tc_ns += float(row["tc_ns"])
+            node.unknown_ns += float(row["unknown_ns"] or 0)
+    branches = tuple(_branches(whole, whole.ns, 0, 0.0))
+    if len(branches) < 2:
+        return None
+    note = "As wide as their kernel time; green is the share of it on Tensor Cores. Layers below 0.3 % are not drawn."
+    return Tree("Layers by kernel time", branches, 1 + max(branch.depth for branch in branches), (note,))
+
+
+def _branches(node: _Spent, total: float, depth: int, start: float) -> Iterator[Branch]:
+    for name, part in sorted(node.inner.items(), key=lambda item: (-item[1].ns, item[0])):
+        pct, on = 100.0 * part.ns / total, 100.0 * part.tc_ns / part.ns
+        if pct < SMALLEST_PCT:
+            return
+        share = f.percents(on, min(100.0, on + 100.0 * part.unknown_ns / part.ns))
+        text = f"{name}: {f.duration(part.ns)}, {f.percent(pct)} of the kernel time, {share} of it on Tensor Cores"
+        yield Branch(name, text, depth, start, pct, on / 100.0)
+        yield from _branches(part, total, depth + 1, start)
+        start += pct

@@ -18,7 +18,7 @@ from tcprobe.report.document import Column, Columns, Document, Part, ReportSpec,
 from tcprobe.report.html import _text
 from tcprobe.report.html.draw import HEIGHT, areas, placed
 from tcprobe.report.run.document import RunDocument
-from tcprobe.report.run.pictures import first_of, rings_of, steps_of
+from tcprobe.report.run.pictures import first_of, rings_of, steps_of, tree_of
 from tcprobe.report.run.screen import screen_of
 from tests.report.builders import MS, PROFILES, Plain, figure, gpu_profile, rendered, table
 from tests.report.test_door import NAMES, blocks
@@ -169,6 +169,19 @@ def test_steps_share_what_ran_at_once_and_leave_the_rest_idle() -> None:
     assert dict(made.bars[1].parts) == pytest.approx({"used": 5 * MS, "others": 15 * MS, "idle": 30 * MS})
     assert [bar.counted for bar in made.bars] == [False, True, True]
     assert made.notes == ("Counted: 1 to 2. Left out: 0 before. Higher bars are cut.",)
+
+
+def test_layers_lie_below_those_that_hold_them() -> None:
+    """a/x 60 ns, half on Tensor Cores; a/y 20, all; b 20, none known: 10 of it."""
+    layers = (("a/x", 60, 30, 0), ("a/y", 20, 20, 0), ("b", 20, 0, 10))
+    columns = ("layer", "sum_ns", "tc_ns", "unknown_ns")
+    made = tree_of(
+        gpu_profile().with_tables(table("layers", *(dict(zip(columns, one, strict=True)) for one in layers)))
+    )
+    assert made is not None and made.depth == 2
+    places = {one.label: (one.depth, one.start, one.length, one.share) for one in made.branches}
+    assert places == {"a": (0, 0, 80, 0.625), "x": (1, 0, 60, 0.5), "y": (1, 60, 20, 1), "b": (0, 80, 20, 0)}
+    assert made.branches[-1].text == "b: 20 ns, 20.0 % of the kernel time, 0.0-50.0 % of it on Tensor Cores"
 
 
 def test_parts_follow_one_another_and_bars_stay_in_their_chart() -> None:
