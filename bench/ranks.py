@@ -1,10 +1,11 @@
 """Time and memory of `report` of a job of many ranks, on processes and on Dask, beside one process that reads all.
 
-Usage: python bench/ranks.py SAMPLE.sqlite [--ranks 1000] [--folder FOLDER] [--scheduler ADDRESS]
+Usage: python bench/ranks.py SAMPLE.sqlite [--ranks 1000] [--folder FOLDER] [--scheduler ADDRESS] [--way WAY ...]
 
 Makes a file for each rank of an SQLite export of Nsight Systems: its first fifth, each with a number and a clock of its
 own. Reads 1/8, 1/4, 1/2 and all of them by processes, all on Dask (workers of its own without --scheduler), and all by
-one process, each in a process of its own; and says whether all give the same figures. Exits 1 if they do not.
+one process, each in a process of its own (--way: these alone); and says whether all give the same figures. Exits 1 if
+they do not.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
@@ -93,6 +95,7 @@ def main() -> int:
     parser.add_argument("--ranks", type=int, default=1000)
     parser.add_argument("--folder", type=Path)
     parser.add_argument("--scheduler")
+    parser.add_argument("--way", choices=WAYS, nargs="+", default=WAYS)
     parser.add_argument("--read", choices=WAYS)
     given = parser.parse_args()
     if given.read:
@@ -107,18 +110,20 @@ def main() -> int:
                 write_rank(Path(temporary) / "template.sqlite", rank, path)
         size = (folder / "rank-0.sqlite").stat().st_size / 1e6
         print(f"{given.ranks} files of {size:.1f} MB, {len(os.sched_getaffinity(0))} cores")
-        return compared(folder, given.ranks, given.scheduler)
+        return compared(folder, given.ranks, given.scheduler, given.way)
 
 
-def compared(folder: Path, ranks: int, scheduler: str | None) -> int:
+def compared(folder: Path, ranks: int, scheduler: str | None, ways: Sequence[str]) -> int:
     """Print a row for each way and number of ranks; return 1 where two ways differ."""
     print(f"{'read by':<14}{'ranks':>7}{'s':>9}{'CPU s':>9}{'ms a rank':>11}{'client MB':>11}{'process MB':>12}")
     found = {}
-    for count in (ranks // 8, ranks // 4, ranks // 2, ranks):
+    for count in (ranks // 8, ranks // 4, ranks // 2, ranks) if "processes" in ways else ():
         found["processes"] = shown("processes", count, measure(folder, count, "processes", None))
-    with cluster(scheduler) as (address, peak):
-        found["dask"] = shown("dask", ranks, {**measure(folder, ranks, "dask", address), "below_mb": None}, peak)
-    found["one process"] = shown("one process", ranks, measure(folder, ranks, "one process", None))
+    if "dask" in ways:
+        with cluster(scheduler) as (address, peak):
+            found["dask"] = shown("dask", ranks, {**measure(folder, ranks, "dask", address), "below_mb": None}, peak)
+    if "one process" in ways:
+        found["one process"] = shown("one process", ranks, measure(folder, ranks, "one process", None))
     one = [json.dumps(figures["figures"]) for figures in found.values()]
     same = len(set(one)) == 1
     print("all give the same figures, to the last digit" if same else "THEY DIFFER")
@@ -129,7 +134,7 @@ def shown(way: str, count: int, found: dict[str, Any], peak: Any = None) -> dict
     below = found["below_mb"] if peak is None else peak()
     each = 1000 * found["s"] / count
     times = f"{found['s']:>9.1f}{found['cpu_s']:>9.1f}{each:>11.1f}"
-    print(f"{way:<14}{count:>7}{times}{found['own_mb']:>11.0f}{below or 0:>12.0f}")
+    print(f"{way:<14}{count:>7}{times}{found['own_mb']:>11.0f}{below or 0:>12.0f}", flush=True)
     return found
 
 

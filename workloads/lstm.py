@@ -103,6 +103,7 @@ class Updater:
     """An optimizer with the loss scaling asked for, in the way of Keras 2 and of Keras 3."""
 
     def __init__(self, tf: Any, optimizer: Any, scale: Any) -> None:
+        self.dense = tf.convert_to_tensor
         wrapper = tf.keras.mixed_precision.LossScaleOptimizer
         self.by_keras_2 = scale is not None and hasattr(wrapper, "get_scaled_loss")
         if scale == "dynamic":
@@ -124,6 +125,8 @@ class Updater:
         """Update `variables` from the gradients of the scaled loss; Keras 3 divides them by the scale itself."""
         if self.by_keras_2:
             gradients = self.optimizer.get_unscaled_gradients(gradients)
+        elif self.scaled:  # a loss_scale_factor cannot divide the embedding's, which is sparse
+            gradients = [self.dense(gradient) for gradient in gradients]
         self.optimizer.apply_gradients(zip(gradients, variables))
 
 

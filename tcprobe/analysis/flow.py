@@ -38,6 +38,7 @@ from tcprobe.analysis.ranges.kernels import NO_RANGES, NO_TIMES, build_range_ker
 from tcprobe.analysis.ranges.nesting import Around
 from tcprobe.analysis.ranges.ops import with_ranges
 from tcprobe.analysis.ranges.times import range_times
+from tcprobe.analysis.scaling import loss_scale_need
 from tcprobe.analysis.screen.flow import with_screen
 from tcprobe.analysis.sizes.run import JudgedStep, judged_step, known_gpu
 from tcprobe.analysis.slow import trains_by_threads
@@ -359,6 +360,10 @@ def _limits(a: _Analysis) -> None:
         a.note(*compare_reported(a.inputs.reported, ours))
 
 
+def _scaling(a: _Analysis) -> None:
+    a.profile = replace(a.profile, loss_scale_need=loss_scale_need(a.profile))
+
+
 def _causes(a: _Analysis) -> None:
     a.profile = with_causes(a.profile, a.inputs, a.gpu, a.judged)
 
@@ -387,7 +392,7 @@ def _timeline(a: _Analysis) -> None:
 
 PASSES: Final[tuple[Callable[[_Analysis], None], ...]] = (
     *(_target, _recorded, _ranges, _units, _devices, _window, _graph, _kernels, _times, _waits, _ops),
-    *(_layers, _shares, _summary, _limits, _causes, _chains, _what_ifs, _advice, _timeline),
+    *(_layers, _shares, _summary, _limits, _scaling, _causes, _chains, _what_ifs, _advice, _timeline),
 )
 """What is done, in this order; each reads what those before it added."""
 

@@ -83,6 +83,7 @@ class Profile(Shown):
     scopes: pd.DataFrame
     steps: pd.DataFrame
     metrics: pd.DataFrame
+    gradients: pd.DataFrame
     kernel_counters: pd.DataFrame
     reported: pd.DataFrame
     summary: pd.DataFrame

@@ -54,6 +54,7 @@ class CaptureOptions(Struct, frozen=True, kw_only=True):
     precision: str | None = None  # float32, tf32, mixed_float16, mixed_bfloat16; None changes nothing
     xla: bool | None = None  # True, False, or None for unchanged
     device: str | None = None  # value of CUDA_VISIBLE_DEVICES; None takes the first visible GPU
+    numerics: bool = False  # count what float16 would make of gradients, which slows the steps
     metric_patterns: tuple[str, ...] = ()  # additional regular expressions for logged figures
     step_function: str | None = None  # name of the function that is one step, if the user named it
     dlprof: DlprofOptions = field(default_factory=DlprofOptions)  # settings of the capture with DLProf only

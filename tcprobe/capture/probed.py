@@ -230,6 +230,7 @@ def orders(request: CaptureRequest, profile: bool) -> dict[str, object]:
         "xla": request.xla,
         "step_function": request.step_function,
         "metric_patterns": list(request.metric_patterns),
+        "numerics": request.numerics,
         "steps_min_skip": SKIPPED_STEPS,
     }
 

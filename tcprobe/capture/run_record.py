@@ -71,6 +71,7 @@ def new_record(values: Mapping[str, Any], chosen: Mapping[str, str]) -> dict[str
         **dict.fromkeys(("python", "tensorflow", "keras", "precision", "xla", "iter_start", "iter_stop")),
         **dict.fromkeys((*FROM_PROBE, "target_gpu", "step_range", "with_xspace", "key_node", "constants", "ranks")),
         "gpu_states": None,
+        "numerics": None,
         "notes": [],
         **values,
     }

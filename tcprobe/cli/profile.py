@@ -82,6 +82,12 @@ StepFunctionOption = Annotated[
     str | None,
     Option(metavar="NAME", envvar="TCPROBE_STEP_FUNCTION", help="Function whose calls are the steps."),
 ]
+NumericsOption = Annotated[
+    bool,
+    Option(
+        "--numerics", help="Count the gradients' values that float16 loses: is loss scaling needed? Slows the steps."
+    ),
+]
 KeyNodeOption = Annotated[
     str | None,
     Option(metavar="NAME|auto", help="DLProf: op that runs once in each step; auto finds one in a short run."),
@@ -126,6 +132,7 @@ def profile(
     target_gpu: TargetGpuOption = None,
     metric_pattern: MetricPatternOption = None,
     step_function: StepFunctionOption = None,
+    numerics: NumericsOption = False,
     key_node: KeyNodeOption = None,
     mode: o.ModeOption = None,
     delay: o.DelayOption = None,

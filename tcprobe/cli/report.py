@@ -18,7 +18,7 @@ from tcprobe.visible import put, tell
 By = StrEnum(
     "By",
     "rank kernel op range range-time layer iteration unit device phase wait gap copy cause kind advice step-range "
-    "stretch chain message",
+    "stretch chain message gradient",
 )
 """A table to show; the names are those of `tcprobe.report.run.views.BY`."""
 

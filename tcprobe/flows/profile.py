@@ -348,6 +348,7 @@ def _asked(
         "xla": True if own_xla else options.xla,
         "target_gpu": options.target_gpu,
         "step_range": options.step_range,
+        "numerics": options.numerics or None,
         "key_node": options.key_node,
         "constants": dict(options.constants) or None,
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from difflib import get_close_matches
+from math import prod
 from typing import Any, Final
 
 from msgspec import Struct
@@ -16,18 +17,19 @@ from tcprobe.schema.columns import Row
 from tcprobe.schema.profile import Profile
 
 Shape = list[int]
+TORCH: Final = ("aten::mm", "aten::addmm", "aten::bmm")
 MATMULS: Final = {
     "MatMul": ("a", "b", "transpose_a", "transpose_b"),
     "BatchMatMul": ("x", "y", "adj_x", "adj_y"),
     "BatchMatMulV2": ("x", "y", "adj_x", "adj_y"),
+    **dict.fromkeys(TORCH, ("mat1", "mat2", "transpose_a", "transpose_b")),
 }
-"""Type -> its two operands, and the attributes that transpose them, as TensorFlow calls them."""
+"""Type -> its two operands, and the attributes that transpose them, as TensorFlow calls them; of PyTorch ours."""
 CONVS: Final = {
     "Conv2D": ("input", "filter"),
     "Conv2DBackpropInput": ("input_sizes", "filter", "out_backprop"),
     "Conv2DBackpropFilter": ("input", "filter_sizes", "out_backprop"),
 }
-TORCH: Final = ("aten::mm", "aten::addmm", "aten::bmm")
 OF_CONVS: Final = ("strides", "padding", "explicit_paddings", "data_format", "dilations")
 DTYPES: Final = {"half": "float16", "c10::half": "float16", "float": "float32", "c10::bfloat16": "bfloat16"}
 """PyTorch's names of dtypes -> ours; a script holds no other text of a profile as code."""
@@ -53,46 +55,56 @@ def script_of(profile: Profile, name: str) -> str:
     row = _row(profile, name)
     torch = framework_of(profile.metadata.framework or "") == "pytorch" or str(row["op_type"]).startswith("aten::")
     op_type = str(row["op_type"])
-    if op_type not in (TORCH if torch else (*MATMULS, *CONVS)):
+    if op_type not in (TORCH if torch else {*MATMULS, *CONVS}.difference(TORCH)):
         known = "matrix products" if torch else "matrix products and 2D convolutions"
         raise UsageError(f"{row['op']}: a script of {op_type} is not known", f"reproduce writes {known}")
     given = parse_object(_text(row["attributes"]))
-    attributes = {name: value for name, value in given.items() if name in (*MATMULS.get(op_type, ())[2:], *OF_CONVS)}
     case, dtype = _case(row), _dtype(row)
+    case, more, facts = _stored(case, given) if torch else (case, given, [])
+    attributes = {name: value for name, value in more.items() if name in (*MATMULS.get(op_type, ())[2:], *OF_CONVS)}
     multiple = multiple_for(dtype)
     padded = _padded(op_type, case, attributes, multiple)
     template = _TORCH if torch else _TENSORFLOW
     return template.format(
-        facts=repr(_facts(profile, row)),
+        facts=repr([*_facts(profile, row), *facts]),
         dtype=dtype,
         op_type=op_type,
         case=_literal(case),
         padded=None if padded is None else _literal(padded),
         multiple=multiple,
         attributes=repr(attributes),
-        names=repr((MATMULS[op_type][:2] if op_type in MATMULS else CONVS[op_type]) if not torch else ()),
+        names=repr(MATMULS[op_type][:2] if op_type in MATMULS else CONVS[op_type]),
         xla=bool(profile.metadata.xla),
     )
 
 
 def _row(profile: Profile, name: str) -> Row:
-    """Return the record of the op in the graph, else in the profile itself."""
+    """Return the record of the op in the graph, else in the profile itself: of several of one name the largest."""
     rows = [row for table in ("graph_ops", "op_details") for row in profile.require(table).rows() if row["op"]]
-    found = {str(row["op"]): row for row in reversed(rows) if row["op"] == name}
-    found = found or {str(row["op"]): row for row in reversed(rows) if name in str(row["op"])}
+    found = {str(row["op"]) for row in rows if row["op"] == name}
+    found = found or {str(row["op"]) for row in rows if name in str(row["op"])}
     if len(found) == 1:
-        return next(iter(found.values()))
+        return max((row for row in rows if row["op"] in found), key=_elements)
     names = sorted({str(row["op"]) for row in rows})
     if not found:
         near = get_close_matches(name, names, n=1, cutoff=0.4)
         hint = f"did you mean {near[0]}?" if near else "tcprobe report RUN --by op lists the ops"
         raise UsageError(f"--op {name}: the run has no such op with shapes", hint)
-    first = next(iter(sorted(found)))
+    first = min(found)
     raise UsageError(f"--op {name}: {len(found):,} ops are called so, as {first}", "give more of the name")
+
+
+def _elements(row: Row) -> int:
+    """Return how many elements the operands have together."""
+    return sum(prod(size or 0 for size in shape or ()) for shape in parse_json_shapes(_text(row["input_shapes"])))
 
 
 def _case(row: Row) -> Case:
     shapes, output = parse_json_shapes(_text(row["input_shapes"])), parse_shape(_text(row["output_shape"]))
+    if row["op_type"] in TORCH:  # whose scalars have no size, and whose results nobody records
+        shapes = tuple(shape for shape in shapes if shape is None or len(shape))
+        product = len(shapes) >= 2 and all(shapes[-2:])
+        output = [*(shapes[-2] or ())[:-1], (shapes[-1] or ())[-1]] if product and output is None else output
     whole = [[size for size in shape if size is not None] for shape in shapes if shape is not None]
     same = len(whole) == len(shapes) and all(
         len(one) == len(shape or ()) for one, shape in zip(whole, shapes, strict=True)
@@ -104,8 +116,25 @@ def _case(row: Row) -> Case:
     return Case(tuple(whole), [size for size in output if size is not None])
 
 
+def _stored(case: Case, given: dict[str, Any]) -> tuple[Case, dict[str, Any], list[str]]:
+    """Return a product of PyTorch with its operands as they lie in memory, which are transposed, and what is not so."""
+    strides = [one for one in given.get("input_strides") or () if one]
+    if len(strides) != len(case.inputs):
+        return case, {"transpose_a": False, "transpose_b": False}, ["layout: not recorded, contiguous here"]
+    inputs, flipped, facts = list(case.inputs), [False, False], list[str]()
+    for at in (-2, -1):
+        shape, apart = inputs[at], strides[at]
+        flipped[at] = apart[-2] == 1 and apart[-1] != 1
+        if flipped[at]:
+            shape, apart = ([*one[:-2], one[-1], one[-2]] for one in (shape, apart))
+            inputs[at] = shape
+        if apart != [prod(shape[place + 1 :]) for place in range(len(shape))]:
+            facts.append(f"layout: strides {apart} of {shape} as recorded, contiguous here")
+    return Case(tuple(inputs), case.output), dict(zip(("transpose_a", "transpose_b"), flipped, strict=True)), facts
+
+
 def _dtype(row: Row) -> str:
-    told = str(row["output_dtype"]).lower()
+    told = str(row["output_dtype"] or row.get("dtype")).lower()
     dtype = DTYPES.get(told, told)
     if dtype not in (*DTYPES.values(), "float64"):
         raise UsageError(f"{row['op']}: a script in {told} is not known", "reproduce writes float16 to float64")
@@ -200,16 +229,16 @@ _TAIL: Final = '''
 
 def seconds(run, wait):
     """Return the median time of a call."""
-    for _ in range(10):
-        result = run()
-    wait(result)
-    times = []
-    for _ in range(20):
+    wait(run())
+    times, calls, until = [], 1, time.perf_counter() + 5
+    while len(times) < 20 and (not times or time.perf_counter() < until):
         begun = time.perf_counter()
-        for _ in range(10):
+        for _ in range(calls):
             result = run()
         wait(result)
-        times.append((time.perf_counter() - begun) / 10)
+        times.append((time.perf_counter() - begun) / calls)
+        if calls == 1 and times[0] < 0.1:
+            times, calls = [], 10
     return sorted(times)[len(times) // 2]
 
 
@@ -254,7 +283,9 @@ def case(shapes, output):
 )
 _TORCH: Final = (
     _HEAD.replace("import {module}", "import torch")
-    + '''
+    + '''# Whether an operand lies transposed in memory.
+ATTRIBUTES = {attributes}
+
 
 def where():
     name = torch.cuda.get_device_name() if torch.cuda.is_available() else "no GPU: these times tell nothing of one"
@@ -262,9 +293,11 @@ def where():
 
 
 def case(shapes, output):
-    """Return a function that runs the op once, and one that waits for its result; operands are contiguous."""
+    """Return a function that runs the op once, and one that waits for its result."""
     device = "cuda" if torch.cuda.is_available() else "cpu"
     given = [torch.randn(shape, device=device).to(getattr(torch, DTYPE)) for shape in shapes]
+    for at, flipped in ((-2, ATTRIBUTES["transpose_a"]), (-1, ATTRIBUTES["transpose_b"])):
+        given[at] = given[at].transpose(-2, -1) if flipped else given[at]
     op = getattr(torch, TYPE.split("::")[1])
     return (lambda: op(*given)), (lambda result: torch.cuda.synchronize() if device == "cuda" else None)
 '''

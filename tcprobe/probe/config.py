@@ -32,6 +32,7 @@ class Config(NamedTuple):
     metric_patterns: List[str] = []
     steps_min_skip: int = SKIPPED_STEPS
     audit: Dict[str, Any] = {}
+    numerics: bool = False
     umask: Optional[int] = None
     aside: Optional[int] = None
     secrets: List[str] = []  # what no file may hold; from words.json

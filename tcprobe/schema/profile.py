@@ -83,6 +83,36 @@ class LossScale(Struct, frozen=True):
     optimizer: str | None = None  # its name, which is the scope of its ops
 
 
+GradientLoss = Literal["gone", "subnormal", "infinite", "zero"]
+"""What becomes of values in float16: 0 though they were not, fewer digits, infinite or NaN; `zero`: 0 anyway."""
+NeedKind = Literal[
+    "lost",  # float16 loses much at the scale that is used, or without one
+    "coarse",  # it makes much subnormal there
+    "overflows",  # gradients are infinite there
+    "holds",  # it would lose much, or make it subnormal, without the scale that is used
+    "no_need",  # it loses little without one
+    "unseen",  # what a float16 run without one lost is gone
+]
+
+
+class LossScaleNeed(Struct, frozen=True):
+    """Whether float16 needs a scaled loss, by the gradients of weights that were counted."""
+
+    kind: NeedKind
+    what: GradientLoss  # decides
+    layer: str  # has most of that
+    pct: float  # of its values: at the scale used, where that keeps them without one; at least, of a float16 run
+    scale: float  # that was used, the mean over updates; 1.0: none
+    half: bool  # whether the run computed in float16, so that what it lost is among its zeros
+    gone_pct: float  # of a layer's values, the most that is lost at that scale; of a float16 run what is 0: at most
+    subnormal_pct: float  # likewise, the most that is subnormal
+    better: float | None  # power of 4 that loses next to nothing and overflows nothing; None if none, or unknown
+    better_gone_pct: float | None  # of a layer's values other than 0, the most that it loses
+    better_subnormal_pct: float | None  # likewise, that it makes subnormal, at most
+    updates: int  # that were counted
+    looked_pct: float  # of the gradients' values, those that were looked at
+
+
 class Policy(Struct, frozen=True):
     """The precision that Keras computes in, as the probe saw it at the end of a run."""
 
@@ -162,6 +192,7 @@ class Profile(Struct, frozen=True):
     off: OffTensorCores | None = None
     # how long a step takes and the GPU waits in it; None if no clock of the profile tells
     waiting: Waiting | None = None
+    loss_scale_need: LossScaleNeed | None = None  # None where no gradient was counted
     tuning: Tuning | None = None  # the autotuning that the window holds; None if none was seen
     start_up: StartUp | None = None  # what was cut off at the beginning; None if nothing was
     # changes and the steps predicted with them, largest gain first, all together last

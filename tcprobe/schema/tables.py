@@ -324,6 +324,27 @@ METRICS: Final = T(
         C("unit", "str", "unit as logged (img/s, s)"),
     ),
 )
+GRADIENTS: Final = T(
+    "gradients",
+    "one weight, and what float16 makes of its gradient; over the updates of the window, else of the run (--numerics)",
+    (
+        C("layer", "str", "path of the layer that owns it, or the scope in its name"),
+        C("weight", "str", "its own name", nullable=False),
+        C("updates", "int", "updates that were counted", nullable=False),
+        C("size", "int", "values of these gradients; of a sparse one those of the rows that it has", nullable=False),
+        C("values", "int", "values that were looked at", nullable=False),
+        C("scale", "float", "by which the loss was scaled, the mean over updates; 1: not by the optimizer", False),
+        C("zero_pct", "float", "share of them that is 0 in float16 at that scale, 0-100", nullable=False),
+        C("subnormal_pct", "float", "share that is subnormal there, which costs digits", nullable=False),
+        C("infinite_pct", "float", "share that is infinite there, or NaN", nullable=False),
+        C("zeros", "int", "values that are 0 anyway; of a float16 run also those that vanished", nullable=False),
+        C("not_finite", "int", "values that are infinite or NaN anyway", nullable=False),
+        C("gone", "int", "others that are 0 in float16 at that scale: at most 2**-25", nullable=False),
+        C("subnormal", "int", "those below 2**-14 that are not", nullable=False),
+        C("infinite", "int", "those of 65,520 and more, which are infinite", nullable=False),
+        C("larger", "str", "JSON object: by exponent of 2 the finite values beyond it without a scale", nullable=False),
+    ),
+)
 KERNEL_COUNTERS: Final = T(
     "kernel_counters",
     "one hardware counter of one kernel configuration",
@@ -1000,7 +1021,7 @@ ADVICE: Final = T(
 
 RECORDED: Final = (
     LAUNCHES, LAUNCH_CONFIGS, OP_DETAILS, MEMORY_OPS, HOST_OPS, HOST_EVENTS, RANGES, THREADS, STEP_MARKS,
-    COLLECTIVES, MESSAGES, GRAPH_OPS, SCOPES, STEPS, METRICS, KERNEL_COUNTERS, REPORTED,
+    COLLECTIVES, MESSAGES, GRAPH_OPS, SCOPES, STEPS, METRICS, GRADIENTS, KERNEL_COUNTERS, REPORTED,
 )  # fmt: skip
 DERIVED: Final = (
     SUMMARY, RANKS, CAUSES_OF_TIME, KINDS_OF_KERNELS, PHASES, KERNELS, OPS, RANGE_KERNELS, RANGE_TIMES, LAYERS,

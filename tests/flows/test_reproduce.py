@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -87,6 +88,55 @@ def test_a_script_of_pytorch_and_one_without_foreign_code() -> None:
     text = script_of(run(row, framework="pytorch 2.9"), name)
     assert "import torch\n" in text and 'DTYPE = "float16"' in text and "raise SystemExit(9)\n" not in text
     compile(text, "bug.py", "exec")
+
+
+def of_torch(op_type: str, *shapes: list[int], strides: list[list[int]] | None = None) -> dict[str, Any]:
+    """A row as a profile of PyTorch has it: a scalar has no size, and nobody records a result."""
+    attributes = json.dumps({} if strides is None else {"input_strides": strides})
+    scalars: list[list[int]] = [[], []] if op_type == "aten::addmm" else []
+    sizes = json.dumps([*shapes, *scalars])
+    return {"op": op_type, "op_type": op_type, "dtype": "float32", "input_shapes": sizes, "attributes": attributes}
+
+
+OF_TORCH = Profile(Metadata("kineto", framework="pytorch 2.9")).with_tables(
+    table(
+        "op_details",
+        of_torch("aten::mm", [2, 4], [4, 6]),
+        of_torch("aten::mm", [6, 10], [10, 20]),  # the largest of the name
+        of_torch("aten::bmm", [3, 6, 10], [3, 10, 20], strides=[[60, 10, 1], [200, 1, 10]]),
+        of_torch("aten::addmm", [20], [6, 10], [10, 20], strides=[[1], [1, 6], [1, 16], [], []]),
+    )
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "recorded", "padded", "layout"),
+    [
+        ("aten::mm", ([[6, 10], [10, 20]], [6, 20]), ([[6, 16], [16, 24]], [6, 24]), "layout: not recorded"),
+        # The second operand is a transposed one: its rows are innermost, and N need be no multiple for it.
+        ("aten::bmm", ([[3, 6, 10], [3, 20, 10]], [3, 6, 20]), ([[3, 6, 16], [3, 24, 16]], [3, 6, 24]), None),
+        (
+            "aten::addmm",
+            ([[20], [10, 6], [20, 10]], [6, 20]),
+            ([[24], [16, 8], [24, 16]], [8, 24]),
+            "layout: strides [16, 1] of [20, 10] as recorded, contiguous here",
+        ),
+    ],
+)
+def test_a_product_of_pytorch_lies_as_it_did(name: str, recorded: Any, padded: Any, layout: str | None) -> None:
+    held: dict[str, Any] = {}
+    text = script_of(OF_TORCH, name)
+    exec("\n".join(line for line in text.splitlines() if line.startswith(("RECORDED", "PADDED", "FACTS"))), held)
+    assert (held["RECORDED"], held["PADDED"]) == (recorded, padded)
+    assert (layout is None) == ("layout" not in text) and (layout or "") in text
+
+
+@pytest.mark.parametrize("name", ["aten::mm", "aten::bmm", "aten::addmm"])
+def test_a_script_of_pytorch_runs(name: str) -> None:
+    pytest.importorskip("torch", reason="PyTorch is not installed")
+    done = subprocess.run([sys.executable, "-c", script_of(OF_TORCH, name)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1].startswith("the padded one takes ")
 
 
 @pytest.mark.tensorflow

@@ -15,7 +15,7 @@ from tcprobe.schema.profile import Note, Profile
 
 UNNAMED: Final = "unknown"
 """What to call a GPU without a name."""
-FROM_RECORD: Final = ("driver", "keras", "python", "iter_start", "iter_stop", "host")
+FROM_RECORD: Final = ("driver", "keras", "python", "iter_start", "iter_stop", "host", "numerics")
 PROFILERS: Final = ("dlprof", "nsight systems", "nsight compute", "xspace")
 CLOCKS: Final = {"sm_clock_mhz": "SM clock", "memory_clock_mhz": "memory clock"}
 LEAST_CLOCK: Final = 0.03  # of the higher one: medians of a run that is repeated come closer
@@ -128,6 +128,10 @@ def notes_of(
     if _differ(_profiler(one.profiler) for one in metadata):
         message = "the profilers differ, and each slows a run in its own way"
         yield Note("other-profilers", message, "compare runs of one profiler")
+    counting = [name for name, one in zip(names, metadata, strict=True) if one.run.get("numerics")]
+    if 0 < len(counting) < len(runs):
+        message = f"--numerics slowed the steps of {', '.join(counting)} alone: no difference of times is the change's"
+        yield Note("gradients-counted", message, "profile again without it")
     if cut := [name for name, one in zip(names, metadata, strict=True) if one.partial]:
         yield Note("partial-runs", f"cut off, and compared as far as recorded: {', '.join(cut)}")
     for name, one in zip(names, metadata, strict=True):

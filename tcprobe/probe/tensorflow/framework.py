@@ -9,6 +9,7 @@ from ..core.framework import Core, Devices, Hook
 from . import memory, places, precision
 from .calls import CallWatch
 from .events import EventFiles
+from .gradients import Gradients
 from .graph.recorder import GraphRecorder
 from .keras_hooks import KerasHooks
 from .log import ProfilerLog
@@ -33,7 +34,8 @@ class TensorFlow:
         self._policy = PolicyRecord(self._recorder.layers, core.gaps, core.config.precision, core.config.xla)
         self._marks = LayerRanges(self._recorder.layers, core.ranges, core.gaps)
         self.calls = CallWatch(core, self._recorder)
-        self._keras = KerasHooks(core, self.calls, self._policy.updates)
+        self._gradients = Gradients(core.config.out, self._recorder.layers, core.gaps) if core.config.numerics else None
+        self._keras = KerasHooks(core, self.calls, self._policy.updates, self._gradients)
         self.profiler = TensorFlowProfiler(core.config.raw, core.gaps, ProfilerLog(core.config.aside, core.config.out))
         self.profiler.cautious = core.config.iter_start is None
         self._events = EventFiles(core.gaps)
@@ -58,6 +60,8 @@ class TensorFlow:
         """Record again after a `stop_recording`; mark the layers of an eager model."""
         self._gaps.run("graph record", self._recorder.resume)
         self.calls.profiled(True)
+        if self._gradients is not None:
+            self._gaps.run("gradients", self._gradients.window_opens)
         self._recorder.parts.profiled = True
         if self._core.training.is_eager():
             self._gaps.run("ranges of layers", self._marks.open)
@@ -66,6 +70,8 @@ class TensorFlow:
         """Mark no layers any more."""
         self._marks.close()
         self.calls.profiled(False)
+        if self._gradients is not None:
+            self._gaps.run("gradients", self._gradients.window_closes)
         self._gaps.run("graph record", self._recorder.parts.window_closes)
 
     def stop_recording(self) -> None:
@@ -80,6 +86,8 @@ class TensorFlow:
     def write(self) -> None:
         """Write graph.json."""
         self._gaps.run("updates", self.calls.steps.conclude)
+        if self._gradients is not None:
+            self._gaps.run("gradients", self._gradients.write)
         self._recorder.write()
 
     def basis(self) -> Optional[str]:
@@ -107,6 +115,8 @@ class TensorFlow:
     def _on_tensorflow(self, tf: Any) -> None:
         self._tf = tf
         self._policy.on_tensorflow(tf)
+        if self._gradients is not None:
+            self._gradients.on_tensorflow(tf)
         self._versions["tensorflow"] = tf.__version__
         run = self._gaps.run
         run("precision", lambda: precision.on_tensorflow(tf, self._core.config))

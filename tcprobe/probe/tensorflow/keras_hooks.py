@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import threading
 from functools import partial
-from typing import Any, Callable, List, Sequence, Set, Tuple
+from typing import Any, Callable, List, Optional, Sequence, Set, Tuple
 
 from ..core.framework import Core
 from .calls import CallWatch
+from .gradients import Gradients
 from .hooks.patch import Patches, around
 from .precision import on_model
 
@@ -27,10 +28,14 @@ class KerasHooks:
         core: the probe's.
         calls: is told of train functions and updates.
         updates: is told of each optimizer once.
+        gradients: counts what they are given; None where that was not asked for.
     """
 
-    def __init__(self, core: Core, calls: CallWatch, updates: Callable[[Any], None]) -> None:
+    def __init__(
+        self, core: Core, calls: CallWatch, updates: Callable[[Any], None], gradients: Optional[Gradients]
+    ) -> None:
         self._updates = updates
+        self._gradients = gradients
         self._seen: Set[int] = set()
         self._config = core.config
         self._training = core.training
@@ -70,7 +75,7 @@ class KerasHooks:
 
     def _applying(self, apply: Any) -> Any:
         calls, gaps, name, applies = self._calls, self._gaps, apply.__name__, self._applies
-        seen, updates = self._seen, self._updates
+        seen, updates, gradients = self._seen, self._updates, self._gradients
         threads = self._training.threads
         here = threads.here
 
@@ -86,6 +91,8 @@ class KerasHooks:
             applies.now, after = True, None
             try:
                 args, kwds, variables = given(optimizer, name, args, kwds)
+                if gradients is not None:
+                    gaps.run("gradients", partial(gradients.given, optimizer, name, args, kwds, variables))
                 if within:
                     gaps.run("traces", partial(calls.applies, optimizer, variables))
                 else:

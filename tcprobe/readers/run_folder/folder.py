@@ -181,6 +181,7 @@ def _probed(
         seen: probe.json.
         inside: what profilers recorded, whose steps are marked.
     """
+    from tcprobe.readers.run_folder.gradients import read_gradients
     from tcprobe.readers.run_folder.graph import load_graph, read_graph, read_scopes
     from tcprobe.readers.run_folder.phases import phase_of, read_phases, with_recorded
     from tcprobe.readers.run_folder.recount import read_recount
@@ -189,8 +190,9 @@ def _probed(
     probe, watched = folder / "probe", (folder / "probe" / "config.json").is_file()
     steps, metrics = read_steps(probe / "steps.csv", seen), read_metrics(probe / "metrics.csv")
     own, (graph, wrong) = read_phases(seen), load_graph(probe / "graph.json")
-    tables = [table for table in (steps[0], metrics[0], own) if table is not None]
-    profile, counted, notes = Profile(Metadata(FORMAT, (str(folder),))).with_tables(*tables), None, [*wrong]
+    gradients, odd = read_gradients(probe / "gradients.json")
+    tables = [table for table in (steps[0], metrics[0], own, gradients) if table is not None]
+    profile, counted, notes = Profile(Metadata(FORMAT, (str(folder),))).with_tables(*tables), None, [*wrong, *odd]
     if all(note.code != "damaged-steps" for note in steps[1]):
         counted, more = read_recount(probe / "calls.bin", profile, seen, inside)
         notes += more

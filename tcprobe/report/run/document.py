@@ -91,6 +91,7 @@ class RunDocument(Struct, frozen=True):
                 "tables": {name: _rows(table, top) for name, table in tables.items()},
                 "advice": [advice.as_json(item) for item in profile.advice[:top]],
                 "waiting": waiting and {**as_dict(waiting), "idle_pct": waiting.idle_pct},
+                "loss_scale_need": profile.loss_scale_need and as_dict(profile.loss_scale_need),
                 "tuning": profile.tuning and as_dict(profile.tuning),
                 "start_up": profile.start_up and as_dict(profile.start_up),
                 **data_of_screen(profile),

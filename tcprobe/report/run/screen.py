@@ -10,6 +10,7 @@ from tcprobe.report.document import Screen, Style, TextLine, TextPart, line_of
 from tcprobe.report.run import about, verdict
 from tcprobe.report.run.advice import detail as reason_of
 from tcprobe.report.run.advice import headline
+from tcprobe.report.run.gradients import loss_scale_sentence
 from tcprobe.report.run.ranks import rank_lines
 from tcprobe.report.run.words import kind_label
 from tcprobe.report.sentences import gpu_of
@@ -101,7 +102,7 @@ def data_of_screen(profile: Profile) -> dict[str, Any]:
 def _lines(profile: Profile, found: FirstScreen, room: int | None, detail: _Detail) -> Iterator[TextLine]:
     parts = (
         list(_head(profile, found, room)),
-        list(_verdict(found, room)),
+        [*_verdict(found, room), *_scaling(profile, room)],
         list(_bar(found, detail)),
         list(rank_lines(profile, max(2, detail.rows - 2))),
         list(predicted_lines(found)),
@@ -168,6 +169,12 @@ def _verdict(found: FirstScreen, room: int | None) -> Iterator[TextLine]:
             yield line_of(TextPart(before, "strong"), TextPart(word, WORD_STYLES.get(answer.word, "strong")), after)
     for said in answer.more:
         yield from (line_of(line) for line in _wrap(shown(verdict.further(said)), room))
+
+
+def _scaling(profile: Profile, room: int | None) -> Iterator[TextLine]:
+    """Yield whether float16 needs a scaled loss, where that was asked for."""
+    if profile.loss_scale_need is not None:
+        yield from map(line_of, _wrap(shown(loss_scale_sentence(profile.loss_scale_need)), room))
 
 
 def _bar(found: FirstScreen, detail: _Detail) -> Iterator[TextLine]:

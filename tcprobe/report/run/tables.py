@@ -20,10 +20,22 @@ from tcprobe.report.run.time_views import View
 from tcprobe.report.run.words import FEWEST_PHASES, step_known, summed
 from tcprobe.schema.columns import ColumnKind, Table, Value
 from tcprobe.schema.profile import Profile
-from tcprobe.schema.tables import DERIVED, HOST_OPS, KERNEL_COUNTERS, MESSAGES, METRICS, REPORTED, STEPS, TABLES
+from tcprobe.schema.tables import (
+    DERIVED,
+    GRADIENTS,
+    HOST_OPS,
+    KERNEL_COUNTERS,
+    MESSAGES,
+    METRICS,
+    REPORTED,
+    STEPS,
+    TABLES,
+)
 
 ALWAYS: Final = ("summary", "kernels", "ops", "layers", "iterations", "devices", "bad_sizes")
-WRITTEN: Final = tuple(t.name for t in (*DERIVED, MESSAGES, HOST_OPS, STEPS, METRICS, KERNEL_COUNTERS, REPORTED))
+WRITTEN: Final = tuple(
+    t.name for t in (*DERIVED, MESSAGES, HOST_OPS, STEPS, METRICS, GRADIENTS, KERNEL_COUNTERS, REPORTED)
+)
 PANDAS_DTYPES: Final[dict[ColumnKind, str]] = {"str": "string", "int": "Int64", "float": "Float64", "bool": "boolean"}
 WITHOUT_STEP: Final = {
     "FLOP/step": "FLOP/execution",
@@ -105,7 +117,7 @@ def _renamed(field: Field, words: dict[str, str]) -> Field:
 _NO_SUMS: Final = frozenset(
     (
         *("host_ops", "iterations", "phases", "waits", "gaps", "copies", "units", "stretches", "step_ranges"),
-        *("range_times", "advice", "ranks", "messages"),
+        *("range_times", "advice", "ranks", "messages", "gradients"),
     )
 )
 

@@ -10,6 +10,7 @@ from tcprobe.probe.constants import WINDOW_STEPS
 from tcprobe.report.document import Cell, ColumnHead
 from tcprobe.report.fields import Field, cell_of, field_of, name_of, number_of, sentence_of, source_of
 from tcprobe.report.run.causes import cause_label, cause_of_op
+from tcprobe.report.run.gradients import GRADIENT_VIEW
 from tcprobe.report.run.ranks import RANK_VIEW
 from tcprobe.report.run.time_views import (
     CHAIN_VIEW,
@@ -434,6 +435,7 @@ BY: Final = {
     "stretch": STRETCH_VIEW,
     "chain": CHAIN_VIEW,
     "message": MESSAGE_VIEW,
+    "gradient": GRADIENT_VIEW,
 }
 """The views by their names after ``--by``."""
 _FIRST: Final = (OP_VIEW, KERNEL_VIEW, LAYER_VIEW, KIND_VIEW, GEMM_VIEW, CAUSE_VIEW, WAIT_VIEW, GAP_VIEW, COPY_VIEW)
