@@ -103,8 +103,8 @@ def _case(row: Row) -> Case:
     shapes, output = parse_json_shapes(_text(row["input_shapes"])), parse_shape(_text(row["output_shape"]))
     if row["op_type"] in TORCH:  # whose scalars have no size, and whose results nobody records
         shapes = tuple(shape for shape in shapes if shape is None or len(shape))
-        product = len(shapes) >= 2 and all(shapes[-2:])
-        output = [*(shapes[-2] or ())[:-1], (shapes[-1] or ())[-1]] if product and output is None else output
+        if output is None and len(shapes) >= 2 and all(shapes[-2:]):
+            output = (*(shapes[-2] or ())[:-1], (shapes[-1] or ())[-1])
     whole = [[size for size in shape if size is not None] for shape in shapes if shape is not None]
     same = len(whole) == len(shapes) and all(
         len(one) == len(shape or ()) for one, shape in zip(whole, shapes, strict=True)
