@@ -36,7 +36,7 @@ WITHIN = {
     "analysis": (
         *(
             {"host", "options", "phases", "repeats"},
-            {"context", "slow"},
+            {"context", "scaling", "slow"},
             {"capability"},
             {"kernels"},
             {"iterations"},

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import importlib.util
+import os
+import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tcprobe.analysis.options import Options
 from tcprobe.errors import ToolError, UsageError
 from tcprobe.flows.job import cluster
 from tcprobe.flows.job import report as ranks
-from tcprobe.flows.report import make_report
+from tcprobe.flows.report import analysed, make_report
+from tcprobe.readers.job import find_job
+from tcprobe.report.run.advice import with_texts
 from tcprobe.schema.profile import Profile
 from tests.readers.nsys.made import Made
 
@@ -119,3 +125,27 @@ def test_no_scheduler_answers(job: Path, address: str, monkeypatch: pytest.Monke
     monkeypatch.setattr(cluster, "ANSWER_SECONDS", 0.2)
     with pytest.raises(UsageError, match="no scheduler of Dask answers there"):
         make_report(job, scheduler=address)
+
+
+def dying_once(marker: Path, path: Path, options: Options) -> Profile:
+    """Analyse a rank; the first worker that does dies of it, as of a machine that goes."""
+    with suppress(FileExistsError):
+        marker.touch(exist_ok=False)
+        os.kill(os.getpid(), signal.SIGKILL)
+    return analysed(path, options)
+
+
+@pytest.mark.long
+@pytest.mark.filterwarnings("ignore")
+def test_a_worker_that_dies_changes_nothing(job: Path, alone: Profile, tmp_path: Path) -> None:
+    if importlib.util.find_spec("distributed") is None:
+        pytest.skip("Dask (distributed) is not installed")
+    from distributed import LocalCluster
+
+    files = find_job(job)
+    assert files is not None
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as made:
+        analyse = partial(dying_once, tmp_path / "died")
+        found = ranks.report_job(job, files, Options(), analyse, made.scheduler_address)
+    assert (tmp_path / "died").exists()
+    assert same(with_texts(found), alone)
