@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tcprobe.analysis.scaling import loss_scale_need
-from tcprobe.report.run.gradients import loss_scale_sentence
+from tcprobe.report.run.about import loss_scale_sentence
 from tcprobe.schema.profile import LossScale, LossScaleNeed, Metadata, Policy, Profile
 from tcprobe.schema.tables import GRADIENTS
 from tests.analysis.builders import table

@@ -13,7 +13,7 @@ from tcprobe.report.run.words import counted_phase, start_text, step_text, unit_
 from tcprobe.rules.words import FRAMEWORKS, framework_of, listed
 from tcprobe.schema.columns import Row
 from tcprobe.schema.finding import Range
-from tcprobe.schema.profile import LossScale, Metadata, Policy, Profile, Window
+from tcprobe.schema.profile import GradientLoss, LossScale, LossScaleNeed, Metadata, Policy, Profile, Window
 from tcprobe.schema.screen import Bar
 
 UNLIKE: Final = 0.1  # of a step, between the shorter and the longer ones: from here on both are told
@@ -237,3 +237,53 @@ def _length(profile: Profile) -> str:
 
 def _needs_target(profile: Profile) -> bool:
     return profile.metadata.target_gpu is not None and profile.metadata.gpu_used is False
+
+
+_BECOME: Final[dict[GradientLoss, str]] = {
+    "gone": "vanish",
+    "subnormal": "lose digits as subnormals",
+    "infinite": "are infinite or NaN",
+    "zero": "are 0",
+}
+
+
+def loss_scale_sentence(need: LossScaleNeed) -> str:
+    """Return whether float16 needs a scaled loss, and on what that rests."""
+    scale, bare = f.full_number(need.scale, 7), need.scale == 1.0
+    share = f"{f.percent(need.pct)} of {need.layer}'s gradient values {_BECOME[need.what]}"
+    least = "at least " if need.half else ""
+    answer = {
+        "lost": "Needs loss scaling" if bare else f"Loss scale {scale} is too small",
+        "coarse": "Loss scaling would help" if bare else f"A loss scale above {scale} would help",
+        "overflows": "Overflows float16 without loss scaling" if bare else f"Loss scale {scale} is too large",
+    }
+    if need.kind == "holds":
+        said = f"Needs its loss scaling: at scale 1 {least}{share} in float16; at the {scale} used {_kept(need)}"
+    elif need.kind == "no_need":
+        most = "and of no layer more"
+        said = f"Its weights' gradients need no loss scaling: at scale 1 {least}{share} in float16, {most}"
+    elif need.kind == "unseen":
+        said = f"{share}, in float16 maybe vanished ones: profile a float32 run to know whether it needs loss scaling"
+    else:
+        said = f"{answer[need.kind]}: {share} in float16{_better(need)}"
+    part = "" if need.looked_pct == 100.0 else f", {f.percent(need.looked_pct)} of the values"
+    return f"{said} ({f.many(need.updates, 'update')}{part})."
+
+
+def _better(need: LossScaleNeed) -> str:
+    """Return what a better scale would keep, where one is known."""
+    if need.better in (None, need.scale) or need.better_gone_pct is None:
+        return ""
+    gone = "none vanish" if need.better_gone_pct == 0.0 else f"at most {f.percent(need.better_gone_pct)} vanish"
+    coarse = need.better_subnormal_pct
+    also = f" and at most {f.percent(coarse)} are subnormal" if coarse else ""
+    overflow = "none overflow, " if need.kind == "overflows" else ""
+    return f"; at {f.full_number(need.better or 0.0, 9)} {overflow}{gone}{also}"
+
+
+def _kept(need: LossScaleNeed) -> str:
+    """Return what becomes of the gradients at the scale used; of a float16 run vanished values are among its zeros."""
+    coarse = f"{f.percent(need.subnormal_pct)} of a layer's at most are subnormal"
+    if need.half:
+        return f"{coarse}; of what is 0 (up to {f.percent(need.gone_pct)} of a layer's) it does not tell"
+    return f"{f.percent(need.gone_pct)} of a layer's at most vanish" if need.gone_pct else f"none vanish, {coarse}"

@@ -10,7 +10,6 @@ from tcprobe.report.document import Screen, Style, TextLine, TextPart, line_of
 from tcprobe.report.run import about, verdict
 from tcprobe.report.run.advice import detail as reason_of
 from tcprobe.report.run.advice import headline
-from tcprobe.report.run.gradients import loss_scale_sentence
 from tcprobe.report.run.ranks import rank_lines
 from tcprobe.report.run.words import kind_label
 from tcprobe.report.sentences import gpu_of
@@ -174,7 +173,7 @@ def _verdict(found: FirstScreen, room: int | None) -> Iterator[TextLine]:
 def _scaling(profile: Profile, room: int | None) -> Iterator[TextLine]:
     """Yield whether float16 needs a scaled loss, where that was asked for."""
     if profile.loss_scale_need is not None:
-        yield from map(line_of, _wrap(shown(loss_scale_sentence(profile.loss_scale_need)), room))
+        yield from map(line_of, _wrap(shown(about.loss_scale_sentence(profile.loss_scale_need)), room))
 
 
 def _bar(found: FirstScreen, detail: _Detail) -> Iterator[TextLine]:

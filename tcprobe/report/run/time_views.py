@@ -136,3 +136,20 @@ CHAIN_VIEW: Final = View(
         number_of("GPU", "device", 4),
     ),
 )
+GRADIENT_VIEW: Final = View(
+    "gradients",
+    "Gradients in float16",
+    (
+        name_of("layer", "layer"),
+        field_of("weight", "weight"),
+        number_of("zero in float16", "zero_pct"),
+        number_of("subnormal", "subnormal_pct"),
+        number_of("infinite", "infinite_pct"),
+        field_of("at scale", "scale", 1, lambda scale: f.full_number(float(scale or 0), 7), right=True),
+        number_of("zero anyway", "zeros", 2),
+        number_of("values looked at", "values", 1),
+        number_of("of", "size", 2),
+        number_of("updates", "updates", 1),
+    ),
+    order=("zero_pct", "subnormal_pct"),
+)

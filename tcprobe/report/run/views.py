@@ -10,12 +10,12 @@ from tcprobe.probe.constants import WINDOW_STEPS
 from tcprobe.report.document import Cell, ColumnHead
 from tcprobe.report.fields import Field, cell_of, field_of, name_of, number_of, sentence_of, source_of
 from tcprobe.report.run.causes import cause_label, cause_of_op
-from tcprobe.report.run.gradients import GRADIENT_VIEW
 from tcprobe.report.run.ranks import RANK_VIEW
 from tcprobe.report.run.time_views import (
     CHAIN_VIEW,
     COPY_VIEW,
     GAP_VIEW,
+    GRADIENT_VIEW,
     MESSAGE_VIEW,
     RANGE_TIME_VIEW,
     WAIT_VIEW,
