@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from functools import partial
 from typing import Any, Callable, List, Optional, Sequence, Set, Tuple
@@ -137,10 +138,13 @@ def optimizer_classes(keras: Any) -> List[Any]:
     optimizers = keras.optimizers
     legacy = getattr(optimizers, "legacy", None)
     mixed = getattr(keras, "mixed_precision", None)
+    scaling = getattr(mixed, "LossScaleOptimizer", None) or getattr(optimizers, "LossScaleOptimizer", None)
     found = [
         getattr(optimizers, "Optimizer", None),
         getattr(legacy, "Optimizer", None),
-        getattr(mixed, "LossScaleOptimizer", None) or getattr(optimizers, "LossScaleOptimizer", None),
+        scaling,
+        # Keras 2.11 and later wrap their new optimizers in another class, which is not exported.
+        getattr(sys.modules.get(str(getattr(scaling, "__module__", None))), "LossScaleOptimizerV3", None),
     ]
     return [kind for kind in found if isinstance(kind, type)]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tcprobe.probe.tensorflow.keras_hooks import given
+from tcprobe.probe.tensorflow.keras_hooks import given, optimizer_classes
 
 OWN = SimpleNamespace(_trainable_variables=["v", "w"])
 
@@ -38,3 +38,18 @@ def test_variables_are_those_that_have_a_gradient(
 def test_what_is_wrong_is_left_to_the_optimizer(wrong: Any) -> None:
     assert given(OWN, "apply_gradients", (wrong,), {}) == ((wrong,), {}, [])
     assert given(OWN, "apply", ([1], iter("v")), {})[2] == []
+
+
+class LossScaleOptimizer:
+    """Of Keras 2, which makes one of the other class for a new optimizer."""
+
+
+class LossScaleOptimizerV3:
+    """That of Keras 2.11 and later, in the same module."""
+
+
+def test_the_wrapper_of_keras_2_that_is_not_exported_is_hooked() -> None:
+    optimizers, mixed = SimpleNamespace(Optimizer=int), SimpleNamespace(LossScaleOptimizer=LossScaleOptimizer)
+    keras = SimpleNamespace(optimizers=optimizers, mixed_precision=mixed)
+    assert optimizer_classes(keras) == [int, LossScaleOptimizer, LossScaleOptimizerV3]
+    assert optimizer_classes(SimpleNamespace(optimizers=optimizers)) == [int]
