@@ -40,7 +40,9 @@ def own(layer: Any, shapes: list[Shape], **more: Any) -> Layer:
 def traced(layer: Any, shapes: list[Shape], call: Any = None, data: bool = True) -> list[OpRecord]:
     """Return the ops that multiply in one training step, gradients with regard to inputs and weights included."""
     call = call or (lambda inner, *inputs: inner(*inputs))
-    call(layer, *(tf.zeros(s) for s in shapes))
+    specs = [tf.TensorSpec(s) for s in shapes]
+    # Builds the layer without running it: TensorFlow on a CPU does not run dilated transposed convolutions.
+    tf.function(lambda *inputs: call(layer, *inputs)).get_concrete_function(*specs)
 
     @tf.function
     def step(*inputs: Any) -> Any:
@@ -50,7 +52,7 @@ def traced(layer: Any, shapes: list[Shape], call: Any = None, data: bool = True)
             loss = tf.reduce_sum(call(layer, *inputs) ** 2)
         return tape.gradient(loss, [*(inputs if data else ()), *layer.trainable_variables])
 
-    graph = step.get_concrete_function(*(tf.TensorSpec(s) for s in shapes)).graph
+    graph = step.get_concrete_function(*specs).graph
     return [_record(op) for op in _ops(graph) if any(name in op.type for name in FAMILIES)]
 
 
