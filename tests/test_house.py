@@ -22,7 +22,7 @@ ORDER = (
         {"schema", "errors", "masking", "visible", "progress"},
         {"foreign"},
         {"jsonfile", "grouping"},
-        {"bypath", "formatting", "hardware", "forest", "gemm"},
+        {"bypath", "formatting", "hardware", "forest", "gemm", "tensor_metrics"},
         {"cost", "keras", "identify"},
         {"source"},
         {"rules", "calibration"},
@@ -61,7 +61,7 @@ WITHIN = {
         {"process"},
         {"probed", "run_record"},
         {"dlprof", "here", "nsys", "tensorflow"},
-        {"choice"},
+        {"choice", "ncu"},
     ),
     "flows": (
         {"conditions", "constants", "job", "patterns", "runs", "workloads", "write"},

@@ -16,7 +16,8 @@ from typing import Any, Final, NamedTuple
 from bench.gpu.cases import Case, batches, plan
 from bench.gpu.machine import Failed, Machine, last_line, run
 from tcprobe.errors import InputError
-from tcprobe.readers.ncu.sheet import DURATION, read_sheet
+from tcprobe.readers.ncu.sheet import read_sheet
+from tcprobe.tensor_metrics import DURATION, tensor_metrics
 from workloads.train_gan import SIZES
 
 DRY_BATCH: Final = 4
@@ -28,13 +29,6 @@ QUIET: Final = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", "XLA_FLAGS": "--xla_gp
 """For JAX: Nsight Compute saves what a kernel may write, and takes a CUDA graph for one kernel."""
 TRACES: Final = {"jax": ".xplane.pb", "torch": ".json"}
 TRACED: Final = (("bfloat16", False), ("bfloat16", True), ("tf32", False), ("float32", False))
-COUNTERS: Final = re.compile(
-    r"sm__ops_path_tensor\w*|sm__inst_executed_pipe_(?:tensor|tc)(?:_(?:op|type)_\w+|_subpipe_\w+)?"
-)
-ACTIVE: Final = re.compile(r"sm__pipe_(?:tensor|tc)(?:_type_\w+)?_cycles_active")
-FALLBACK: Final = ("sm__inst_executed_pipe_tensor", "sm__pipe_tensor_cycles_active")
-"""Of every chip since Volta, for where Nsight Compute does not say what this one has."""
-MOST: Final = 32  # metrics; each few are a pass over the kernel
 RANGE: Final = re.compile(r"case=([\w-]+)")
 
 
@@ -154,23 +148,10 @@ def classify(
 def counting(ncu: str, folder: Path) -> list[str]:
     """Return Nsight Compute's part of a command: it counts what runs while the profiler is on, and changes no clock."""
     run([ncu, "--query-metrics"], 60, folder / "metrics.txt")
-    metrics = choose((folder / "metrics.txt").read_text(encoding="utf-8", errors="replace"))
+    metrics = tensor_metrics((folder / "metrics.txt").read_text(encoding="utf-8", errors="replace"))
     how = "--nvtx --profile-from-start off --target-processes all --clock-control none --cache-control none"
     out = f"--csv --page raw --print-units base --metrics {','.join(metrics)} --log-file"
     return [ncu, *how.split(), *out.split(), str(folder / "ncu.csv")]
-
-
-def choose(said: str) -> list[str]:
-    """Return what to ask for of what `ncu --query-metrics` prints: time, and operations, instructions and activity of
-    the tensor pipes. Names stand there at the start of each line, without roll-up."""
-    names = sorted({line.split(",")[0].strip('"').split(" ")[0] for line in said.splitlines() if line.strip()})
-    names = names if any(map(COUNTERS.fullmatch, names)) else list(FALLBACK)
-    counts = [name for name in names if COUNTERS.fullmatch(name) and not re.search("_sparsity_(?:on|off)$", name)]
-    # operations by operand type; those by instruction repeat them, but for types that have no total
-    sources = {source[0] for name in counts if "_op_" not in name and (source := re.search(r"src_[a-z]+\d+", name))}
-    whole = [n for n in counts if "ops_path" not in n or "_op_" not in n or not any(source in n for source in sources)]
-    active = [f"{name}.avg.pct_of_peak_sustained_active" for name in names if ACTIVE.fullmatch(name)]
-    return [DURATION, *active, *(f"{name}.sum" for name in whole)][:MOST]
 
 
 def keep_launches(folder: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tcprobe.capture import dlprof, nsys, tensorflow
+from tcprobe.capture import dlprof, ncu, nsys, tensorflow
 from tcprobe.capture.base import Capture
 
-CAPTURES: tuple[Capture, ...] = (tensorflow, dlprof, nsys)
+CAPTURES: tuple[Capture, ...] = (tensorflow, dlprof, nsys, ncu)

@@ -43,6 +43,13 @@ class NsysOptions(Struct, frozen=True):
     with_xspace: bool = False
 
 
+class NcuOptions(Struct, frozen=True):
+    """What was asked for that only Nsight Compute knows; None and None count one step."""
+
+    kernels: str | None = None  # regular expression for the names of the kernels to count
+    launch_count: int | None = None  # launches to count, from the run's first; None: all
+
+
 class CaptureOptions(Struct, frozen=True, kw_only=True):
     """How to run and profile a workload, as the user asked for it."""
 
@@ -59,6 +66,7 @@ class CaptureOptions(Struct, frozen=True, kw_only=True):
     step_function: str | None = None  # name of the function that is one step, if the user named it
     dlprof: DlprofOptions = field(default_factory=DlprofOptions)  # settings of the capture with DLProf only
     nsys: NsysOptions = field(default_factory=NsysOptions)  # settings of the capture with Nsight Systems only
+    ncu: NcuOptions = field(default_factory=NcuOptions)  # settings of the capture with Nsight Compute only
 
 
 class CaptureRequest(CaptureOptions, frozen=True):

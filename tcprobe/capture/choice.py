@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ast
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
 from tcprobe.capture import environment
-from tcprobe.capture.base import DlprofOptions, Invocation, NsysOptions
+from tcprobe.capture.base import Invocation
 from tcprobe.capture.nsys import NSYS
 from tcprobe.capture.program import missing
 from tcprobe.errors import InputError
@@ -52,8 +52,7 @@ class Choice(NamedTuple):
 
 def choose(
     profiler: str,
-    dlprof: DlprofOptions,
-    nsys: NsysOptions,
+    given: Sequence[str],
     python: str,
     launcher: tuple[str, ...],
     target: Invocation | None = None,
@@ -62,7 +61,7 @@ def choose(
 
     Args:
         profiler: ``auto``, or the name of a capture.
-        dlprof, nsys: what only one of them can do.
+        given: the captures of which an option was given that only they have.
         python: interpreter of the workload.
         launcher: words before the command.
         target: the workload; None where there is none yet.
@@ -72,9 +71,8 @@ def choose(
     """
     if profiler != "auto":
         return Choice(profiler, "asked")
-    for name, given in (("dlprof", dlprof), ("nsys", nsys)):
-        if given != type(given)():
-            return Choice(name, "options")
+    if given:
+        return Choice(given[0], "options")
     trains = set(_frameworks(target))
     other = next(iter(sorted(trains)), "") if trains and TENSORFLOW not in trains else ""
     without = not environment.ask_interpreter(python, launcher).has_tensorflow

@@ -97,7 +97,7 @@ WidthOption = Annotated[
 ]
 
 # of the verbs that run a workload
-Profiler = Literal["auto", "tensorflow", "dlprof", "nsys"]
+Profiler = Literal["auto", "tensorflow", "dlprof", "nsys", "ncu"]
 DeviceOption = Annotated[
     str | None,
     Option(metavar="ID", envvar="TCPROBE_DEVICE", help="GPU to run on (CUDA_VISIBLE_DEVICES). Default: the first."),

@@ -36,7 +36,7 @@ ProfilerOption = Annotated[
     o.Profiler,
     Option(
         envvar="TCPROBE_PROFILER",
-        help="auto takes DLProf or nsys (Nsight Systems) with options of theirs, else TensorFlow's own.",
+        help="auto takes DLProf, nsys (Nsight Systems), ncu (Nsight Compute) with options of theirs, or TensorFlow's.",
     ),
 ]
 PrecisionOption = Annotated[
@@ -102,6 +102,13 @@ WithXspaceOption = Annotated[
     bool,
     Option("--with-xspace", help="Nsight Systems: run a second time under TensorFlow's profiler, for ops and layers."),
 ]
+KernelsOption = Annotated[
+    str | None,
+    Option(metavar="REGEX", help="Nsight Compute: count kernels of these names, from the run's start, not one step."),
+]
+LaunchCountOption = Annotated[
+    int | None, Option(min=1, metavar="N", help="Nsight Compute: count so many launches, not one step.")
+]
 StepRangeOption = Annotated[
     str | None, Option(metavar="REGEX", help="Names of the NVTX ranges that are steps, as in 'iteration.*'.")
 ]
@@ -140,6 +147,8 @@ def profile(
     dlprof_args: DlprofArgsOption = "",
     nsys_args: NsysArgsOption = "",
     with_xspace: WithXspaceOption = False,
+    kernels: KernelsOption = None,
+    launch_count: LaunchCountOption = None,
     step_range: StepRangeOption = None,
     json: JsonOption = False,
     report_file: ReportFileOption = None,
@@ -164,7 +173,7 @@ def profile(
 
 def options_of(given: dict[str, Any]) -> ProfileOptions:
     """Return what was asked for; most parameters are fields of the same name."""
-    from tcprobe.capture.base import DlprofOptions, NsysOptions
+    from tcprobe.capture.base import DlprofOptions, NcuOptions, NsysOptions
     from tcprobe.flows.job.runs import parse_ranks
     from tcprobe.flows.profile import ProfileOptions
     from tcprobe.foreign import output_path
@@ -181,6 +190,7 @@ def options_of(given: dict[str, Any]) -> ProfileOptions:
             "metric_patterns": tuple(given["metric_pattern"] or ()),
             "dlprof": DlprofOptions(key_node, mode, delay, duration, o.split("--dlprof-args", given["dlprof_args"])),
             "nsys": NsysOptions(o.split("--nsys-args", given["nsys_args"]), given["with_xspace"]),
+            "ncu": NcuOptions(given.get("kernels"), given.get("launch_count")),
             "key_node": None,
         }
     )

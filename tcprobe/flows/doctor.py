@@ -11,15 +11,13 @@ from typing import Final
 
 from msgspec import Struct
 
-from tcprobe.capture import CAPTURES, dlprof, environment, machine, nsys, program, smi
+from tcprobe.capture import CAPTURES, dlprof, environment, machine, ncu, nsys, program, smi
 from tcprobe.capture.look import Look, installed, look_at
 from tcprobe.capture.program import Build, Profiler
 from tcprobe.errors import MeasurementFailed, ToolError
 from tcprobe.flows.profile import ProfileOptions, choose_capture
 from tcprobe.flows.report import make_report
 from tcprobe.identify import identify
-from tcprobe.readers.ncu.profile import COUNTERS
-from tcprobe.readers.ncu.sheet import DURATION
 from tcprobe.report.run.lacks import Lack, lacks_of
 from tcprobe.schema.statement import Check, CheckKind, FieldValue, Statement
 
@@ -36,16 +34,6 @@ DLPROF_GPUS_BELOW: Final = (8, 9)
 DLPROF_KNOWS: Final = {TENSORFLOW: (2, 6), "torch": (1, 11)}
 LOW_BYTES: Final = 2 * 2**30  # a recording of Nsight Systems and its export take some hundred MB
 FULL_BYTES: Final = 100 * 2**20
-NCU: Final = Profiler(
-    "ncu",
-    "Nsight Compute",
-    ("--help",),
-    r"--[a-z][a-z-]+",
-    "it is part of the CUDA toolkit (https://developer.nvidia.com/nsight-compute); put its folder on PATH",
-    "",
-    "",
-    {},
-)
 
 
 class Diagnosis(Struct, frozen=True):
@@ -94,7 +82,7 @@ def lacks(path: Path) -> list[Lack]:
         InputError, UsageError: as `make_report`.
     """
     try:
-        return list(lacks_of(make_report(path), str(path), (DURATION, COUNTERS)))
+        return list(lacks_of(make_report(path), str(path)))
     except MeasurementFailed as error:
         return [Lack("problem", "kernels", error.message, None, error.hint)]
 
@@ -136,7 +124,7 @@ def _counters() -> Iterator[Check]:
         case "root":
             yield Check("counters", _seen("counters_root"))
         case "admin":
-            yield Check("counters", _seen("counters_admin"), limits=True)
+            yield Check("counters", _seen("counters_admin"), (ncu.NAME,), limits=True)
 
 
 def _framework(name: str, look: Look | None, devices: tuple[smi.Device, ...]) -> Iterator[Check]:
@@ -185,7 +173,7 @@ def _programs(python: str, devices: tuple[smi.Device, ...], looks: Mapping[str, 
     builds: dict[str, Build] = {}
     asks: tuple[tuple[Profiler, Callable[[], Build]], ...] = (
         (nsys.NSYS, lambda: program.ask_build(nsys.NSYS, ())),
-        (NCU, lambda: program.ask_build(NCU, ())),
+        (ncu.NCU, lambda: program.ask_build(ncu.NCU, ())),
         (dlprof.DLPROF, lambda: dlprof.ask_build(())),
     )
     for profiler, ask in asks:

@@ -51,11 +51,17 @@ RECORDED_TABLES: Final = (
     "reported",
 )
 PAGE: Final = "report.html"  # of a run folder
-TITLES: Final = {"tensorflow": "TensorFlow's profiler", "dlprof": "DLProf", "nsys": "Nsight Systems"}
+TITLES: Final = {
+    "tensorflow": "TensorFlow's profiler",
+    "dlprof": "DLProf",
+    "nsys": "Nsight Systems",
+    "ncu": "Nsight Compute",
+}
 
 ONLY: Final = {
     "dlprof": "--key-node, --mode, --delay, --duration and --dlprof-args",
     "nsys": "--nsys-args and --with-xspace",
+    "ncu": "--kernels and --launch-count",
 }
 
 
@@ -324,9 +330,9 @@ def choose_capture(options: ProfileOptions, target: Invocation | None = None) ->
         UsageError: an option of another profiler was given.
         ToolError: the interpreter cannot be started.
     """
-    asked = [name for name, given in (("dlprof", options.dlprof), ("nsys", options.nsys)) if given != type(given)()]
+    asked = [name for name in ONLY if (given := getattr(options, name)) != type(given)()]
     python = options.python or sys.executable
-    choice = choose(options.profiler, options.dlprof, options.nsys, python, options.launcher, target)
+    choice = choose(options.profiler, asked, python, options.launcher, target)
     name = choice.name
     for other in asked:
         if other != name:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tcprobe.capture import choice, environment
-from tcprobe.capture.base import DlprofOptions, Invocation, NsysOptions
+from tcprobe.capture.base import Invocation
 from tcprobe.capture.choice import choose
 from tcprobe.capture.environment import PythonInfo
 
@@ -24,7 +24,7 @@ def chosen(
     monkeypatch.setattr(choice, "missing", lambda *_: None if nsys else "there is none")
     monkeypatch.setattr(environment, "ask_interpreter", lambda *_: PythonInfo("3.11", None, None, tensorflow))
     target = Invocation("script", str(folder / "work.py"))
-    found = choose(asked, DlprofOptions(), NsysOptions(), "python", (), target)
+    found = choose(asked, (), "python", (), target)
     return found.name, found.why
 
 
@@ -64,6 +64,5 @@ def test_what_is_asked_for_is_taken_without_a_word(monkeypatch: pytest.MonkeyPat
 
 
 def test_options_of_a_profiler_choose_it() -> None:
-    given = choose("auto", DlprofOptions(), NsysOptions(with_xspace=True), "python", ())
+    given = choose("auto", ("nsys",), "python", ())
     assert (given.name, given.why) == ("nsys", "auto: options of it are given")
-    assert choose("auto", DlprofOptions(key_node="x"), NsysOptions(), "python", ()).name == "dlprof"

@@ -13,7 +13,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tcprobe.capture import CAPTURES
+from tcprobe.capture import CAPTURES, ncu
 from tcprobe.errors import UsageError
 from tcprobe.flows.profile import PRECISIONS, ProfileOptions, changed_source
 from tcprobe.flows.workloads import find_workload
@@ -24,7 +24,7 @@ SWITCH: Final = ("on", "off")
 CHOICES: Final = {
     "precision": PRECISIONS,
     "xla": SWITCH,
-    "profiler": ("auto", *(capture.NAME for capture in CAPTURES)),
+    "profiler": ("auto", *(capture.NAME for capture in CAPTURES if capture is not ncu)),  # whose times are of no step
 }
 """The options of tcprobe that take lists, besides --python, and what each may be."""
 OPTIONS: Final[dict[FactorKind, str]] = {

@@ -11,17 +11,17 @@ import numpy as np
 from tcprobe.foreign import head
 from tcprobe.readers.ncu.lines import REPORT
 from tcprobe.readers.ncu.report import read_report, reads_reports
-from tcprobe.readers.ncu.sheet import DURATION, Sheet, read_sheet
+from tcprobe.readers.ncu.sheet import Sheet, read_sheet
 from tcprobe.readers.ncu.tables import Launched, counters_table, devices_table, kernels_table
 from tcprobe.readers.ncu.units import NS
 from tcprobe.readers.one_run import not_one_run
 from tcprobe.schema.columns import FloatArray
 from tcprobe.schema.profile import Metadata, Note, Profile
+from tcprobe.tensor_metrics import DURATION, tensor_metrics
 
 UNCONTROLLED: Final = "Note: Running with un"  # ...controlled GPU caches, ...modified GPU clocks
 MOST_SAID: Final = 3
 TENSOR: Final = "tensor"
-COUNTERS: Final = "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed"
 _SERIAL: Final = "Nsight Compute runs kernels one at a time, outside the course of a step"
 _ABSENT: Final = {
     "launches": _SERIAL,
@@ -119,5 +119,5 @@ def _counters(sheet: Sheet) -> Iterator[Note]:
         yield Note(
             "no-tensor-counters",
             "no counter of the file is of the Tensor Cores: classes rest on names",
-            f"let ncu count them, and export page raw: --metrics {DURATION},{COUNTERS}",
+            f"let ncu count them, and export page raw: --metrics {','.join(tensor_metrics())}",
         )

@@ -19,8 +19,8 @@ from tcprobe.readers.ncu.lines import CUT, SAYS, Header, header_of, no_launches
 from tcprobe.readers.ncu.units import NS, base_unit
 from tcprobe.readers.rows import Texts, cells_of, number_of, rows_as_text, tables_in, triples_of
 from tcprobe.schema.columns import FloatArray, IntArray, Names, merge_names
+from tcprobe.tensor_metrics import DURATION
 
-DURATION: Final = "gpu__time_duration.sum"
 GPU_NAME: Final = "device__attribute_display_name"
 WHO: Final = ("ID", "Process ID", "Kernel Name", "Grid Size", "Block Size", "Device", "CC", GPU_NAME)
 LABELS: Final = {

@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 
 from tcprobe.readers.arrays import distinct_rows
 from tcprobe.readers.base import MOST_DEVICES
-from tcprobe.readers.ncu.sheet import DURATION, GPU_NAME, Sheet
+from tcprobe.readers.ncu.sheet import GPU_NAME, Sheet
 from tcprobe.readers.ncu.units import NS
 from tcprobe.readers.rows import costliest, gpu_row, named_kernels, summed
 from tcprobe.schema.columns import FloatArray, IntArray, Names, Table, Value, concatenate
 from tcprobe.schema.tables import DEVICES, KERNEL_COUNTERS, KERNELS
+from tcprobe.tensor_metrics import DURATION
 
 LARGEST: Final = float(2**53)  # whole numbers are exact below it; 104 days in ns
 _ATTRIBUTE: Final = "device__attribute_"

@@ -278,6 +278,8 @@ def _adds(note: Note, run: _Run, notes: Sequence[Note]) -> bool:
     """Say whether a note of the profile's reader tells something that the run folder does not tell better."""
     if note.code == "environment-inside":
         return all(other.code != "private-files" for other in notes)
+    if note.code == "warm-up-inside":
+        return all(other.code != "ncu-one-step" for other in notes)
     return note.code != "no-kernels" or run.gpu_used is not False
 
 

@@ -16,6 +16,7 @@ from tcprobe.report.grid import table_lines
 from tcprobe.report.run.document import why_absent
 from tcprobe.schema.profile import Profile
 from tcprobe.schema.statement import State
+from tcprobe.tensor_metrics import tensor_metrics
 
 FEW: Final = 5  # kernels of unknown class that the command names: those that take the most time
 LAUNCHES: Final = 50  # that it counts, so that it ends soon
@@ -43,13 +44,12 @@ class Lack(Struct, frozen=True):
     remedy: str | None = None  # what records it
 
 
-def lacks_of(profile: Profile, path: str, metrics: Sequence[str]) -> Iterator[Lack]:
+def lacks_of(profile: Profile, path: str) -> Iterator[Lack]:
     """Yield what an analysed profile lacks.
 
     Args:
         profile: the profile.
         path: how the user names it.
-        metrics: what Nsight Compute is to count.
     """
     if not any(row["name"] for row in profile.require("devices").rows()):
         costs = "peaks and what-ifs, but for a GPU that --target-gpu names"
@@ -62,26 +62,29 @@ def lacks_of(profile: Profile, path: str, metrics: Sequence[str]) -> Iterator[La
         if not len(profile.require(name)):
             state: State = "problem" if name == "kernels" else "warning"
             yield Lack(state, name, why_absent(profile, name), costs, remedy)
-    yield from _counters(profile, path, metrics)
+    yield from _counters(profile, path)
     for note in profile.metadata.notes:
         if note.remedy and note.level != "note":
             yield Lack("warning", note.code, note.message, None, note.remedy)
 
 
-def _counters(profile: Profile, path: str, metrics: Sequence[str]) -> Iterator[Lack]:
+def _counters(profile: Profile, path: str) -> Iterator[Lack]:
     """Yield how many classes are unknown, with the command that settles those which take the most time."""
     rows = [row for row in profile.require("kernels").rows() if row["uses_tc"] == "unknown" and row["kernel"]]
     if not rows:
         return
     rows.sort(key=lambda row: -float(row["sum_ns"] or 0))
     names = list(dict.fromkeys(_function(str(row["kernel"])) for row in rows))
-    which = shlex.quote(f"regex:{'|'.join(map(re.escape, names[:FEW]))}")
+    which = "|".join(map(re.escape, names[:FEW]))
     words = shlex.join(mask_words(profile.metadata.command)) or "WORKLOAD"
-    python = "python " if profile.metadata.run or words == "WORKLOAD" else ""  # else the command names its program
-    counted = f"ncu --csv --page raw --metrics {','.join(metrics)} --kernel-name {which} --launch-count {LAUNCHES}"
-    remedy = (
-        f"{counted} {python}{words} > counters.csv, then tcprobe report {shlex.quote(path)} --counters counters.csv"
-    )
+    if profile.metadata.run or words == "WORKLOAD":
+        of = f"--kernels {shlex.quote(which)} --launch-count {LAUNCHES} --output counters"
+        counted, file = f"tcprobe profile --profiler ncu {of} {words}", "counters/raw/ncu/report.csv"
+    else:  # the command names its program, which need not be Python
+        of = f"--kernel-name {shlex.quote(f'regex:{which}')} --launch-count {LAUNCHES}"
+        file = "counters.csv"
+        counted = f"ncu --csv --page raw --metrics {','.join(tensor_metrics())} {of} {words} > {file}"
+    remedy = f"{counted}, then tcprobe report {shlex.quote(path)} --counters {file}"
     why = f"names do not tell the class of {many(len(names), 'kernel')}; {why_absent(profile, 'kernel_counters')}"
     yield Lack("warning", "counters", why, "whether these use Tensor Cores", remedy)
 

@@ -21,14 +21,15 @@ def test_a_profile_of_kernels_whose_names_do_not_tell() -> None:
     assert made["layers"].text == "no op belongs to a layer"  # as the report has it
     assert {lack.state for lack in made.values()} == {"warning"}
     remedy = str(made["counters"].remedy)
-    assert remedy.startswith("ncu --csv --page raw --metrics gpu__time_duration.sum,sm__pipe_tensor_cycles_active.")
-    assert "--kernel-name 'regex:gemm_fusion_dot_2|" in remedy and "python WORKLOAD > counters.csv" in remedy
-    assert remedy.endswith("jax_float32.xplane.pb --counters counters.csv")
+    assert remedy.startswith("tcprobe profile --profiler ncu --kernels 'gemm_fusion_dot_2|")
+    assert "--launch-count 50 --output counters WORKLOAD, then" in remedy
+    assert remedy.endswith("jax_float32.xplane.pb --counters counters/raw/ncu/report.csv")
 
 
 def test_the_command_of_a_run_folder_is_its_own() -> None:
     remedy = str(found("gpu_run/run")["counters"].remedy)
-    assert "regex:my_custom_kernel --launch-count 50 python /home/user/project/workloads/train_gan.py --prec" in remedy
+    assert "--kernels my_custom_kernel --launch-count 50 --output counters /home/user/" in remedy
+    assert "/project/workloads/train_gan.py --prec" in remedy
 
 
 def test_a_profile_without_kernels_is_a_problem() -> None:
