@@ -117,7 +117,7 @@ def report(
         read = _watched(path, last, out) if watch else read_path(path, last)
         wanted = out.web or out.to.renderer.name == "perfetto"
         options = Options(iter_start, iter_stop, target_gpu, step_range, timeline=wanted)
-        brief = out.brief(all) or (watch and not all)
+        brief = out.brief(all) or (watch and not all and out.to.path is None)
         asked = ReportSpec(top, tuple(by or ()), brief, out.width, out.web)
         if is_sweep(read):
             from tcprobe.cli.sweep import show_sweep

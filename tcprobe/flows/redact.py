@@ -8,6 +8,7 @@ import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, suppress
+from glob import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -29,9 +30,14 @@ if TYPE_CHECKING:
 
 UNCLEANABLE: Final = (*REPORTS, STREAM)
 DATABASES: Final = (".sqlite", ".db", ".sqlite3")
+_ENDINGS: Final = (*DATABASES, *UNCLEANABLE)
 LEFT_BESIDE: Final = ("-wal", "-journal")  # of SQLite, while somebody writes
 STREAMS: Final = ("PROCESS_STREAMS", "ProcessStreams")  # the second to 2022
-_NAME: Final = re.compile(r"[\w.()%+-]+")
+VACUUM_INTO: Final = (3, 27)  # first version of SQLite that has it
+LEFTOVER: Final = re.compile(r"\..+\.redacted-\d+(-new)?")
+"""Names of the files beside a database while it is cleaned; of a redact that was killed they stay."""
+_VARIABLE: Final = re.compile(rb"[\w.()%+-]+=")
+_REFERENCE: Final = re.compile(r"(?:name|(?<!con)text|symbol|module)(?:id)?$", re.IGNORECASE)
 _DEVICE: Final = "DeviceEnvironment"
 _PROCESS: Final = "ENVIRONMENT_VARIABLE"
 
@@ -70,8 +76,7 @@ def redact(path: Path, delete: bool = False) -> Redaction:
         try:
             cleaned.append(_clean(one))
         except TcprobeError as error:
-            being_written = any(_filled(one.with_name(one.name + ending)) for ending in LEFT_BESIDE)
-            left.append(Left(str(one), "being_written" if being_written else "refused", error.message))
+            left.append(Left(str(one), "being_written" if _is_being_written(one) else "refused", error.message))
     whole = {Path(one.path).with_suffix("") for one in cleaned}
     for one in found:
         if one.suffix not in UNCLEANABLE:
@@ -84,7 +89,7 @@ def redact(path: Path, delete: bool = False) -> Redaction:
         deleted.append(str(one))
     if path.is_dir():
         for record in below(path, lambda name: name == RECORD).files:
-            _tell(record, [Path(one.path) for one in left])
+            _tell(record, [Path(one.path) for one in left], [Path(one.path) for one in cleaned if one.arguments])
     return Redaction(tuple(cleaned), tuple(deleted), tuple(left))
 
 
@@ -95,9 +100,11 @@ def _files(path: Path) -> Iterator[Path]:
         MissingInput: there is nothing.
     """
     if path.is_dir():
-        candidates = below(path, lambda name: name.endswith((*DATABASES, *UNCLEANABLE))).files
+        candidates = below(path, lambda name: name.endswith(_ENDINGS) or bool(LEFTOVER.fullmatch(name))).files
     elif is_file(path):
-        candidates = (path,)
+        real = real_path(path)
+        leftovers = sorted(real.parent.glob(f".{escape(real.name)}.redacted-*"))
+        candidates = (path, *(one for one in leftovers if LEFTOVER.fullmatch(one.name)))
     else:
         raise MissingInput(path, "is not there, or no file", "name a run folder, or a file of a profiler")
     for one in candidates:
@@ -121,10 +128,10 @@ def _tables(database: sqlite3.Connection) -> set[str]:
     return {name.decode(errors="replace") if isinstance(name, bytes) else name for (name,) in named}
 
 
-def _filled(path: Path) -> bool:
-    with suppress(OSError):
-        return path.stat().st_size > 0
-    return False
+def _is_being_written(path: Path) -> bool:
+    real = real_path(path)
+    beside = (real.with_name(real.name + ending) for ending in LEFT_BESIDE)
+    return any(is_file(one) and one.stat().st_size > 0 for one in beside)
 
 
 def _clean(path: Path) -> Cleaned:
@@ -136,26 +143,37 @@ def _clean(path: Path) -> Cleaned:
     """
     import sqlite3
 
-    if any(_filled(path.with_name(path.name + ending)) for ending in LEFT_BESIDE):
+    if _is_being_written(path):
         raise OutputError(f"{path}: another program writes it", "wait until that has ended")
-    beside = path.with_name(f".{path.name}.redacted-{os.getpid()}")
+    real = real_path(path)
+    beside = real.with_name(f".{real.name}.redacted-{os.getpid()}")
+    new = beside.with_name(f"{beside.name}-new")
     try:
         with writing(beside), private_files():
-            shutil.copy(path, beside)
+            shutil.copy(real, beside)
             with closing(sqlite3.connect(beside)) as database:
                 database.text_factory = bytes  # texts of nsys need not be UTF-8
-                for setting in ("secure_delete = ON", "journal_mode = MEMORY", "temp_store = MEMORY"):
+                for setting in ("secure_delete = ON", "journal_mode = OFF"):  # a copy needs no way back
                     database.execute(f"PRAGMA {setting}")
-                cleaned = Cleaned(str(path), _blank_variables(database), _blank_printed(database))
+                counts = _blank_variables(database), _blank_printed(database), _count_arguments(database)
                 database.commit()
-                database.execute("VACUUM")
-            beside.replace(path)
+                if sqlite3.sqlite_version_info >= VACUUM_INTO:
+                    database.execute("VACUUM INTO ?", (str(new),))
+                else:
+                    database.execute("VACUUM")
+            if not new.exists():
+                beside.replace(new)
+            shutil.copymode(real, new)
+            with new.open("ab") as file:
+                os.fsync(file.fileno())  # which VACUUM INTO leaves to its caller
+            new.replace(real)
     except sqlite3.Error as error:
         raise WrongFormat(path, f"is a damaged database: {error}", "export it again, or delete it") from error
     finally:
-        with suppress(OSError):
-            beside.unlink(missing_ok=True)
-    return cleaned
+        for one in (beside, new):
+            with suppress(OSError):
+                one.unlink(missing_ok=True)
+    return Cleaned(str(path), *counts)
 
 
 def _blank_variables(database: sqlite3.Connection) -> int:
@@ -167,22 +185,50 @@ def _blank_variables(database: sqlite3.Connection) -> int:
             kept = _kept(lines)
             count += len(lines) - len(kept)
             text = "\0".join((*(f"{name}={held}" for name, held in kept.items()), f"{REDACTED}=1"))
-            database.execute(f"UPDATE {MACHINE} SET value = ? WHERE rowid = ?", (text, row))
+            _write(database, MACHINE, row, text)
     if CAPTURED in tables:
         asked = f"SELECT rowid, value FROM {CAPTURED} WHERE name LIKE ?"
         for row, value in _rows(database, asked, f"%:{_PROCESS}"):
             kept = _kept([value])
             text = next((f'{name}="{held}"' for name, held in kept.items()), f'{REDACTED}="1"')
             count += not kept and REDACTED not in value
-            database.execute(f"UPDATE {CAPTURED} SET value = ? WHERE rowid = ?", (text, row))
-    if "StringIds" in tables:
-        for row, value in _rows(database, "SELECT id, value FROM StringIds WHERE instr(CAST(value AS BLOB), x'00')"):
-            lines = [line for line in value.split("\0") if line]
-            named = sum("=" in line and bool(_NAME.fullmatch(line.partition("=")[0])) for line in lines)
-            if 2 * named >= len(lines):
-                count += len(lines)
-                database.execute("UPDATE StringIds SET value = '' WHERE id = ?", (row,))
-    return count
+            _write(database, CAPTURED, row, text)
+    return count + (_blank_strings(database) if "StringIds" in tables else 0)
+
+
+def _write(database: sqlite3.Connection, table: str, row: int, text: str) -> None:
+    written = text.encode(errors="surrogateescape")
+    database.execute(f"UPDATE {table} SET value = CAST(? AS TEXT) WHERE rowid = ?", (written, row))
+
+
+def _blank_strings(database: sqlite3.Connection) -> int:
+    """Blank whole environments among the strings; return how many variables went.
+
+    A string with a NUL is one: names of kernels, ranges and threads end there. Without a NUL it is one of a single
+    variable, unless a table names something so, as an NVTX range ``lr=0.1``.
+    """
+    blocks: dict[int, int] = {}
+    alone: set[int] = set()
+    for row, value in database.execute("SELECT id, value FROM StringIds WHERE instr(CAST(value AS BLOB), x'3d')"):
+        if b"\0" in value:
+            blocks[row] = sum(map(bool, value.split(b"\0")))
+        elif _VARIABLE.match(value):
+            alone.add(row)
+    if alone:
+        blocks |= dict.fromkeys(alone - _names(database), 1)
+    database.executemany("UPDATE StringIds SET value = '' WHERE id = ?", ((row,) for row in blocks))
+    return sum(blocks.values())
+
+
+def _names(database: sqlite3.Connection) -> set[int]:
+    """Return the strings that are names of something: nsys declares no reference, but names its columns alike."""
+    named: set[int] = set()
+    for table in _tables(database):
+        columns = [row[1].decode(errors="replace") for row in database.execute(f'PRAGMA table_info("{table}")')]
+        for column in filter(_REFERENCE.search, columns):
+            distinct = database.execute(f'SELECT DISTINCT "{column}" FROM "{table}"')
+            named.update(value for (value,) in distinct if isinstance(value, int))
+    return named
 
 
 def _blank_printed(database: sqlite3.Connection) -> int:
@@ -192,6 +238,14 @@ def _blank_printed(database: sqlite3.Connection) -> int:
         return 0
     of = f"id IN (SELECT contentId FROM {streams}) AND value <> ''"
     return database.execute(f"UPDATE StringIds SET value = '' WHERE {of}").rowcount
+
+
+def _count_arguments(database: sqlite3.Connection) -> int:
+    """Return how many words of command lines stay."""
+    if CAPTURED not in _tables(database):
+        return 0
+    counted = database.execute(f"SELECT count(*) FROM {CAPTURED} WHERE name LIKE '%:ARGUMENT!_%' ESCAPE '!'")
+    return int(counted.fetchone()[0])
 
 
 def _rows(database: sqlite3.Connection, *query: str) -> list[tuple[int, str]]:
@@ -207,20 +261,29 @@ def _kept(lines: list[str]) -> Mapping[str, str]:
     return {**environment.recorded(held, {}), **plain}
 
 
-def _tell(record: Path, left: list[Path]) -> None:
-    """Have a run.json say what its folder still holds, where a note says that all is there."""
+def _tell(record: Path, left: list[Path], with_arguments: list[Path]) -> None:
+    """Have a run.json say what its folder still holds, where a note says that all is there.
+
+    Where the probe ran, the words of a recording's command lines are not the workload's.
+    """
     run = read_object(record)
     notes = run.get("notes")
     if not isinstance(notes, list) or not any(_is_private(note) for note in notes):
         return
-    mine = [path.name for path in left if path.is_relative_to(record.parent)]
+    home = record.parent
+    mine = [path.name for path in left if path.is_relative_to(home)]
+    arguments = [path.name for path in below(home, lambda name: name.startswith("dlprof_dldb")).files]
+    if not is_file(home / "probe" / "probe.json"):
+        arguments += [path.name for path in (*left, *with_arguments) if path.is_relative_to(home)]
+    held = ((mine, "the whole environment and all the output"), (arguments, "the arguments"))
+    parts = [f"{', '.join(names)}: still with {what} of the run" for names, what in held if names]
+    remedy = "tcprobe redact --delete deletes them" if mine else "look at them before you pass the folder on"
     changed: list[Any] = []
     for note in notes:
         if not _is_private(note):
             changed.append(note)
-        elif mine:
-            message = f"{', '.join(mine)}: still with the whole environment of the run, and all that it printed"
-            changed.append({**note, "message": message, "remedy": "tcprobe redact --delete deletes them"})
+        elif parts:
+            changed.append({**note, "message": "; ".join(parts), "remedy": remedy})
     write: Callable[[Any], None] = lambda out: json.dump({**run, "notes": changed}, out, indent=1)  # noqa: E731
     mode = record.stat().st_mode
     write_files([(record, write)], force=True)

@@ -23,7 +23,8 @@ def lines_of(done: Redaction) -> Iterator[str]:
         what = f.many(one.variables, "variable") + (
             f" and {f.many(one.printed, 'text')} that it printed" if one.printed else ""
         )
-        yield f"{one.path}: {what} blanked"
+        stays = f"; {f.many(one.arguments, 'argument')} of command lines left" if one.arguments else ""
+        yield f"{one.path}: {what} blanked{stays}"
     for path in done.deleted:
         yield f"{path}: deleted"
     for left in done.left:

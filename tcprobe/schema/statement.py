@@ -132,6 +132,7 @@ class Cleaned(Struct, frozen=True):
     path: str
     variables: int  # of the environment, blanked
     printed: int  # texts that the workload printed, blanked
+    arguments: int  # words of command lines, which stay
 
 
 class Left(Struct, frozen=True):

@@ -37,6 +37,13 @@ def test_without_a_path_the_last_run_is_read(runs: Path) -> None:
     assert done.stdout == report(runs / NAMES[2]).stdout.replace(str(runs), "tcprobe-runs")
 
 
+def test_a_file_of_a_watched_run_has_what_any_has(runs: Path) -> None:
+    watched, plain = runs / "watched.txt", runs / "plain.txt"
+    report(runs / NAMES[0], "-o", plain)
+    done = report(runs / NAMES[0], "--watch", "-o", watched)
+    assert done.returncode == 0 and watched.read_text() == plain.read_text()
+
+
 def test_the_run_before_the_last(runs: Path) -> None:
     assert report("--last", "2").stderr.startswith(f"Reading tcprobe-runs/{NAMES[1]}\n")
 

@@ -26,6 +26,7 @@ TABLES = """
 CREATE TABLE StringIds (id INTEGER NOT NULL PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE TARGET_INFO_SYSTEM_ENV (name TEXT, value TEXT);
 CREATE TABLE META_DATA_CAPTURE (name TEXT, value TEXT);
+CREATE TABLE NVTX_EVENTS (start INT, textId INT);
 CREATE TABLE {streams} (globalPid INT, filenameId INT, contentId INT);
 """
 
@@ -36,9 +37,11 @@ def recording(path: Path, streams: str = "PROCESS_STREAMS") -> Path:
     with closing(sqlite3.connect(path)) as database:
         database.executescript(TABLES.format(streams=streams))
         rows = [(1, "kernel_a"), (2, BLOCK), (3, f"stdout {SECRET}\n"), (4, f"{SECRET} " * 999), (5, "a\0b\0c=d")]
+        rows += [(6, f"LC_ALL\0LANG\0LANGUAGE\0API_TOKEN={SECRET}"), (7, f"api_token={SECRET}"), (8, "lr=0.1")]
         database.executemany("INSERT INTO StringIds VALUES (?, ?)", rows)
         database.execute("DELETE FROM StringIds WHERE id = 4")
         database.execute(f"INSERT INTO {streams} VALUES (1, 1, 3)")
+        database.execute("INSERT INTO NVTX_EVENTS VALUES (7, 8)")
         host = [("Hostname", "node7"), ("DeviceEnvironment", f"RANK=3\0NCCL_DEBUG=INFO\0MY_TOKEN={SECRET}")]
         database.executemany("INSERT INTO TARGET_INFO_SYSTEM_ENV VALUES (?, ?)", host)
         captured = [("PROCESS_0:ARGUMENT_0", "--x"), ("PROCESS_0:ENVIRONMENT_VARIABLE", f'MY_TOKEN="{SECRET}"')]
@@ -59,9 +62,9 @@ def test_no_byte_of_the_environment_is_left(tmp_path: Path, streams: str) -> Non
     made.chmod(0o640)
     assert SECRET.encode() in made.read_bytes()
     done = redact(made)
-    assert (done.cleaned[0].variables, done.cleaned[0].printed, done.left) == (6, 1, ())
+    assert (done.cleaned[0].variables, done.cleaned[0].printed, done.left) == (14, 1, ())
     assert SECRET.encode() not in made.read_bytes() and made.stat().st_mode & 0o777 == 0o640
-    assert texts(made, "StringIds") == {1: "kernel_a", 2: "", 3: "", 5: "a\0b\0c=d"}
+    assert texts(made, "StringIds") == {1: "kernel_a", 2: "", 3: "", 5: "", 6: "", 7: "", 8: "lr=0.1"}
     device = texts(made, "TARGET_INFO_SYSTEM_ENV")["DeviceEnvironment"]
     assert device.split("\0") == ["NCCL_DEBUG=INFO", "RANK=3", "TCPROBE_REDACTED=1"]
     assert list(texts(made, "META_DATA_CAPTURE").values()) == [
@@ -97,7 +100,78 @@ def test_what_cannot_be_cleaned_is_named_or_deleted_but_not_what_is_nowhere_else
     assert [Path(path).name for path in done.deleted] == ["report.nsys-rep"]
     assert [(Path(one.path).name, one.reason) for one in done.left] == [("other.qdstrm", "only_recording")]
     (run / "raw/nsys/other.qdstrm").unlink()
-    assert redact(run).left == () and codes(run) == ["x"]
+    assert redact(run).left == () and codes(run) == ["private-files", "x"]
+    assert "report.sqlite: still with the arguments of the run" in (run / "run.json").read_text("utf-8")
+    (run / "probe").mkdir()  # the probe ran, and the workload's arguments were in a file
+    (run / "probe/probe.json").write_text("{}")
+    assert redact(run).cleaned[0].arguments == 1 and codes(run) == ["x"]
+
+
+def test_the_command_line_in_the_database_of_dlprof_stays_in_the_note(tmp_path: Path) -> None:
+    run = a_run(tmp_path / "run")
+    for path in ("raw/nsys/report.nsys-rep", "raw/nsys/other.qdstrm"):
+        (run / path).unlink()
+    (run / "probe").mkdir()
+    (run / "probe/probe.json").write_text("{}")
+    (run / "raw/dlprof_dldb.sqlite").write_bytes(b"")
+    redact(run)
+    assert "dlprof_dldb.sqlite: still with the arguments of the run" in (run / "run.json").read_text("utf-8")
+
+
+@pytest.mark.parametrize("version", [sqlite3.sqlite_version_info, (3, 26, 0)])
+def test_what_a_link_leads_to_is_cleaned(
+    tmp_path: Path, version: tuple[int, int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite3, "sqlite_version_info", version)
+    made, link = recording(tmp_path / "there/real"), tmp_path / "link.sqlite"
+    link.symlink_to(made)
+    assert redact(link).cleaned[0].variables == 14
+    assert link.is_symlink() and SECRET.encode() not in made.read_bytes()
+    assert [path.name for path in made.parent.iterdir()] == ["real"]
+
+
+def test_what_a_killed_redact_left_is_cleaned_or_named(tmp_path: Path) -> None:
+    made = recording(tmp_path / "a.sqlite")
+    whole, part = recording(tmp_path / ".a.sqlite.redacted-17"), tmp_path / ".a.sqlite.redacted-18"
+    part.write_bytes(made.read_bytes()[:5000])
+    for path in (made, tmp_path):
+        done = redact(path)
+        assert {Path(one.path) for one in done.cleaned} == {made, whole}
+        assert [Path(one.path) for one in done.left] == [part]
+    assert SECRET.encode() not in whole.read_bytes()
+
+
+def test_a_variable_that_is_not_utf_8_stays_as_it_was(tmp_path: Path) -> None:
+    made, kept = recording(tmp_path / "a.sqlite"), b"XLA_FLAGS=--dump=/home/jos\xe9"
+    with closing(sqlite3.connect(made)) as database:
+        for table, name in (
+            ("TARGET_INFO_SYSTEM_ENV", "DeviceEnvironment"),
+            ("META_DATA_CAPTURE", "P:ENVIRONMENT_VARIABLE"),
+        ):
+            database.execute(f"INSERT INTO {table} VALUES (?, CAST(? AS TEXT))", (name, kept))
+        database.commit()
+    redact(made)
+    with closing(sqlite3.connect(made)) as database:
+        database.text_factory = bytes
+        held = [
+            value
+            for (value,) in database.execute("SELECT value FROM TARGET_INFO_SYSTEM_ENV WHERE typeof(value) = 'text'")
+        ]
+        assert held[-1] == kept + b"\0TCPROBE_REDACTED=1"
+        assert (
+            database.execute("SELECT value FROM META_DATA_CAPTURE").fetchall()[-1][0]
+            == kept.replace(b"=", b'="', 1) + b'"'
+        )
+
+
+@pytest.mark.parametrize("version", ["2023.1", "2023.4"])
+def test_variables_without_a_value_hide_no_environment(tmp_path: Path, version: str) -> None:
+    made = tmp_path / "report.sqlite"
+    shutil.copyfile(shared(f"samples/nsys/rtx3090_tensorrt_nsys{version}.sqlite"), made)
+    assert texts(made, "StringIds")[14].startswith("LC_PAPER\0") and "LC_NUMERIC=" in texts(made, "StringIds")[52]
+    redact(made)
+    left = texts(made, "StringIds")
+    assert left[14] == left[52] == "" and not any("\0" in text for text in left.values())
 
 
 def test_a_damaged_or_busy_database_stays_as_it_was(tmp_path: Path) -> None:

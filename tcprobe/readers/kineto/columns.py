@@ -47,8 +47,8 @@ _TEXTS: Final[dict[str, dict[str, Callable[[Args], str]]]] = {
         "stack": lambda args: _text(args.stack),
     },
 }
-BETWEEN: Final = "\t"
-"""What stands between the parts of the text `message` of a kernel."""
+BETWEEN: Final = "\0"
+"""What stands between the parts of the text `message` of a kernel; no white space, which texts lose at their ends."""
 _NO_ARGS: Final = Args()
 Thread: TypeAlias = tuple[int | str | None, int | str | None]
 """Process and thread, as a trace names them."""
@@ -137,7 +137,8 @@ def _message(args: Args) -> str:
     if not args.collective:
         return ""
     numbers = ("" if one is None else f"{one:.0f}" for one in (args.group_size, args.sent, args.received))
-    named = (args.collective, _plain(args.dtype), _plain(args.group), _plain(args.group_about))
+    collective = args.collective.replace(BETWEEN, " ")
+    named = (collective, _plain(args.dtype), _plain(args.group), _plain(args.group_about))
     return BETWEEN.join((*named, *numbers))
 
 

@@ -283,6 +283,14 @@ def test_collectives_of_nccl_have_group_size_and_what_hides_them(tmp_path: Path)
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("name", ["all\treduce", "allreduce"])
+def test_a_collective_may_have_any_name_and_nothing_besides(tmp_path: Path, name: str) -> None:
+    made = Made()
+    made.launch("ncclDevKernel_AllReduce_Sum_bf16_RING_LL(x)", 0, 20, 40, **{"Collective name": name})
+    rows = b.rows(read(made, tmp_path), "messages")
+    assert [(row["collective"], row["dtype"], row["sent_bytes"]) for row in rows] == [(name, None, None)]
+
+
 def test_sums_of_collectives_are_those_of_the_summary() -> None:
     out = analyse(open_profile(shared("samples/kineto/a100_nccl.json.gz")))
     rows = b.rows(out, "messages")
