@@ -86,14 +86,18 @@ def whole_percent(value: float) -> str:
     return "<1 %" if 0 < value < 0.5 else ">99 %" if 99.5 <= value < 100 else f"{value:.0f} %"
 
 
-def whole_percents(values: Sequence[float]) -> list[str]:
-    """Return shares of 100 as whole numbers that add up to what the shares do: largest remainders go up."""
+def whole_numbers(values: Sequence[float]) -> list[int]:
+    """Return shares as whole numbers that add up to what the shares do: largest remainders go up."""
     found = [math.floor(value) for value in values]
     short = round(sum(values)) - sum(found)
     for at in sorted(range(len(values)), key=lambda at: found[at] - values[at])[:short]:
         found[at] += 1
-    pairs = zip(values, found, strict=True)
-    return ["<1 %" if value > 0 and n == 0 else ">99 %" if value < 100 and n == 100 else f"{n} %" for value, n in pairs]
+    return found
+
+
+def whole_text(share: float, number: int) -> str:
+    """Return a share, 0-100, as the whole number that it is rounded to."""
+    return "<1 %" if share > 0 and number == 0 else ">99 %" if share < 100 and number == 100 else f"{number} %"
 
 
 def percents(low: Value, high: Value) -> str:

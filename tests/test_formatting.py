@@ -126,7 +126,7 @@ def test_a_number_never_turns_into_another(value: float) -> None:
     ],
 )
 def test_whole_shares_add_up(values: list[float], said: list[str]) -> None:
-    assert f.whole_percents(values) == said
+    assert [f.whole_text(*one) for one in zip(values, f.whole_numbers(values), strict=True)] == said
 
 
 @pytest.mark.parametrize(

@@ -111,15 +111,20 @@ def _filled(pairs: Sequence[tuple[str, Any]]) -> tuple[tuple[str, str | int], ..
 
 
 def _iterations(profile: Profile, found: Iterations) -> Iterator[Lane]:
-    """Yield the steps: start to start, the last until its mark ends."""
-    length = np.where(np.isnan(found.duration_ns), found.end_ns - found.start_ns, found.duration_ns)
+    """Yield the steps: start to start; one of unknown length, which it says, until its mark ends."""
+    unknown = np.isnan(found.duration_ns)
+    length = np.where(unknown, found.end_ns - found.start_ns, found.duration_ns)
     rows = np.flatnonzero(~np.isnan(found.start_ns) & (length >= 0))
     inside = counted(profile.metadata.window, found.numbers.astype(np.float64))
     things = [
         Thing(
             None,
             "counted" if inside[row] else "left_out",
-            more=(("iteration", int(found.numbers[row])), ("steps", int(found.steps[row]))),
+            more=(
+                ("iteration", int(found.numbers[row])),
+                ("steps", int(found.steps[row])),
+                *((("length", "unknown"),) if unknown[row] else ()),
+            ),
         )
         for row in rows.tolist()
     ]

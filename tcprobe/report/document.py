@@ -215,7 +215,7 @@ class Column(Struct, frozen=True):
 
 
 class Columns(Struct, frozen=True):
-    """A chart of upright bars, those that do not count in grey."""
+    """A chart of upright bars, those that do not count, or whose whole length is unknown, in grey."""
 
     title: str
     bars: tuple[Column, ...]

@@ -44,7 +44,7 @@ AnswerKind = Literal[
     "partly",  # how much of the products' time is on Tensor Cores, and what keeps the rest off
     "misaligned",  # how much of the step
     "slowly",  # how much of the products' time, and by what
-    "all_used",  # how much of the step that is
+    "all_used",  # how much of the step that is; `all`: whether no other product ran, or may have
 ]
 BarOf = Literal[
     "step",  # a step

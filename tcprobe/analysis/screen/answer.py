@@ -141,7 +141,7 @@ def _usage(profile: Profile, bar: Bar) -> Judged:
         return "MISALIGNED", say("misaligned", pct=bar.pct("misaligned"), of=bar.of)
     if 100.0 * bar.ns("slowly") >= SLOW_PCT * on:
         return "SLOWLY", say("slowly", pct=100.0 * bar.ns("slowly") / on, cause=_slowed_by(profile))
-    return "GOOD", say("all_used", pct=bar.pct(*ON), of=bar.of)
+    return "GOOD", say("all_used", pct=bar.pct(*ON), of=bar.of, all=not bar.ns("off", "unknown"))
 
 
 def _reported(profile: Profile) -> Judged:
@@ -152,7 +152,7 @@ def _reported(profile: Profile) -> Judged:
     if of_kernels < UNUSED_PCT:
         return "NOT USED", say("not_used", cause=None, precision=None, all=True)
     if of_capable is not None and of_capable >= USED_PCT:
-        return "GOOD", say("all_used", pct=of_kernels, of="kernel_time")
+        return "GOOD", say("all_used", pct=of_kernels, of="kernel_time", all=of_capable == 100.0)
     return "PARTLY", say("partly", on_pct=of_kernels, cause=None, precision=None, all=False)
 
 

@@ -76,7 +76,7 @@
       this.hits = make("span");
       const bar = make("div", { className: "tools" }, button("+", "zoom in", () => this.zoom(.5)), button("\u2212", "zoom out", () => this.zoom(2)), button("all", "show all", () => this.show(0, this.span)));
       if (this.steps.length) {
-        const select = make("select", { ariaLabel: "step", onchange: () => { const step = this.steps[select.value]; this.show(step[1], step[2]); } }, ...this.steps.map((step, at) => make("option", { value: at, selected: step[1] === this.low }, `${step[0]} (${time(step[2] - step[1])})`)));
+        const select = make("select", { ariaLabel: "step", onchange: () => { const step = this.steps[select.value]; this.show(step[1], step[2]); } }, ...this.steps.map((step, at) => make("option", { value: at, selected: step[1] === this.low }, step[0])));
         bar.append(select);
       }
       bar.append(this.search, button("\u2190", "previous found", () => this.go(-1)), button("\u2192", "next found", () => this.go(1)), this.hits, make("span", { className: "dim" }, "wheel zooms once clicked, drag moves, shift and drag measures"));

@@ -18,10 +18,10 @@ from tcprobe.schema.columns import Row
 from tcprobe.schema.profile import Profile
 from tcprobe.schema.screen import FirstScreen, RowKind
 
-MOST_ROWS: Final = 7  # of the bar, as on a terminal
 MOST_BARS: Final = 300
 DEEPEST: Final = 8  # layers in layers that are drawn
 SMALLEST_PCT: Final = 0.3  # of the tree: what is drawn of it
+ELSEWHERE: Final = "not on Tensor Cores"
 BESIDE: Final = ("step_time_ns", "throughput", "achieved_tflop_per_s", "peak_pct", "mfu_pct", "coverage_pct")
 """Figures beside the rings."""
 
@@ -36,11 +36,11 @@ def first_of(profile: Profile) -> First | None:
         tuple(screen.head_of(profile, found)),
         verdict.verdict(answer.word, answer.says).replace("\n", " ").partition(answer.word),
         screen.WORD_STYLES.get(answer.word, "strong"),
-        tuple(map(verdict.further, answer.more)),
+        tuple(screen.further_of(profile, found)),
         "" if bar is None else screen.title_of(bar),
         "" if bar is None else f.duration(bar.total_ns),
         tuple(_parts(found)),
-        (*rank_lines(profile, MOST_ROWS), *screen.predicted_lines(found)),
+        (*rank_lines(profile, screen.MOST_ROWS), *screen.predicted_lines(found)),
         tuple(_tasks(found)),
         "" if found.items else screen.nothing_to_do(found) or "",
         screen.left_text(found),
@@ -51,14 +51,14 @@ def first_of(profile: Profile) -> First | None:
 def _parts(found: FirstScreen) -> Iterator[Part]:
     if (bar := found.bar) is None:
         return
-    rows = screen.labelled(found, bar, MOST_ROWS)
-    for (label, row), share in zip(rows, screen.shares_of(rows), strict=True):
+    rows = screen.labelled(found, bar, screen.MOST_ROWS)
+    for (label, row), share in zip(rows, screen.shares_of(bar, rows), strict=True):
         told = screen.parts_text(row) if row.kind in ("used", "others") and row.pct >= screen.DETAILED_PCT else ""
         yield Part(label, row.pct, row.kind, f.duration(row.ns), share, told)
 
 
 def _tasks(found: FirstScreen) -> Iterator[Task]:
-    shares = screen.shares_by_time(found, MOST_ROWS)
+    shares = screen.shares_by_time(found, screen.MOST_ROWS)
     for item in found.items:
         saves = tuple((head, f.duration(ns)) for head, ns in screen.savings(item).items())
         why = "; ".join(filter(None, (detail(item.advice), screen.also_of(item))))
@@ -71,7 +71,7 @@ def _tasks(found: FirstScreen) -> Iterator[Task]:
 def rings_of(profile: Profile) -> Rings | None:
     """Return the shares that rings can show, and the figures beside them; None where there are none."""
     rings = [
-        _ring(profile, "tc_kernel_time_pct", ("used", ROW_WORDS["used"]), ("others", "other kernels")),
+        _ring(profile, "tc_kernel_time_pct", ("used", ROW_WORDS["used"]), ("others", ELSEWHERE)),
         _ring(profile, "tc_capable_time_pct", ("used", ROW_WORDS["used"]), ("off", ROW_WORDS["off"])),
         _ring(profile, "gpu_busy_pct", ("kernels", "kernels run"), ("idle", "no kernel runs")),
     ]
@@ -124,13 +124,15 @@ def steps_of(profile: Profile) -> Columns | None:
         kinds = _kinds(spent, profile.busiest_gpu[0])
     numbers = table.values("iteration")
     start, stop = _shown(counted)
+    timed = ~np.isnan(spent["duration"])
     whole = np.sum([np.nan_to_num(kind.ns[start:stop]) for kind in kinds], axis=0)
-    highest = float(np.max(whole[counted[start:stop]] if counted.any() else whole, initial=0.0))
+    chosen = (counted & timed)[start:stop]
+    highest = float(np.max(whole[chosen] if chosen.any() else whole, initial=0.0))
     if highest <= 0:
         return None
     cut = ("Higher bars are cut.",) if whole.max() > highest else ()
     notes = (*_counts(profile, stop - start), *cut)
-    bars = tuple(_bar(kinds, at, str(numbers[at]), bool(counted[at])) for at in range(start, stop))
+    bars = tuple(_bar(kinds, at, str(numbers[at]), bool(counted[at]), bool(timed[at])) for at in range(start, stop))
     legend = tuple((kind.tone, kind.label) for kind in kinds)
     return Columns("Iterations", bars, legend, highest, f.duration(highest), (" ".join(notes),))
 
@@ -140,11 +142,11 @@ def _kinds(spent: dict[str, np.ndarray], gpus: int) -> list[_Kind]:
         ran = np.where(np.isnan(spent["union"]), spent["sum"], spent["union"]) / gpus
         of = {name: np.nan_to_num(ran * spent[name] / spent["sum"]) for name in ("tc", "unknown")}
     others = np.maximum(np.nan_to_num(ran) - of["tc"] - of["unknown"], 0)
-    idle = np.maximum(np.nan_to_num(spent["duration"] - np.nan_to_num(ran)), 0)
+    idle = np.maximum(np.nan_to_num(spent["duration"] - np.nan_to_num(ran)), 0)  # 0 too where the length is unknown
     made = [
         _Kind("used", ROW_WORDS["used"], of["tc"]),
         _Kind("unknown", ROW_WORDS["unknown"], of["unknown"]),
-        _Kind("others", "other kernels", others),
+        _Kind("others", ELSEWHERE, others),
         _Kind("idle", "no kernel runs", idle),
     ]
     return [kind for kind in made if kind.ns.any()]
@@ -157,10 +159,13 @@ def _shown(counted: np.ndarray) -> tuple[int, int]:
     return start, min(len(counted), start + MOST_BARS)
 
 
-def _bar(kinds: list[_Kind], at: int, number: str, counted: bool) -> Column:
+def _bar(kinds: list[_Kind], at: int, number: str, counted: bool, timed: bool) -> Column:
+    """Return the bar of a step; one of unknown length has its kernels alone, in the grey of those that do not count."""
     parts = tuple((kind.tone, 0.0 if np.isnan(kind.ns[at]) else float(kind.ns[at])) for kind in kinds)
     said = ", ".join(f"{kind.label} {f.duration(ns)}" for kind, (_, ns) in zip(kinds, parts, strict=True) if ns)
-    return Column(f"{number}{'' if counted else ', left out'}: {said or 'nothing recorded'}", counted, parts)
+    unknown = () if timed else ("length unknown",)
+    told = "; ".join((*unknown, *([said] if said else []))) or "nothing recorded"
+    return Column(f"{number}{'' if counted else ', left out'}: {told}", counted and timed, parts)
 
 
 def _counts(profile: Profile, shown: int) -> tuple[str, ...]:

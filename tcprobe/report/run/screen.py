@@ -28,6 +28,7 @@ BAR: Final = 24  # characters of the bar
 FIGURE: Final = 10  # columns of a time
 TIME: Final = 64  # column at which times end, of rows and of what is saved
 SHARE: Final = 7  # columns of a share
+MOST_ROWS: Final = 7  # of the bar
 DETAILED_PCT: Final = 10.0  # of the bar: a row from here on says what its kernels do
 SMALLEST_PCT: Final = 0.95  # of the bar: smaller rows stand together
 MOST_OF_REST: Final = 0.9  # of small rows together: one from here on gives them its name
@@ -55,7 +56,11 @@ class _Detail(NamedTuple):
 
 
 DETAILS: Final = (
-    *(_Detail(rows, parts, both=both) for both in (True, False) for rows, parts in ((7, True), (5, True), (7, False))),
+    *(
+        _Detail(rows, parts, both=both)
+        for both in (True, False)
+        for rows, parts in ((MOST_ROWS, True), (5, True), (MOST_ROWS, False))
+    ),
     *(_Detail(rows, items=items, both=False) for rows, items in ((5, 3), (4, 3), (5, 2), (4, 2), (3, 2), (3, 1))),
     _Detail(3, items=1, both=False, reasons=False),  # beside the ranks of a job
 )
@@ -101,7 +106,7 @@ def data_of_screen(profile: Profile) -> dict[str, Any]:
 def _lines(profile: Profile, found: FirstScreen, room: int | None, detail: _Detail) -> Iterator[TextLine]:
     parts = (
         list(_head(profile, found, room)),
-        [*_verdict(found, room), *_scaling(profile, room)],
+        list(_verdict(profile, found, room)),
         list(_bar(found, detail)),
         list(rank_lines(profile, max(2, detail.rows - 2))),
         list(predicted_lines(found)),
@@ -160,20 +165,20 @@ def _head(profile: Profile, found: FirstScreen, room: int | None) -> Iterator[Te
         yield from (line_of(TextPart(text, "dim")) for text in _wrap(other, room) if text)
 
 
-def _verdict(found: FirstScreen, room: int | None) -> Iterator[TextLine]:
+def further_of(profile: Profile, found: FirstScreen) -> list[str]:
+    """Return what else is true of the run: also whether float16 needs a scaled loss, where that was asked for."""
+    need = profile.loss_scale_need
+    return [*map(verdict.further, found.answer.more), *([] if need is None else [about.loss_scale_sentence(need)])]
+
+
+def _verdict(profile: Profile, found: FirstScreen, room: int | None) -> Iterator[TextLine]:
     answer = found.answer
     for text in verdict.verdict(answer.word, answer.says).split("\n"):
         for line in _wrap(shown(text), room):
             before, word, after = line.partition(answer.word)
             yield line_of(TextPart(before, "strong"), TextPart(word, WORD_STYLES.get(answer.word, "strong")), after)
-    for said in answer.more:
-        yield from (line_of(line) for line in _wrap(shown(verdict.further(said)), room))
-
-
-def _scaling(profile: Profile, room: int | None) -> Iterator[TextLine]:
-    """Yield whether float16 needs a scaled loss, where that was asked for."""
-    if profile.loss_scale_need is not None:
-        yield from map(line_of, _wrap(shown(about.loss_scale_sentence(profile.loss_scale_need)), room))
+    for text in further_of(profile, found):
+        yield from map(line_of, _wrap(shown(text), room))
 
 
 def _bar(found: FirstScreen, detail: _Detail) -> Iterator[TextLine]:
@@ -182,7 +187,7 @@ def _bar(found: FirstScreen, detail: _Detail) -> Iterator[TextLine]:
         return
     title, rows = title_of(bar), labelled(found, bar, detail.rows)
     yield _figures(TextPart(title, "strong"), f.duration(bar.total_ns))
-    for (label, row), share in zip(rows, shares_of(rows), strict=True):
+    for (label, row), share in zip(rows, shares_of(bar, rows), strict=True):
         drawn = "#" * (max(1, round(BAR * row.pct / 100.0)) if row.pct >= 1.0 else 0)
         figures = f"{f.duration(row.ns):>{FIGURE}}{share:>{SHARE}}"
         yield line_of(
@@ -206,8 +211,12 @@ def labelled(found: FirstScreen, bar: Bar, most: int) -> list[tuple[str, BarRow]
     return rows if known else [("off Tensor Cores" if row.kind == "off" else label, row) for label, row in rows]
 
 
-def shares_of(rows: Sequence[tuple[str, BarRow]]) -> list[str]:
-    return f.whole_percents([row.pct for _, row in rows])
+def shares_of(bar: Bar, rows: Sequence[tuple[str, BarRow]]) -> list[str]:
+    """Return the shares of rows of a bar: of a row the same however many there are, of the rest what they leave."""
+    most = [row for _, row in _rows(bar, MOST_ROWS)]
+    whole = dict(zip(most, f.whole_numbers([row.pct for row in most]), strict=True))
+    left = sum(whole.values()) - sum(whole.get(row, 0) for _, row in rows)
+    return [f.whole_text(row.pct, whole.get(row, left)) for _, row in rows]
 
 
 def predicted_lines(found: FirstScreen) -> Iterator[TextLine]:
@@ -315,8 +324,10 @@ def nothing_to_do(found: FirstScreen) -> str | None:
 
 def shares_by_time(found: FirstScreen, most: int) -> dict[str, str]:
     """Return the shares of the rows by their times, as shown, so that an item says the same of the same time."""
-    rows = [] if found.bar is None else _rows(found.bar, most)
-    return {f.duration(row.ns): share for (_, row), share in zip(rows, shares_of(rows), strict=True)}
+    if found.bar is None:
+        return {}
+    rows = _rows(found.bar, most)
+    return {f.duration(row.ns): share for (_, row), share in zip(rows, shares_of(found.bar, rows), strict=True)}
 
 
 def share_of(item: Item, found: FirstScreen, shares: Mapping[str, str]) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
+from msgspec.structs import replace
 
 from tcprobe.formatting import count, duration, shorten
 from tcprobe.report.document import LaneChart
@@ -26,7 +27,19 @@ TONES: Final = {
     "communication": "layout",
 }
 """Rows of the bar that have the colour of another, by the page's style sheet."""
-FACTS: Final = ("op", "layer", "pass", "source", "grid", "block", "precision", "evidence", "size_bytes", "domain")
+FACTS: Final = (
+    "length",
+    "op",
+    "layer",
+    "pass",
+    "source",
+    "grid",
+    "block",
+    "precision",
+    "evidence",
+    "size_bytes",
+    "domain",
+)
 
 
 class Step(NamedTuple):
@@ -34,7 +47,12 @@ class Step(NamedTuple):
 
     name: str
     start_ns: int
-    end_ns: int
+    end_ns: int  # of one whose length is not known that of its mark
+    timed: bool
+
+    @property
+    def text(self) -> str:
+        return f"{self.name} ({duration(self.end_ns - self.start_ns) if self.timed else 'length unknown'})"
 
 
 def chart_of(profile: Profile) -> LaneChart | None:
@@ -42,8 +60,14 @@ def chart_of(profile: Profile) -> LaneChart | None:
     timeline = profile.timeline
     if timeline is None or not any(map(len, timeline.lanes)):
         return None
+    window, reported = profile.metadata.window, profile.value("window_ns")
+    # where the profiler reports a longer step than it recorded, no slice is that step
+    part = window.length_ns is not None and reported is not None and reported > window.length_ns
+    if part:
+        timeline = replace(timeline, lanes=tuple(lane for lane in timeline.lanes if lane.kind != "iteration"))
     steps, spans = _steps(timeline), [_Span(lane) for lane in timeline.lanes if len(lane)]
-    window = profile.metadata.window
+    if not spans:
+        return None
     low = min(span.start[0] for span in spans) if window.start_ns is None else window.start_ns
     high = max(span.ends[-1] for span in spans) if window.end_ns is None else window.end_ns
     view = sorted(steps, key=lambda step: step.end_ns - step.start_ns)[(len(steps) - 1) // 2] if steps else None
@@ -53,15 +77,18 @@ def chart_of(profile: Profile) -> LaneChart | None:
     what = f"{inside[0].name} to {inside[-1].name}" if len(inside) > 1 else inside[0].name if inside else "the capture"
     if not whole:  # a page holds no more of it
         what = f"the beginning of {view.name if view else what}"
+    what, length = f"in {what}", duration(high - low)
+    if part and whole:
+        what, length = "between the first and the last kernel", f"{length} of {duration(reported)}"
     first = view if view in inside else None
     picture = {
         "span": high - low,
         "view": [0, high - low] if first is None else [first.start_ns - low, first.end_ns - low],
-        "steps": [[step.name, step.start_ns - low, step.end_ns - low] for step in inside],
+        "steps": [[step.text, step.start_ns - low, step.end_ns - low] for step in inside],
         **data.columns(),
     }
     size = f"{count(data.slices)} slices in {len(data.lanes)} lanes"
-    text = f"What ran when in {what} ({duration(high - low)}): {size}."
+    text = f"What ran when {what} ({length}): {size}."
     return LaneChart("Timeline", text, _inert(picture), tuple(data.legend.items()))
 
 
@@ -73,7 +100,7 @@ def _inert(tree: Any) -> bytes:
 
 def _steps(timeline: Timeline) -> list[Step]:
     return [
-        Step(slice_words("iteration", thing), start, start + length)
+        Step(slice_words("iteration", thing), start, start + length, ("length", "unknown") not in thing.more)
         for lane in timeline.lanes
         if lane.kind == "iteration"
         for start, length, thing in zip(

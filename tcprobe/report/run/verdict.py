@@ -182,6 +182,10 @@ def _slowly(fields: dict[str, Any]) -> str:
     return f"{share} of the matrix ops' time is slow: {_SLOWED[fields['cause']]}."
 
 
+def _every(fields: dict[str, Any]) -> str:
+    return "every" if fields["all"] else "nearly every"
+
+
 _ANSWERS: Final[Mapping[AnswerKind, Callable[[dict[str, Any]], str]]] = {
     "no_gpu": lambda _: "no GPU here. CPU times say nothing of a GPU.",
     "no_kernels": _no_kernels,
@@ -201,7 +205,7 @@ _ANSWERS: Final[Mapping[AnswerKind, Callable[[dict[str, Any]], str]]] = {
     "partly": _partly,
     "misaligned": lambda fields: f"odd sizes slow matrix ops that take {_of(fields)}.",
     "slowly": _slowly,
-    "all_used": lambda fields: f"every op that can use them does: {_of(fields)}.",
+    "all_used": lambda fields: f"{_every(fields)} op that can use them does: {_of(fields)}.",
 }
 _FURTHER: Final[Mapping[AnswerKind, Callable[[dict[str, Any]], str]]] = {
     "waiting": lambda fields: f"The GPU waits {_waiting(fields)}",
@@ -209,7 +213,7 @@ _FURTHER: Final[Mapping[AnswerKind, Callable[[dict[str, Any]], str]]] = {
     "partly": lambda fields: f"Tensor Cores: {_partly(fields)}",
     "misaligned": lambda fields: f"Tensor Cores: {_ANSWERS['misaligned'](fields)}",
     "slowly": lambda fields: f"Tensor Cores: {_slowly(fields)}",
-    "all_used": lambda _: "Every op that can use Tensor Cores does.",
+    "all_used": lambda fields: f"{_every(fields).capitalize()} op that can use Tensor Cores does.",
 }
 """What else is true of a run, where that is no sentence of its own."""
 

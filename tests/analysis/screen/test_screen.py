@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tcprobe.analysis.flow import analyse
+from tcprobe.report.run.verdict import further, verdict
 from tcprobe.schema.profile import Note, Profile
 from tcprobe.schema.screen import FirstScreen
 from tcprobe.schema.statement import say
@@ -70,6 +71,16 @@ def test_what_a_profiler_says_of_its_own_recording_is_counted() -> None:
 )
 def test_the_word_of_a_capture(launches: list[tuple[str, int, int]], word: str) -> None:
     assert screen(*((name, -1, None, at * US, ns * US) for name, at, ns in launches)).answer.word == word
+
+
+@pytest.mark.parametrize(
+    ("last", "said"),
+    [(ADD, "Every op that can use"), (b.FP32, "Nearly every op that"), (b.UNKNOWN, "Nearly every op that")],
+)
+def test_every_op_uses_them_only_where_no_other_product_ran_or_may_have(last: str, said: str) -> None:
+    word = screen((b.TC, -1, None, 0, 97 * US), (last, -1, None, 97 * US, 3 * US)).answer
+    assert word.word == "GOOD" and further(word.says).startswith(said)
+    assert verdict(word.word, word.says).startswith(f"Tensor Cores: GOOD. {said[:-5]}")
 
 
 def test_products_with_vectors_alone_say_nothing_of_the_step_nor_of_names() -> None:

@@ -17,9 +17,13 @@ from tcprobe.flows.report import make_report
 from tcprobe.report.document import Column, Columns, Document, Part, ReportSpec, TextLine
 from tcprobe.report.html import _text
 from tcprobe.report.html.draw import HEIGHT, areas, placed
+from tcprobe.report.run.about import loss_scale_sentence
 from tcprobe.report.run.document import RunDocument
 from tcprobe.report.run.pictures import first_of, rings_of, steps_of, tree_of
-from tcprobe.report.run.screen import screen_of
+from tcprobe.report.run.screen import MOST_ROWS, labelled, screen_of, shares_of
+from tcprobe.schema.profile import LossScaleNeed
+from tcprobe.schema.screen import Answer, Bar, BarRow, FirstScreen, RowKind
+from tcprobe.schema.statement import say
 from tests.report.builders import MS, PROFILES, Plain, figure, gpu_profile, rendered, table
 from tests.report.test_door import NAMES, blocks
 from tests.support import ROOT, shared
@@ -102,6 +106,30 @@ def test_the_first_screen_says_what_the_terminal_says(name: str) -> None:
     assert "".join(first.verdict) in "".join(Parsed(page(name)).text)
 
 
+def test_it_has_the_answer_on_loss_scaling_too() -> None:
+    need = LossScaleNeed("lost", "gone", "a", 3.0, 1.0, False, 3.0, 0.0, 1024.0, 0.0, 0.0, 9, 100.0)
+    profile = replace(gpu_profile(), loss_scale_need=need)
+    first = first_of(profile)
+    assert first is not None and first.more[-1] == loss_scale_sentence(need)
+    assert first.more[-1] in " ".join(" ".join(map(words, screen_of(profile).lines)).split())
+
+
+def test_a_row_has_one_share_however_many_are_shown() -> None:
+    """Of 6.51, 8.75 and 76.26 % each goes the same way with 2.15, 5.74 and the rest beside them or in the rest."""
+    kinds: tuple[RowKind, ...] = ("used", "off", "layout", "communication", "others", "copy", "idle")
+    pcts = (5.74, 0.24, 2.15, 6.51, 8.76, 0.34, 76.26)
+    bar = Bar("step", 1e9, tuple(BarRow(kind, 1e7 * pct, pct) for kind, pct in zip(kinds, pcts, strict=True)))
+    found = FirstScreen(Answer("GOOD", say("busy", pct=0.0, of="step")), bar)
+    shown = []
+    for most in (MOST_ROWS, 5, 4, 3):
+        rows = labelled(found, bar, most)
+        shares = shares_of(bar, rows)
+        assert sum(int(share.split()[0]) for share in shares) == 100
+        shown.append({row.kind: share for (label, row), share in zip(rows, shares, strict=True) if "rest" not in label})
+    assert shown[0] == {"used": "6 %", "layout": "2 %", "communication": "6 %", "others": "9 %", "idle": "76 %"}
+    assert len(shown[2]) == 3 and all(fewer.items() <= shown[0].items() for fewer in shown)
+
+
 def cells(row: str) -> list[str]:
     return re.findall(r"<td[^>]*>(.*?)</td>", row)
 
@@ -169,6 +197,23 @@ def test_steps_share_what_ran_at_once_and_leave_the_rest_idle() -> None:
     assert dict(made.bars[1].parts) == pytest.approx({"used": 5 * MS, "others": 15 * MS, "idle": 30 * MS})
     assert [bar.counted for bar in made.bars] == [False, True, True]
     assert made.notes == ("Counted: 1 to 2. Left out: 0 before. Higher bars are cut.",)
+
+
+def test_a_step_of_unknown_length_is_grey_and_has_no_waiting() -> None:
+    common = {"steps": 1, "start_ns": 0, "launches": 4, "unknown_ns": 0, "memory_ns": 0, "in_window": True}
+    times = {"sum_ns": 20 * MS, "union_ns": 20 * MS, "tc_ns": 5 * MS}
+    rows = [{"iteration": n, **common, **times, "duration_ns": (50 * MS, 40 * MS, None)[n]} for n in range(3)]
+    made = steps_of(gpu_profile().with_tables(table("iterations", *rows)))
+    assert made is not None and [bar.counted for bar in made.bars] == [True, True, False]
+    assert made.bars[2].label == "2: length unknown; on Tensor Cores 5.00 ms, not on Tensor Cores 15.0 ms"
+    assert dict(made.bars[2].parts)["idle"] == 0 and made.height == pytest.approx(50 * MS)
+
+
+def test_what_is_not_on_tensor_cores_is_not_called_as_a_row_of_the_bar() -> None:
+    rings, steps = rings_of(gpu_profile()), steps_of(gpu_profile())
+    assert rings is not None and steps is not None
+    said = {part.label for ring in rings.rings for part in ring.parts if part.tone == "others"}
+    assert said | {label for tone, label in steps.legend if tone == "others"} == {"not on Tensor Cores"}
 
 
 def test_layers_lie_below_those_that_hold_them() -> None:

@@ -15,6 +15,7 @@ from tcprobe.report.run import timeline as made
 from tcprobe.report.run.lanes import lane_words, slice_words
 from tcprobe.schema.profile import Metadata, Profile, Window
 from tcprobe.schema.timeline import Lane, LaneKind, Thing, Timeline
+from tests.report.builders import figure, table
 
 
 def lane(kind: LaneKind, times: list[tuple[int, int]], things: tuple[Thing, ...], **more: Any) -> Lane:
@@ -67,8 +68,23 @@ def test_it_holds_the_window_and_begins_with_the_median_step() -> None:
     tree, text = picture()
     assert slices(tree) == expected(100, 430)
     assert text == "What ran when in step 1 to step 3 (330 ns): 36 slices in 2 lanes."
-    assert tree["steps"] == [["step 1", 0, 90], ["step 2", 90, 200], ["step 3", 200, 330]]
+    assert tree["steps"] == [["step 1 (90 ns)", 0, 90], ["step 2 (110 ns)", 90, 200], ["step 3 (130 ns)", 200, 330]]
     assert (tree["span"], tree["view"]) == (330, [90, 200])
+
+
+def test_a_step_of_unknown_length_has_none_in_the_list() -> None:
+    assert PROFILE.timeline is not None
+    last = Thing(None, "counted", more=(*STEPS[3].more, ("length", "unknown")))
+    steps = lane("iteration", [(0, 100), (100, 90), (190, 110), (300, 130)], (*STEPS[:3], last))
+    tree, _ = picture(replace(PROFILE, timeline=replace(PROFILE.timeline, lanes=(steps, *PROFILE.timeline.lanes[1:]))))
+    assert [name for name, *_ in tree["steps"]] == ["step 1 (90 ns)", "step 2 (110 ns)", "step 3 (length unknown)"]
+    assert "length: unknown" in tree["strings"]
+
+
+def test_of_a_longer_step_than_was_recorded_it_says_which_part_and_draws_no_step() -> None:
+    tree, text = picture(PROFILE.with_tables(table("summary", figure("window_ns", 5e6))))
+    assert text == "What ran when between the first and the last kernel (330 ns of 5.00 ms): 33 slices in 1 lanes."
+    assert tree["steps"] == [] and [tree["strings"][one["name"]] for one in tree["lanes"]] == ["stream 7"]
 
 
 def test_of_more_than_a_page_holds_it_has_whole_steps_else_the_beginning_of_one(
