@@ -41,7 +41,7 @@ class Choice(NamedTuple):
         return {
             "asked": "",
             "options": "auto: options of it are given",
-            "own": f"auto: the script uses {self.framework}, whose own it is",
+            "own": f"auto: the script uses {self.framework}",
             "other": f"auto: the script uses {self.framework}, which nsys records, and TensorFlow's profiler does not",
             "other_without_nsys": f"auto: there is no nsys on PATH, which alone records {self.framework}: "
             "no kernels will be recorded",

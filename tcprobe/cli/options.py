@@ -47,7 +47,7 @@ TopOption = Annotated[
         "-n",
         min=0,
         envvar="TCPROBE_TOP",
-        help="Rows of each table; 0 shows all. Default: 10 in text and markdown, all in csv and json.",
+        help="Rows of each table; 0 shows all. Default: 10 in text and markdown, 500 in html, all in csv and json.",
     ),
 ]
 FailIfOption = Annotated[

@@ -31,7 +31,7 @@ def chosen(
 @pytest.mark.parametrize(
     ("code", "nsys", "tensorflow", "name", "why"),
     [
-        ("import tensorflow as tf", True, True, "tensorflow", "uses TensorFlow, whose own it is"),
+        ("import tensorflow as tf", True, True, "tensorflow", "uses TensorFlow"),
         ("import torch, tensorflow", True, True, "tensorflow", "uses TensorFlow"),
         ("from keras import layers", True, True, "tensorflow", "uses TensorFlow"),
         ("def f():\n    from torch.nn import Linear", True, True, "nsys", "uses PyTorch, which nsys records"),

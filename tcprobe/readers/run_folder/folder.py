@@ -35,6 +35,7 @@ NO_GRAPH: Final = "the probe recorded no GEMM-like op of a training function"
 NO_SCOPES: Final = "the probe recorded no scope of a Keras layer"
 NO_PROBE: Final = "the probe did not watch this run"
 NO_METRICS: Final = "the workload logged no figure that a pattern finds"
+NO_GRADIENTS: Final = "profile with --numerics counts them"
 SECRETS_LEFT: Final = Note(
     "secrets-left",
     f"probe/{WORDS} holds the secrets of the command line: tcprobe removes it when it sees a run end",
@@ -190,9 +191,8 @@ def _probed(
     probe, watched = folder / "probe", (folder / "probe" / "config.json").is_file()
     steps, metrics = read_steps(probe / "steps.csv", seen), read_metrics(probe / "metrics.csv")
     own, (graph, wrong) = read_phases(seen), load_graph(probe / "graph.json")
-    gradients, odd = read_gradients(probe / "gradients.json")
-    tables = [table for table in (steps[0], metrics[0], own, gradients) if table is not None]
-    profile, counted, notes = Profile(Metadata(FORMAT, (str(folder),))).with_tables(*tables), None, [*wrong, *odd]
+    tables = [table for table in (steps[0], metrics[0], own) if table is not None]
+    profile, counted, notes = Profile(Metadata(FORMAT, (str(folder),))).with_tables(*tables), None, [*wrong]
     if all(note.code != "damaged-steps" for note in steps[1]):
         counted, more = read_recount(probe / "calls.bin", profile, seen, inside)
         notes += more
@@ -206,6 +206,7 @@ def _probed(
         ("scopes", NO_SCOPES, (read_scopes(graph), ())),
         ("steps", NO_STEPS, steps),
         ("metrics", NO_METRICS, metrics),
+        ("gradients", NO_GRADIENTS, read_gradients(probe / "gradients.json")),
     ):
         if table is None:
             profile = profile.with_absent(**{name: why if watched else NO_PROBE})
