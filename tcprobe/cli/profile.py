@@ -36,7 +36,7 @@ ProfilerOption = Annotated[
     o.Profiler,
     Option(
         envvar="TCPROBE_PROFILER",
-        help="auto: DLProf, nsys or ncu where options of theirs are given; nsys for PyTorch and JAX; else TensorFlow's.",
+        help="auto: DLProf, nsys or ncu with options of theirs; nsys for PyTorch and JAX; else TensorFlow's.",
     ),
 ]
 PrecisionOption = Annotated[
