@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
+from statistics import median_low
 from typing import Any, Final, NamedTuple
 
 from tcprobe.capture import smi
@@ -182,7 +183,7 @@ def states_of(watch: Watch | None, window: Any, chosen: Mapping[str, str]) -> li
             "name": card.name,
             "device": ordinals.get(card.uuid),
             "other_processes": _most(watch.others, card.uuid),
-            "uncorrected_errors": errors[-1] if errors else None,
+            "uncorrected_errors": _grown(errors),
             "before": _state([sample for sample in mine if sample.at < watch.began][-1:]),
             "window": _state(inside),
             "run": _state(run),
@@ -196,6 +197,12 @@ def _most(counted: Iterable[Counter[str] | None], uuid: str) -> int | None:
     counts = [None if one is None else one[uuid] for one in counted]
     told = [count for count in counts if count is not None]
     return max(told) if len(told) == 2 else None
+
+
+def _grown(counts: Sequence[float]) -> float | None:
+    """Return by how much a counter grew; None where one moment alone is known, or the driver was loaded anew."""
+    grown = counts[-1] - counts[0] if len(counts) > 1 else -1.0
+    return grown if grown >= 0 else None
 
 
 def _state(samples: Sequence[Sample]) -> dict[str, Any] | None:
@@ -216,8 +223,8 @@ def _state(samples: Sequence[Sample]) -> dict[str, Any] | None:
 
 
 def _median(values: Iterable[float | None]) -> float | None:
-    known = sorted(value for value in values if value is not None)
-    return known[(len(known) - 1) // 2] if known else None
+    known = [value for value in values if value is not None]
+    return median_low(known) if known else None
 
 
 def _ordinals(cards: Sequence[Card], chosen: Mapping[str, str]) -> dict[str, int]:

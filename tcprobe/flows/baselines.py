@@ -46,7 +46,7 @@ _KEPT: Final[Mapping[str, tuple[str, ...]]] = {
     "causes": ("device", "group", "cause", "launches", "sum_ns", "split_ns"),
     "devices": (
         *("device", "name", "tensor_cores", "state", "sum_ns", "peak_memory_bytes"),
-        *("sm_clock_mhz", "memory_clock_mhz"),
+        *("state_basis", "sm_clock_mhz", "memory_clock_mhz"),
     ),
     "layers": ("layer", "launches", "sum_ns", "tc_ns", "unknown_ns"),
     "iterations": ("iteration", "in_window", "steps", "duration_ns"),

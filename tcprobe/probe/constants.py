@@ -11,6 +11,9 @@ WINDOW_STEPS = 20
 WINDOW_SECONDS = 60
 # (To write a profile takes 15 to 39 times its size of host memory.)
 WINDOW_BYTES = 50_000_000
+# Values of a gradient larger than 2 to each of these are counted: from there on follows what a scale of a power of 4
+# would keep.
+EXPONENTS = tuple(range(-49, 17, 2))
 # A profile that the script took itself is copied up to this size.
 SCRIPT_BYTES = 200_000_000
 SKIPPED_STEPS = 2

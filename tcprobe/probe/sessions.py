@@ -27,7 +27,8 @@ class Span(NamedTuple):
     Attributes:
         start_ns, stop_ns: when it ran; None where it did not.
         first_row, last_row: rows of steps.csv whose calls ran in it, the first perhaps in part.
-        wall_s: when it began and ended, in seconds since the epoch; None where it did not.
+        wall_s: when its window began and ended, in seconds since the epoch; None where it did not. That begins with
+            the session where step times never settled.
     """
 
     start_ns: Optional[int] = None
@@ -110,7 +111,10 @@ class Sessions:
             self._act(self.window.measured(row, number, now, size))
         else:
             self._act(actions)
-        return bool(actions)
+        if actions or self.window.state != "open" or self.window.first_row != row:
+            return bool(actions)
+        self._begin()  # of steps before this one, which the session holds too, times had not settled
+        return True
 
     def retracted(self, row: int) -> None:
         """Note that the call with which `row` began was part of the step before, or of none."""
@@ -119,7 +123,7 @@ class Sessions:
     def finish(self, last_row: int) -> None:
         """End the window with the run, after `last_row`, and take the script's own profile where it is the better."""
         if self._began is not None:
-            self._unmark()
+            self._unmark(DROP)
             self._refused = "its session was still open when the run ended, so that it wrote no profile"
             self.window.script_ended(whole=False)
         self._act(self.window.finish(last_row))
@@ -127,6 +131,7 @@ class Sessions:
         self.release_signals()
         if self.window.is_theirs:
             self.span = self._script_span
+            self._framework.window_closes(DISCARD)  # what was counted is of another window
             self._profiler.adopt(self._script)
 
     def describe(self, count: int) -> Any:
@@ -186,28 +191,30 @@ class Sessions:
         self._resident = resident_bytes()
         if not records:
             # The clock stands still from there on.
-            self._kept, self.span = (
-                self.span,
-                Span(self._now, None, len(self._journal.numbers), wall_s=(time.time(), None)),
-            )
+            self._kept, self.span = self.span, Span(self._now, None, len(self._journal.numbers))
         self._mark()
+        self._begin()
         self.catch_signals()
+
+    def _begin(self) -> None:
+        self._framework.window_begins()
+        self.span = self.span._replace(wall_s=(time.time(), None))
 
     def _close(self) -> None:
         ended = (self.span.wall_s[0], time.time())
         self.span = self.span._replace(stop_ns=self._clock(), last_row=len(self._journal.numbers) - 1, wall_s=ended)
-        self._unmark()
+        self._unmark(CLOSE)
         self._profiler.stop()
         self.release_signals()
 
     def _drop(self) -> None:
         self.span = self._kept
-        self._unmark()
+        self._unmark(DROP)
         self._profiler.drop()
         self.release_signals()
 
     def _discard(self) -> None:
-        self._unmark()
+        self._unmark(DISCARD)
         self._profiler.discard()
         self.release_signals()
 
@@ -215,8 +222,8 @@ class Sessions:
         self._ranges.open()
         self._framework.window_opens()
 
-    def _unmark(self) -> None:
-        self._framework.window_closes()
+    def _unmark(self, how: str) -> None:
+        self._framework.window_closes(how)
         self._ranges.close()
 
     def catch_signals(self) -> None:
@@ -257,7 +264,7 @@ class Sessions:
 
     def _script_ends(self) -> None:
         if self._began is not None:
-            self._unmark()
+            self._unmark(DROP)
 
     def _script_ended(self, paths: List[str]) -> None:
         if self._began is None:

@@ -326,7 +326,7 @@ METRICS: Final = T(
 )
 GRADIENTS: Final = T(
     "gradients",
-    "one weight, and what float16 makes of its gradient; over the updates of the window, else of the run (--numerics)",
+    "one weight, and what float16 makes of its gradient; over the updates of the probe's window, else of the run",
     (
         C("layer", "str", "path of the layer that owns it, or the scope in its name"),
         C("weight", "str", "its own name", nullable=False),
@@ -647,7 +647,7 @@ DEVICES: Final = T(
         ),
         C("held_down_pct", "float", "share of the samples in which the first of these did, 0-100"),
         C("other_processes", "int", "processes that computed on it before or after the workload, whichever are more"),
-        C("uncorrected_errors", "int", "ECC errors that could not be corrected, since the driver was loaded"),
+        C("uncorrected_errors", "int", "ECC errors of this run that could not be corrected"),
     ),
     key=("device",),
 )

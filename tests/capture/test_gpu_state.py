@@ -116,9 +116,21 @@ def test_samples_are_of_the_window_the_run_or_beside_it() -> None:
     assert one["window"]["held_down_pct"] == {}
     assert one["run"]["held_down_pct"] == {"power cap": pytest.approx(100 * 2 / 7)}
     assert [(gpu["device"], gpu["other_processes"], gpu["uncorrected_errors"]) for gpu in states] == [
-        (0, 0, 9.0),
-        (1, 3, 9.0),
+        (0, 0, 8.0),
+        (1, 3, 8.0),
     ]
+
+
+@pytest.mark.parametrize(
+    ("counts", "errors"),
+    [((3.0, 3.0), 0.0), ((3.0, None, 5.0), 2.0), ((5.0, 0.0), None), ((3.0,), None), ((None, None), None)],
+)
+def test_errors_of_earlier_runs_are_none_of_this_one(counts: tuple[float | None, ...], errors: float | None) -> None:
+    """The driver counts since it was loaded; a count that fell was begun anew."""
+    watch = watched(CARDS[0])
+    watch.samples = [Sample(9.0 + n, "GPU-a", None, None, None, None, count, None) for n, count in enumerate(counts)]
+    (state,) = states_of(watch, None, {}) or ()
+    assert state["uncorrected_errors"] == errors
 
 
 @pytest.mark.parametrize(

@@ -58,6 +58,18 @@ def test_noise_is_told_as_between_runs(tmp_path: Path) -> None:
     assert not {"command", "host"} & {name for name, _ in found.settings}
 
 
+def test_clocks_are_those_of_the_window_still(tmp_path: Path) -> None:
+    run = make_report(FIXTURES / RUNS[0])
+    columns = {"state_basis": "window", "sm_clock_mhz": 1005.0}
+    base, other = (
+        run.with_tables(run.require("devices").with_columns(**{name: [value] for name, value in each.items()}))
+        for each in (columns, {**columns, "sm_clock_mhz": 1410.0})
+    )
+    check_same(base, other, tmp_path)
+    codes = {note.code for note in compare((kept(base, tmp_path)[0], other), ("a", "b")).notes}
+    assert "clocks-differ" in codes
+
+
 def test_nsight_systems(tmp_path: Path) -> None:
     before, after = (make_report(shared(f"samples/nsys/h100x2_bf16_{n}_nsys2026.sqlite")) for n in ("before", "after"))
     check_same(before, after, tmp_path)

@@ -68,11 +68,16 @@ def settings_of(runs: Sequence[Run]) -> Settings:
 
 
 def clocks_of(runs: Sequence[Run]) -> Iterator[tuple[str, tuple[float | None, ...]]]:
-    """Yield each clock that differs between runs on GPUs of one model: the mean of the GPUs of each run that ran."""
+    """Yield each clock that differs between runs on GPUs of one model: the mean of the GPUs of each run that ran.
+
+    Those in the window count: samples of a whole run are also of its idle time.
+    """
     if _differ(_models(run) for run in runs):
         return
     for column in CLOCKS:
-        each = [[row[column] for row in run.profile.active_gpus] for run in runs]
+        each = [
+            [row[column] if row["state_basis"] == "window" else None for row in run.profile.active_gpus] for run in runs
+        ]
         means = tuple(
             sum(float(v or 0) for v in values) / len(values) if values and None not in values else None
             for values in each
@@ -123,7 +128,7 @@ def notes_of(
         yield Note("other-gpus", "the runs used other GPUs: times differ for that reason too")
     for column, mhz in clocks_of(runs):
         each = ", ".join(f"{name} {one:,.0f} MHz" for name, one in zip(names, mhz, strict=True) if one is not None)
-        message = f"the {CLOCKS[column]} differs ({each}): times differ for that reason too, whatever the code does"
+        message = f"the {CLOCKS[column]} differs ({each}): the difference in time may come of that"
         yield Note("clocks-differ", message, "set it for all runs, as with nvidia-smi --lock-gpu-clocks, and run again")
     if _differ(_profiler(one.profiler) for one in metadata):
         message = "the profilers differ, and each slows a run in its own way"

@@ -111,8 +111,16 @@ class Framework(Protocol):
     def window_opens(self) -> None:
         """Mark eager layers as phases, and record again after a `stop_recording`."""
 
-    def window_closes(self) -> None:
-        """Mark no layers any more."""
+    def window_begins(self) -> None:
+        """Count from here what is counted of the window: its first step, maybe some after `window_opens`."""
+
+    def window_closes(self, how: str) -> None:
+        """Mark no layers any more.
+
+        Args:
+            how: `CLOSE`, `DROP` or `DISCARD` of `core.window`: what was counted is kept, that of an earlier window
+                stays, or neither counts.
+        """
 
     def stop_recording(self) -> None:
         """Take out every hook that records, and write what is known by now: the run may be killed.

@@ -60,18 +60,21 @@ class TensorFlow:
         """Record again after a `stop_recording`; mark the layers of an eager model."""
         self._gaps.run("graph record", self._recorder.resume)
         self.calls.profiled(True)
-        if self._gradients is not None:
-            self._gaps.run("gradients", self._gradients.window_opens)
         self._recorder.parts.profiled = True
         if self._core.training.is_eager():
             self._gaps.run("ranges of layers", self._marks.open)
 
-    def window_closes(self) -> None:
+    def window_begins(self) -> None:
+        """Count gradients from here."""
+        if self._gradients is not None:
+            self._gaps.run("gradients", self._gradients.window_begins)
+
+    def window_closes(self, how: str) -> None:
         """Mark no layers any more."""
         self._marks.close()
         self.calls.profiled(False)
         if self._gradients is not None:
-            self._gaps.run("gradients", self._gradients.window_closes)
+            self._gaps.run("gradients", functools.partial(self._gradients.window_closes, how))
         self._gaps.run("graph record", self._recorder.parts.window_closes)
 
     def stop_recording(self) -> None:

@@ -1,7 +1,8 @@
 """Counts what float16 would make of the gradients that optimizers are given, where that was asked for.
 
 Each update adds some reductions to the step, in the graph of a traced one, and their sums stay in a variable on the
-device: it is read as the window opens and closes, so that what is counted is of the window. That slows all steps.
+device: it is read before the window's first step and as it closes, so that what is counted is of the window. That slows
+all steps.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ import math
 import os
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
+from ..constants import EXPONENTS
 from ..core.gaps import Gaps
+from ..core.window import CLOSE, DROP
 from .graph.records import Record, write_json
 from .graph.trained import handles
 from .hooks.layers import CalledLayer, LayerHooks
@@ -19,8 +22,6 @@ from .hooks.layers import CalledLayer, LayerHooks
 # digits, what is at least the third becomes infinite. Source: IEEE 754-2008, binary16, to the nearest.
 GONE, NORMAL, INFINITE = 2.0**-25, 2.0**-14, 65520.0
 LARGEST = 3.4028234e38  # of float32
-# Values larger than 2 to each of these are counted: from there on follows what a scale of a power of 4 would keep.
-EXPONENTS = tuple(range(-49, 17, 2))
 MOST_VALUES = 1 << 14  # of a gradient that are looked at in an update: each is compared with all of these
 COUNTS = ("size", "scale", "values", "zeros", "not_finite", "gone", "subnormal", "infinite")
 UNSEEN = (
@@ -48,7 +49,7 @@ class Sums:
     Attributes:
         weights: those.
         held: the variable that holds a row for each.
-        before: the rows as the window opened; None where nothing had been counted.
+        before: the rows as the window began; None where nothing had been counted.
     """
 
     def __init__(self, weights: List[Weight], held: Any) -> None:
@@ -99,20 +100,23 @@ class Gradients:
             rows = [counted(tf, gradient, scale, scaled) for gradient, _ in pairs]
             sums.held.assign_add(tf.stack(rows), read_value=False)
 
-    def window_opens(self) -> None:
+    def window_begins(self) -> None:
         """Count from here."""
         for sums in self._sums.values():
             sums.before = sums.held.numpy()
 
-    def window_closes(self) -> None:
-        """Keep what was counted since the window opened."""
-        self._window = self._records() or self._window
-        self._write()
+    def window_closes(self, how: str) -> None:
+        """Keep what was counted since the window began, leave what an earlier one kept, or forget both."""
+        if how != DROP:
+            self._window = (self._records() or None) if how == CLOSE else None
+            self._write()
 
     def write(self) -> None:
         """Write what was counted: in the window, else in all updates."""
         self._gaps.note("gradients-counted" if self._sums else "no-gradients", SLOWED if self._sums else UNSEEN)
         if self._window is None and self._sums:
+            for sums in self._sums.values():
+                sums.before = None
             self._window = self._records()
             self._write()
 

@@ -14,6 +14,7 @@ from tcprobe.schema.profile import Note, Profile
 HOT: Final = frozenset(("hardware slowdown", "temperature (driver)", "temperature (hardware)", "power brake"))
 """What holds clocks down where something is amiss: a cap of power is usual under load."""
 OFTEN_PCT: Final = 10.0
+XSPACE: Final = "xplane"
 MEASURED: Final = ("sm_clock_mhz", "memory_clock_mhz", "power_w", "temperature_c")
 
 
@@ -53,7 +54,7 @@ def with_states(profile: Profile, given: Any) -> Profile:
     table, rows = profile.table("devices"), profile.active_gpus
     if table is None:
         return profile
-    states = dict(_matched(rows, records(_Gpu, given)))
+    states = dict(_matched(rows, records(_Gpu, given), profile.metadata.format == XSPACE))
     if not states:
         return profile
     filled = [_columns(states.get(int(device or 0))) for device in table.values("device")]
@@ -61,15 +62,21 @@ def with_states(profile: Profile, given: Any) -> Profile:
     return profile.with_notes(*(note for device, gpu in states.items() for note in _notes(device, gpu)))
 
 
-def _matched(rows: Sequence[Row], gpus: Sequence[_Gpu]) -> Iterator[tuple[int, _Gpu]]:
+def _matched(rows: Sequence[Row], gpus: Sequence[_Gpu], by_process: bool) -> Iterator[tuple[int, _Gpu]]:
     """Yield the GPUs that ran kernels, by ordinal, with the state of each; none where it is not certain which is which.
 
-    Nsight Systems numbers those of the whole machine, so that ordinals must be the same on both sides, or one alone.
+    Args:
+        rows: of `devices`.
+        gpus: those of run.json.
+        by_process: ordinals are those of the process; else (Nsight Systems, by its version) they may be the machine's
+            instead, and several GPUs are told apart only where both numbers of each are the same.
     """
     seen = {gpu.device: gpu for gpu in gpus if gpu.device is not None}
     ran = {int(row["device"] or 0): row for row in rows}
     if len(ran) == len(seen) == 1:
         seen = dict(zip(ran, seen.values(), strict=True))
+    elif not by_process:
+        seen = {device: gpu for device, gpu in seen.items() if gpu.index == device}
     if ran and ran.keys() <= seen.keys():
         for device, row in ran.items():
             if row["name_basis"] != "reported" or _plain(row["name"]) == _plain(seen[device].name):
@@ -115,6 +122,6 @@ def _notes(device: int, gpu: _Gpu) -> Iterator[Note]:
         count = int(gpu.uncorrected_errors)
         yield Note(
             "ecc-errors",
-            f"GPU {device} had {count:,} memory error{'s' * (count > 1)} that ECC could not correct",
+            f"GPU {device} had {count:,} memory error{'s' * (count > 1)} that ECC could not correct in this run",
             "results may be wrong: see nvidia-smi -q -d ECC, and have it looked at",
         )

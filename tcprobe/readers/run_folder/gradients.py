@@ -11,6 +11,7 @@ from msgspec import Meta, Struct
 from tcprobe.errors import InputError, MissingInput
 from tcprobe.foreign import read as read_bytes
 from tcprobe.jsonfile import MOST_BYTES, Text, read_object, records
+from tcprobe.probe.constants import EXPONENTS
 from tcprobe.readers.run_folder.steps import TableAndNotes, damaged, home
 from tcprobe.schema.columns import Table
 from tcprobe.schema.tables import GRADIENTS
@@ -26,7 +27,7 @@ class _Gradient(Struct):
     updates: Annotated[float, Meta(ge=1, lt=2**53)]
     size: _Count
     scale: Annotated[float, Meta(gt=0)]
-    values: Annotated[float, Meta(gt=0, lt=2**53)]
+    values: _Count
     zeros: _Count
     not_finite: _Count
     gone: _Count
@@ -34,6 +35,13 @@ class _Gradient(Struct):
     infinite: _Count
     larger: list[_Count]
     layer: Text | None = None
+
+    def is_whole(self, exponents: list[int]) -> bool:
+        """Return whether its counts can be true: the kinds of its values are no more than these, nor those beyond."""
+        kinds = self.zeros + self.not_finite + self.gone + self.subnormal + self.infinite
+        beyond = [self.values - self.zeros - self.not_finite, *self.larger]  # which falls, from exponent to exponent
+        of_all = kinds <= self.values <= self.size and beyond == sorted(beyond, reverse=True)
+        return of_all and len(self.larger) == len(exponents)
 
 
 def read_gradients(path: Path) -> TableAndNotes:
@@ -45,13 +53,16 @@ def read_gradients(path: Path) -> TableAndNotes:
     except InputError as error:
         return None, (damaged(path, error.found, "nothing of it is used"),)
     data = read_object(path, home(path))
-    exponents = data.get("exponents")
-    whole = isinstance(exponents, list) and all(isinstance(one, int) for one in exponents)
+    exponents: Any = data.get("exponents")
+    if not isinstance(exponents, list) or any(type(one) is not int for one in exponents):
+        exponents = []
+    exponents = exponents if exponents == sorted({*exponents, *EXPONENTS}) else []
     given: Any = data.get("gradients")
-    rows = [one for one in records(_Gradient, given) if whole and len(one.larger) == len(exponents or ())]
+    rows = [one for one in records(_Gradient, given) if exponents and one.is_whole(exponents)]
     lost = len(given) - len(rows) if isinstance(given, list) else 1
     notes = (damaged(path, f"{lost} of its records are damaged", "skipped"),) if lost else ()
-    return (_table(rows, exponents or []) if rows else None), notes
+    rows = [row for row in rows if row.values]  # the others are of empty gradients
+    return (_table(rows, exponents) if rows else None), notes
 
 
 def _table(rows: list[_Gradient], exponents: list[int]) -> Table:

@@ -22,9 +22,7 @@ from tcprobe.schema.changes.condition import COMPARED, MetricUnit, Verdict
 
 ON_CPUS: Final = "No GPU ran in these runs: of one, and of a precision on one, this says nothing."
 OTHER_LOAD: Final = "The steps differ, though settings do not: the code, or other load on the machine. Run both again."
-OTHER_CLOCKS: Final = (
-    "The clocks of their GPUs differ, which changes the length of a step and is no change of the code."
-)
+OTHER_CLOCKS: Final = "The clocks of their GPUs differ, and the difference in time may come of that."
 MORE_STEPS: Final = "Run each for more steps, and compare again."
 SLOWED: Final = "all under the profiler, which slows them"
 UNTOLD: Final = {

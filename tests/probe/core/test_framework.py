@@ -87,6 +87,25 @@ def test_calls_are_only_noted_once_the_window_is_over(tmp_path: Path) -> None:
     assert seen["steps"]["count"] == 20
 
 
+SETTLES = """
+import time, toyflow
+for step in range(30):
+    time.sleep(0.02 if step < 3 else 0.004)
+    toyflow.train("net", ["dense"])
+"""
+
+
+def test_the_window_begins_with_its_first_step_and_not_with_the_session(tmp_path: Path) -> None:
+    toy, seen = run(tmp_path, SETTLES)
+    window = seen["window"]
+    assert window["session"]["first_step"] < window["first_step"]
+    # Told as the session opens, and with the call that begins the first step of the window.
+    assert toy["began"] == [window["session"]["first_step"] + 1, window["first_step"] + 1]
+    assert toy["closed"] == ["close"]
+    began, ended = window["wall_s"]
+    assert ended - began < (window["stop_ns"] - window["start_ns"]) / 1e9 - 0.002
+
+
 OWN = """
 import toyflow
 toyflow.profile(True)
@@ -105,6 +124,7 @@ def test_profile_that_the_script_took_itself(tmp_path: Path, size: int | None) -
     (note,) = seen["notes"]
     if size == 10:
         assert toy["profiler"] == [f"adopt {own}"]
+        assert toy["closed"] == ["drop", "discard"]  # what the framework counted is of no window of ours
         assert (seen["window"]["last_step"], note["code"]) == (29, "script-profile")
         assert seen["window"]["first_step"] > 0
         assert seen["window"]["session"] == {"first_step": 0, "last_step": 29}

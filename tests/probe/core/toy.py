@@ -68,6 +68,8 @@ class Toy:
         self.recording = True
         self.layers: list[str] = []
         self.told: list[str] = []
+        self.began: list[int] = []  # after so many calls
+        self.closed: list[str] = []
         self.imported = False
         self.callees: dict[str, Callee] = {}
         self.calls = 0
@@ -118,8 +120,12 @@ class Toy:
         self.recording = True
         self.told.append("open")
 
-    def window_closes(self) -> None:
+    def window_begins(self) -> None:
+        self.began.append(self.calls)
+
+    def window_closes(self, how: str) -> None:
         self.told.append("close")
+        self.closed.append(how)
 
     def stop_recording(self) -> None:
         if self.recording:
@@ -168,7 +174,17 @@ def main(folder: str, script: str, *window: str) -> None:
     finally:
         probe.finish()
     toy = toys[0]
-    print(json.dumps({"profiler": toy.profiler.told, "layers": toy.told, "paces": toy.paces}))
+    print(
+        json.dumps(
+            {
+                "profiler": toy.profiler.told,
+                "layers": toy.told,
+                "paces": toy.paces,
+                "began": toy.began,
+                "closed": toy.closed,
+            }
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -69,6 +69,28 @@ def test_states_are_laid_on_gpus_where_it_is_certain_which_is_which(
     assert clocks(with_states(profile(*rows), given)) == expected
 
 
+@pytest.mark.parametrize(
+    ("visible", "ran", "by_process", "of_machine"),
+    [
+        # The cards of the machine in the order of CUDA_VISIBLE_DEVICES, each with its number as clock.
+        ((1, 2), (1,), [2.0], [None]),  # is it card 1, or the process's second one, card 2?
+        ((1, 2), (0, 1), [1.0, 2.0], [None, None]),
+        ((1, 0), (0, 1), [1.0, 0.0], [None, None]),
+        ((0, 1), (0, 1), [0.0, 1.0], [0.0, 1.0]),
+        ((0, 2), (0,), [0.0], [0.0]),
+        ((0, 2), (0, 2), [None, None], [None, None]),
+        ((2,), (0,), [2.0], [2.0]),
+    ],
+)
+def test_numbers_of_the_machine_are_not_taken_for_those_of_the_process(
+    visible: tuple[int, ...], ran: tuple[int, ...], by_process: list[float | None], of_machine: list[float | None]
+) -> None:
+    given = [gpu(place, index=card, run={**RUN, "sm_clock_mhz": float(card)}) for place, card in enumerate(visible)]
+    for form, expected in (("xplane", by_process), ("nsys", of_machine), ("dlprof_database", of_machine)):
+        rows = [{"device": device} for device in ran]
+        assert clocks(with_states(profile(*rows).with_metadata(format=form), given)) == expected
+
+
 def test_a_run_without_gpus_stays_as_it_is() -> None:
     bare = Profile(Metadata("run_folder"))
     assert with_states(bare, [gpu(0)]) is bare
