@@ -53,7 +53,7 @@ def build_timeline(
         if slices is not None:
             lanes += [*slices.runs("layer", device), *slices.runs("class", device)]
         lanes += [*_waits(profile, device, tuned), *_streams(slices, memory, device)]
-    lanes += [*_host(profile.require("ranges"), "range"), *_host(profile.require("host_events"), "event")]
+    lanes += [*_host(profile.require("ranges"), "range"), *_host(_calls(profile), "event")]
     return Timeline(tuple(lanes), gpus) if lanes else None
 
 
@@ -262,6 +262,20 @@ def _streams(slices: _Kernels | None, memory: Table, device: int) -> Iterator[La
     for number in distinct_numbers(stream).tolist():
         own = stream == number
         yield from lanes_of("stream", device, int(number), (start[own], spent[own]), thing[own], all_things)
+
+
+def _calls(profile: Profile) -> Table:
+    """Return the events of the host that are no ranges, which have lanes of their own."""
+    events, ranges = profile.require("host_events"), profile.require("ranges")
+    names, own = ranges.names("name"), events.names("name")
+    place = {name: at for at, name in enumerate(names.names)}
+    codes = np.array([*(place.get(name, -1) for name in own.names), -1], np.int64)[own.ids]
+    each = [
+        np.concatenate([np.nan_to_num(table.numbers(c), nan=-1.0).astype(np.int64) for table in (ranges, events)])
+        for c in ("thread", "start_ns", "duration_ns")
+    ]
+    code = distinct_rows(*each, np.concatenate([names.ids.astype(np.int64), codes]))[1]
+    return events.take(np.flatnonzero(~np.isin(code[len(ranges) :], code[: len(ranges)])))
 
 
 def _host(table: Table, kind: LaneKind) -> Iterator[Lane]:

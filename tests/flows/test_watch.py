@@ -11,6 +11,7 @@ import pytest
 from tcprobe.errors import InputError, UsageError
 from tcprobe.flows.watch import Look, follow
 from tcprobe.report.run.watch import watch_facts
+from tests.report.builders import table
 
 NAME = "gan-20261128T101500Z"
 
@@ -41,6 +42,11 @@ def watched(path: Path | None, *changes: Callable[[], object]) -> tuple[Path, li
         said.append(", ".join(f"{label} {text}" for label, text in facts))
 
     return follow(path, show, lambda _: left.pop(0)()), said  # type: ignore[func-returns-value]
+
+
+def test_steps_after_the_profiled_ones_are_said_to_be_so() -> None:
+    steps = table("steps", {"step": 59, "start_ns": 0, "kind": "after"})
+    assert watch_facts(steps, None, 0.0)[0] == ("steps", "59 (profiling done)")
 
 
 def test_a_run_is_followed_until_it_has_its_name(tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ class CompareDocument(Struct, frozen=True):
         shown: Iterable[Block] = others if self.spec.by else map(folded, others)
         verdicts = filter(None, [sections.conditions(self.verdicts, self._labels)])
         title, notes = Heading("Comparison of runs", 1), _notes(self.comparison)
-        screen = screen_of(self.comparison, self._labels)
+        screen = screen_of(self.comparison, self._labels, leads=not self.spec.web)
         return [title, screen, *verdicts, *first, *notes, *shown, self._same()]
 
     def data(self) -> dict[str, Any]:

@@ -38,21 +38,23 @@ def verdicts(comparison: Comparison) -> list[VerdictWord | None]:
     return [None if profile.screen is None else profile.screen.answer.word for profile in comparison.profiles]
 
 
-def screen_of(comparison: Comparison, labels: Sequence[str], width: int | None = None) -> Screen:
+def screen_of(comparison: Comparison, labels: Sequence[str], width: int | None = None, leads: bool = True) -> Screen:
     """Return the first screen of a comparison: at most 22 lines, but for many runs.
 
     Args:
         comparison: of two runs or more.
         labels: what they are called.
         width: columns of the terminal; None where nothing is to be shortened.
+        leads: whether it says which options show more.
     """
     room = min(width or WIDTH, WIDTH)
+    more = [line_of(TextPart("Next      ", "strong"), "--all has every table, --by one")] if leads else []
     parts = [
         list(_runs(comparison, labels, width)),
         [*_answer(comparison, labels, room), *_verdicts(comparison)],
         list(_figures(comparison, labels, room)),
         list(_predicted(comparison, room)),
-        [*_settings(comparison, width), line_of(TextPart("Next      ", "strong"), "--all has every table, --by one")],
+        [*_settings(comparison, width), *more],
     ]
     over = sum(map(len, parts)) + sum(map(bool, parts)) - 1 - MOST_LINES
     if over > 0:

@@ -20,11 +20,13 @@ from tcprobe.report.html import draw
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+    from markupsafe import Markup
 
 HIDDEN_RANK: Final = 5  # columns from this rank on are not shown until the reader chooses them
 LONG: Final = 48  # characters of a name from which on its middle is hidden
 TAIL: Final = 20  # of them stand behind the gap
 MOST_COLUMNS: Final = 40  # for which the style sheet has rules
+OPTION: Final = re.compile(r"(?<![\w-])--[a-z][a-z-]{1,30}(?![\w-])")
 
 
 class TableCell(NamedTuple):
@@ -74,7 +76,15 @@ def _environment() -> Environment:
         lstrip_blocks=True, auto_reload=False,
     )  # fmt: skip
     made.globals.update(draw=draw, kind=lambda block: type(block).__name__, most_columns=MOST_COLUMNS)
+    made.filters["unbroken"] = unbroken
     return made
+
+
+def unbroken(text: str) -> Markup:
+    """Return escaped text in which no line ends within an option (``--fail-if``)."""
+    from markupsafe import Markup, escape
+
+    return Markup(OPTION.sub(r'<span class="option">\g<0></span>', str(escape(text))))
 
 
 @cache

@@ -103,6 +103,8 @@ def _basis(row: Row) -> str:
 
 def value_text(metric: str, row: Row) -> str:
     """Return a figure with its range, or what is known of it; `row` has ``value``, ``low``, ``high`` and ``text``."""
+    if metric == "throughput" and row["value"] is not None and row["text"]:  # the unit that the script logs
+        return f"{value_text(metric, {**row, 'text': None})} {row['text']}"
     low, high = f.metric_text(metric, row["low"]), f.metric_text(metric, row["high"])
     if low != high and f.NA not in (low, high):
         span = f.percents(row["low"], row["high"]) if metric.endswith("_pct") else f"{low} to {high}"

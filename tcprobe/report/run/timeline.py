@@ -24,7 +24,6 @@ TONES: Final = {
     "slowly": "slow",
     "kernels": "others",
     "matmul": "others",
-    "communication": "layout",
 }
 """Rows of the bar that have the colour of another, by the page's style sheet."""
 FACTS: Final = (
@@ -195,11 +194,16 @@ class _Columns:
             self.legend.setdefault(str(thing.of), told or "")
         elif kind in ("wait", "iteration"):
             tone = "others" if thing.of == "counted" else "idle"
-        facts = [told, f"kind: {thing.kind}" if thing.kind else None, thing.name if kind == "wait" else None]
+        name = slice_words(kind, thing)
+        facts = [
+            told if told != name else None,
+            f"kind: {thing.kind}" if thing.kind else None,
+            thing.name if kind == "wait" else None,
+        ]
         facts += [f"{name}: {more[name]}" for name in FACTS if name in more]
         if more.get("basis"):
             facts.insert(1, f"basis: {more['basis']}")
-        record = self._string(slice_words(kind, thing)), tone, [self._string(fact) for fact in facts if fact]
+        record = self._string(name), tone, [self._string(fact) for fact in facts if fact]
         self.things.append(record)
         self.codes[kind, thing] = len(self.things) - 1
         return len(self.things) - 1

@@ -30,7 +30,8 @@ def watch_facts(
     if steps is not None:
         kind, length = steps.names("kind")[-1 + len(steps)], steps.numbers("duration_ns")
         recent = length[~np.isnan(length)][-RECENT:]
-        facts.append(("steps", f"{count(int(steps.numbers('step')[-1]))} ({kind})"))
+        phase = "profiling done" if kind == "after" else kind
+        facts.append(("steps", f"{count(int(steps.numbers('step')[-1]))} ({phase})"))
         if len(recent):
             step_ns = float(np.median(recent))
             facts.append(("step time", duration(step_ns)))

@@ -47,6 +47,11 @@ def test_the_page_shows_what_is_printed() -> None:
     assert rendered("text", made()).startswith(shown)
 
 
+def test_a_page_for_a_browser_names_no_option_of_the_terminal() -> None:
+    web = replace(made(), spec=ReportSpec(web=True))
+    assert "Next   " in rendered("html", made()) and "Next   " not in rendered("html", web)
+
+
 def test_text_on_a_terminal_of_100_columns(golden: Compare) -> None:
     text = rendered("text", made(), 100)
     golden("compare_made_100.txt", text)

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from tcprobe.analysis import Options
 from tcprobe.flows.report import make_report
-from tcprobe.report.document import Column, Columns, Document, Part, ReportSpec, TextLine
+from tcprobe.report.document import Column, Columns, Document, Part, Remark, Remarks, ReportSpec, TextLine
 from tcprobe.report.html import _text
 from tcprobe.report.html.draw import HEIGHT, areas, placed
 from tcprobe.report.run.about import loss_scale_sentence
@@ -157,8 +157,15 @@ def kernels_of_page() -> list[dict[str, Any]]:
 
 
 def test_rows_beyond_the_limit_are_said() -> None:
-    text = rendered("html", RunDocument(gpu_profile(), ReportSpec(top=1, web=True)))
+    text = "".join(Parsed(rendered("html", RunDocument(gpu_profile(), ReportSpec(top=1, web=True)))).text)
     assert re.search(r"Kernels \(top 1 of \d", text) and "more; --top 0 shows all" in text
+
+
+def test_what_to_do_is_a_sentence_of_its_own_and_no_line_ends_within_an_option() -> None:
+    remarks = Remarks((Remark("note", "no size is known", "run with --max-steps 9 <b>"), Remark("note", "why?", "ask")))
+    text = rendered("html", Plain([remarks]))
+    assert 'known. <em>What to do: run with <span class="option">--max-steps</span> 9 &lt;b&gt;</em>' in text
+    assert "why? <em>What to do: ask</em>" in text
 
 
 @pytest.mark.parametrize("name", NAMES, ids=range(len(NAMES)))

@@ -25,6 +25,11 @@ def test_a_logged_throughput_rests_on_the_log() -> None:
     assert cells == {"GPU busy": "the profiler's own report", "throughput": "the workload's log"}
 
 
+def test_a_logged_throughput_has_the_unit_that_the_log_has() -> None:
+    row = {"value": 120.5, "low": None, "high": None, "text": "img/s"}
+    assert figures.value_text("throughput", row) == f"{figures.value_text('throughput', {**row, 'text': None})} img/s"
+
+
 def test_the_median_of_a_step_is_always_said() -> None:
     ms = 1_000_000
     step = figure("step_time_ns", 4.121 * ms, low=4.119 * ms, high=4.131 * ms, basis="measured")

@@ -118,5 +118,12 @@ def test_a_name_is_nobodys_markup_and_says_what_is_known() -> None:
     assert (tone, chart.legend) == ("used", (("used", "on Tensor Cores"),))
 
 
+def test_what_is_called_by_its_class_says_it_once() -> None:
+    assert PROFILE.timeline is not None
+    lanes = (lane("class", [(100, 5)], (Thing(None, "communication"),), device=0),)
+    tree, _ = picture(replace(PROFILE, timeline=replace(PROFILE.timeline, lanes=lanes)))
+    assert tree["things"] == [[tree["strings"].index("between GPUs"), "communication", []]]
+
+
 def test_what_has_no_times_has_no_timeline() -> None:
     assert made.chart_of(replace(PROFILE, timeline=None)) is None
