@@ -113,6 +113,7 @@ class Audited(Struct, frozen=True):
     # batch, batch_known: samples per step, and whether the model or the user gave that number.
     batch: int = 0
     batch_known: bool = False
+    batch_varies: bool = False  # whether a step is the mean of some of unlike batch: that number is the commonest
     # products, costed: products in a step, and how many of them could be predicted.
     products: int = 0
     costed: int = 0

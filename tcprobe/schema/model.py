@@ -120,6 +120,7 @@ class Model(Struct, frozen=True):
     products: tuple[Product, ...] = ()  # every product of one step, except those whose result nothing uses
     batch: int = SAMPLES  # samples per step in the products; `SAMPLES` if nobody gave a number
     batch_known: bool = False  # whether the model or the user said so
+    batch_varies: bool = False  # whether a step is the mean of some of unlike batch: that number is the commonest
     policy: str | None = None  # global precision policy at the end (``mixed_float16``); None if unknown
     xla: bool | None = None  # whether XLA compiles the step; None if unknown
     xla_by_default: bool = False  # whether that is what Keras 3 does of itself, where nothing says otherwise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal
 
@@ -64,39 +65,58 @@ def read_models(document: Mapping[str, Any], graph: Mapping[str, Any], file: str
 def _model(
     unit: Mapping[str, Any], document: Mapping[str, Any], graph: Mapping[str, Any], batch: int | None
 ) -> dict[str, Any]:
+    shares = unit.get("in_sizes") or [{"calls": 1}]
+    batches = _batches(shares, known_size(unit.get("batch")) or batch)
+    known, varies = max(batches, key=lambda size: batches[size]), len(batches.keys() - {None}) > 1
     own = known_size(unit.get("batch"))
-    known = own or batch
     layers = _layers(unit)
     notes = [str(note) for note in document.get("notes", ())]
     products: list[Product] = []
-    shares = unit.get("in_sizes") or [{"calls": 1}]
     steps = sum(share["calls"] for share in shares)
     looped, flops, gone = 0, list[float | None](), set[str | None]()
     for share in shares:
         rows = known_size(share.get("batch")) or known or SAMPLES
         traced, on_gpu, unknown = _products({**unit, **share}, graph, int(rows))
-        gone |= {p.layer for p in traced} - {p.layer for p in on_gpu}
+        gone |= {p.layer for p in traced}
         products += [replace(p, calls=p.calls * share["calls"] / steps) for p in on_gpu]
         flops.append(_flops(on_gpu))
         looped = max(looped, sum(unknown))
+    gone -= {p.layer for p in products}
     if len(shares) > 1:
-        notes.append(_in_sizes([share["calls"] for share in shares], flops))
+        notes.append(_in_sizes([share["calls"] for share in shares], flops, bool(unit.get("more_sizes"))))
     if looped:
         notes.append(COUNTED_ONCE % ((looped, "products run") if looped > 1 else (1, "product runs")))
     return {
         "layers": tuple(layer for layer in layers if layer.name not in gone),
         "products": tuple(products),
         "batch": int(known or SAMPLES),
-        "batch_known": bool((unit["batch_known"] and own == unit.get("batch")) or (batch and own is None)),
+        "batch_known": bool((unit["batch_known"] and own == unit.get("batch")) or (batch and own is None))
+        and not varies,
+        "batch_varies": varies,
         "xla": unit["xla"] if unit["own_step"] else any(p.compiled for p in products) if products else None,
         "xla_by_default": unit["xla_by_default"],
         "notes": tuple(notes),
     }
 
 
-def _in_sizes(calls: Sequence[int], flops: Sequence[float | None]) -> str:
-    """Return what is said of a step that is the mean of several kinds; `flops` are of one step of each."""
-    said = IN_SIZES.format(sum(calls), len(calls))
+def _batches(shares: Iterable[Mapping[str, Any]], known: int | None) -> Counter[int | None]:
+    """Return how many steps were counted of each batch; `known` is that of sets that tell none."""
+    counts = Counter[int | None]()
+    for share in shares:
+        counts[known_size(share.get("batch")) or known] += share["calls"]
+    return counts
+
+
+def _in_sizes(calls: Sequence[int], flops: Sequence[float | None], more: bool) -> str:
+    """Return what is said of a step that is the mean of several kinds.
+
+    Args:
+        calls: how many steps of each were counted.
+        flops: of one step of each.
+        more: whether others followed that were not counted.
+    """
+    sets = len(calls)
+    said = IN_SIZES.format(sum(calls), f"{sets} of at least {sets + 1}" if more else sets)
     counted = [f for f in flops if f is not None]
     if len(counted) < len(flops):
         return said

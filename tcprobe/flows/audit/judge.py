@@ -74,6 +74,7 @@ class Judge(Struct, frozen=True):
             total_saving_ns=_total_saving(kept, step),
             batch=model.batch,
             batch_known=model.batch_known,
+            batch_varies=model.batch_varies,
             products=len(model.products),
             costed=len(costs),
             layers=len(model.layers),

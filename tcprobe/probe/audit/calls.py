@@ -39,6 +39,7 @@ class Training:
         order: keys of the training functions as they were called.
         traces: keys of what the first of them was traced as, by the sizes of its arguments.
         in_sizes: how often each of those was called.
+        more_sizes: whether it was called in others too, which were left out.
         under_tape: keys of functions that were called under a tape outside them.
         eager: whether a gradient was taken outside any function.
         in_fit: whether `fit` of Keras called the first.
@@ -56,6 +57,7 @@ class Training:
         self.order: List[Hashable] = []
         self.traces: Dict[str, Hashable] = {}
         self.in_sizes: "Counter[Hashable]" = Counter()
+        self.more_sizes = False
         self.under_tape: Set[Hashable] = set()
         self.eager = False
         self.in_fit = False
@@ -271,6 +273,7 @@ class AuditCalls:
             or (counts and others and len(now.traces) >= MOST_SIZES)
             or not (counts or waits(running_loops(sys._getframe(1)), self._uncalled))
         ):
+            now.more_sizes |= alone and others
             self.stop()
         now.order.append(key)
         if now.in_fit:

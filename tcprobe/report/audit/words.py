@@ -221,7 +221,7 @@ def change(finding: Finding) -> str:
 
 def per(audited: Audited) -> str:
     """Return what predicted times refer to: a step, or a number of samples if the batch size is unknown."""
-    return "a step" if audited.batch_known else f"per {audited.batch:,} samples"
+    return "a step" if audited.batch_known or audited.batch_varies else f"per {audited.batch:,} samples"
 
 
 def saving_per_step(audited: Audited, finding: Finding) -> str:
@@ -314,10 +314,12 @@ def _either(found: set[bool], yes: str, no: str, both: str) -> str:
 
 def _batches(models: list[Audited]) -> str:
     known = {a.batch for a in models if a.batch_known}
-    unknown = {a.batch for a in models if not a.batch_known}
+    unknown = {a.batch for a in models if not (a.batch_known or a.batch_varies)}
     by_default = any(a.batch_by_default for a in models)
     origin = " (fit's default for arrays; --batch-size sets another)" if by_default and len(known) == 1 else ""
     said = [f"batch {min(known):,}{origin}" if len(known) == 1 else "each model's own batch"] if known else []
+    if any(a.batch_varies for a in models):
+        said.append("batches that change from step to step")
     if unknown:
         hint = "where it is unknown (--batch-size sets it)" if known else "(batch unknown; --batch-size sets it)"
         said.append(f"per {min(unknown):,} samples {hint}")

@@ -122,7 +122,28 @@ def test_a_step_in_several_sizes_is_the_mean_of_those_counted() -> None:
         "sizes change from step to step: a step is the mean of the 4 that were counted, in 2 sets of sizes"
         " (20.8 MFLOP each; 6.40 MFLOP to 64.0 MFLOP)"
     )
-    assert model.layers[0].name == "net/dense"
+    assert model.layers[0].name == "net/dense" and (model.batch, model.batch_known) == (64, True)
+
+
+def test_a_step_of_unlike_batches_has_the_commonest_and_keeps_what_multiplies_in_one_set() -> None:
+    """The first 2 of 20 steps are of 80 samples; a cell that multiplies nothing of its own in those stays."""
+    config = {"units": 8, "activation": "tanh", "recurrent_activation": "sigmoid", "use_bias": True, "unroll": False}
+
+    def lstm(batch: int) -> list[dict[str, Any]]:
+        outer = {"kind": "LSTM", "class_name": "LSTM", "config": config, "input_shapes": [[batch, 7, 4]]}
+        return [layer("net/lstm", **outer), layer("net/lstm/cell", kind="LSTMCell", class_name="LSTMCell")]
+
+    layers = lstm(80)  # one cuDNN op there; the sets of 8 call the cell itself
+    shares = [{"calls": 2, "functions": ["step"], "layers": layers, "batch": 80},
+              {"calls": 18, "functions": ["step#2"], "layers": lstm(8)[1:], "batch": 8}]  # fmt: skip
+    inside = graph(op(layer="net/lstm/cell"))["functions"][0]
+    steps = [{**inside, "python_name": name} for name in ("step", "step#2")]
+    given = document(layers, batch=80, in_sizes=shares, more_sizes=True)
+    (model,) = read_models(given, {"functions": steps}, FILE, None)
+    assert (model.batch, model.batch_known, model.batch_varies) == (8, False, True)
+    assert "in 2 of at least 3 sets of sizes" in model.notes[1]
+    assert [(one.layer, one.calls) for one in model.products][-1] == ("net/lstm/cell", 0.9)
+    assert "net/lstm/cell" in {one.name for one in model.layers}
 
 
 def test_gradients_outside_any_layer_have_the_name_of_their_forward_op() -> None:

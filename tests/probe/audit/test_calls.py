@@ -67,7 +67,9 @@ def test_calls_are_counted_by_their_sizes(
     signature: tuple[int | None, ...] | None, calls: list[tuple[int, int]], counted: list[int], note: str | None
 ) -> None:
     watch = train(calls, signature)
-    assert list(taken(watch).in_sizes.values()) == counted
+    training = taken(watch)
+    assert list(training.in_sizes.values()) == counted
+    assert training.more_sizes == (len(counted) == MOST_SIZES)  # a ninth was seen
     assert [one.endswith(str(note)) for one in watch.notes] == [True] * (note is not None)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from typing import Any, Dict, Hashable, List, NamedTuple, Optional, Set, Tuple
+from typing import Any, Dict, Hashable, Iterable, List, NamedTuple, Optional, Set, Tuple
 
 from ...tensorflow.eager.parts import Body
 from ...tensorflow.graph.records import Record
@@ -91,13 +91,14 @@ class Steps:
         unit = self._unit(training, counts, layers)
         if len(traces) > 1:
             unit["in_sizes"] = [self._in_sizes(key, calls) for key, calls in traces.items()]
+            unit["more_sizes"] = training.more_sizes
         self._found.append(Step({*counts, *traces}, unit, empty))
         self._write()
 
     def _in_sizes(self, key: Hashable, calls: int) -> Record:
         layers = self._layers({key: 1.0})
         names = [self._watch.calls.names.get(key)]
-        return {"calls": calls, "functions": names, "layers": layers, "batch": _first_size(layers)}
+        return {"calls": calls, "functions": names, "layers": layers, "batch": self._batch([key], layers)}
 
     def _layers(self, counts: Dict[Hashable, float]) -> List[Record]:
         return merged_layers([(counts[key], self._watch.log.layers.get(key, [])) for key in counts])
@@ -119,9 +120,7 @@ class Steps:
 
     def _unit(self, training: Training, counts: Dict[Hashable, float], layers: List[Record]) -> Record:
         watch = self._watch
-        functions = [watch.recorder.store.functions.get(key) for key in counts]
-        sizes = [f.sizes for f in functions if f is not None and f.sizes is not None]
-        batch = next((s.batch for s in sizes if s.batch), None) or _leading(sizes) or _first_size(layers)
+        batch = self._batch(counts, layers)
         invented = training.invented_batch
         return {
             "label": (training.place or "?").rpartition(":")[2],
@@ -132,6 +131,12 @@ class Steps:
             "layers": layers,
             **self._xla()._asdict(),
         }
+
+    def _batch(self, keys: Iterable[Hashable], layers: List[Record]) -> Optional[int]:
+        """Return the samples that functions are called with, by their arguments or the layers; None if unknown."""
+        functions = [self._watch.recorder.store.functions.get(key) for key in keys]
+        sizes = [f.sizes for f in functions if f is not None and f.sizes is not None]
+        return next((s.batch for s in sizes if s.batch), None) or _leading(sizes) or _first_size(layers)
 
 
 def _essence(ops: List[Record], layers: List[Record]) -> Tuple[Any, ...]:
