@@ -53,7 +53,9 @@ def without_start_up(profile: Profile, units: Sequence[Found]) -> Profile:
     few = before.mean() <= LITTLE and spent[before].sum() <= SOME * spent.sum()
     if few and units and first[0] == until:
         begins = starts[units[0].rows[units[0].repeats.starts]]
-        until = int(begins[slow]) if (slow := leading_slow(np.diff(begins).astype(np.float64))) else until
+        slow = leading_slow(np.diff(begins).astype(np.float64))
+        rare = slow <= max(1, LITTLE * len(begins)) and spent[starts < begins[slow]].sum() <= SOME * spent.sum()
+        until = int(begins[slow]) if slow and rare else until
     if not few or until - begin < WORTH * (end - begin):
         return profile
     before, over = starts < until, moved < until

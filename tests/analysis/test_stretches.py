@@ -68,6 +68,17 @@ def test_first_units_that_are_slow_are_start_up_too() -> None:
     assert cut is not None and (cut.length_ns, cut.kernels, cut.basis) == (300 * MS, 3, "units")
 
 
+def test_first_units_that_are_slow_are_a_part_of_the_run_where_they_are_many_or_take_much_kernel_time() -> None:
+    """5 units of 480 ms, then 7 of 300: 15 of 36 kernels; one unit that takes 150 of 300 ms of kernels."""
+    slow = ran(*evenly(0, 2400, 160, 0.5), names=UNIT)
+    usual = ran(*evenly(2400, 4500, 100, 0.5), names=UNIT)
+    long = ran(*evenly(0, 300, 100, 0.5), names=UNIT)
+    after = ran(*evenly(300, 600, 10, 0.5), names=UNIT)
+    for launches in ([*slow, *usual], [*long, *after]):
+        analysed = analyse(captured(*launches))
+        assert analysed.start_up is None and analysed.value("kernels") == len(launches)
+
+
 def test_a_pause_of_seconds_is_cut_off_without_units_too() -> None:
     random = np.random.default_rng(3)
     names = tuple(f"kernel_{n}" for n in random.integers(0, 500, 400))
