@@ -225,14 +225,12 @@ class Planner:
             return self._slower_conv(penalty)
         self.own_rate = penalty.is_own
         # In recurrent layers none was timed, and of products none that memory bounds for its few samples.
-        few = min(min(work.m, work.n, work.k) for work, _ in self.task.works) <= FEW
-        self.evidence = "judged" if few or self.task.arithmetic != "gemm" else "timed"
+        self.evidence = "judged" if self.task.least <= FEW or self.task.arithmetic != "gemm" else "timed"
         return slowed(self.task, self.chip, penalty.compute, penalty.memory)
 
     def _penalty(self, family: RateFamily, chip: Chip) -> Penalty:
         """Return the penalty; whose unaligned sizes stand in is noted, unless the rates are that GPU's too."""
-        least = min(min(work.m, work.n, work.k) for work, _ in self.task.works)
-        target = self.target
+        target, least = self.target, self.task.least
         found = penalty_of(self.task.contiguous, family, target.gpu, chip.rate, target.constants, least, target.through)
         if found.of != self.provenance.measured_on:
             self.provenance = self.provenance.beside(replace(self.provenance, unaligned_of=found.of))

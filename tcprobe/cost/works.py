@@ -39,6 +39,11 @@ class Task(Struct, frozen=True):
         return product_level(self.contiguous, self.units.family)
 
     @property
+    def least(self) -> int:
+        """The smallest size of its multiplications."""
+        return min(min(work.m, work.n, work.k) for work, _ in self.works)
+
+    @property
     def strides_both(self) -> bool:
         """Whether neither operand is contiguous along the contraction: A[K,M]^T B[K,N], a Dense layer's wgrad.
 

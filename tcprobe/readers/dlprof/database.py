@@ -76,7 +76,7 @@ def read(files: list[Path]) -> Profile:
 
 
 def _rescued(path: Path, recording: Path, error: InputError) -> Note:
-    found = f"DLProf's post-processing did not end ({path.name}: {error.found}) and left no report"
+    found = f"DLProf left no report, and its database cannot be used ({path.name}: {error.found})"
     message = f"{found}: the recording {recording.name} was read, which knows no key node"
     return Note(
         "dlprof-rescued", message, f"have DLProf read it again: dlprof --database={recording.name} --reports=all"

@@ -134,8 +134,17 @@ def test_several_are_refused_with_their_list(tmp_path: Path) -> None:
         open_profile(tmp_path)
 
 
-@pytest.mark.parametrize("changes", [None, ("DELETE FROM model_summary",)])
-def test_the_recording_beside_one_that_is_not_whole_is_read(tmp_path: Path, changes: tuple[str, ...] | None) -> None:
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        (None, "is empty"),
+        (("DELETE FROM model_summary",), "did not end writing it"),
+        (("DROP TABLE model_summary",), "no version of DLProf that is known"),
+    ],
+)
+def test_the_recording_beside_one_that_is_not_whole_is_read(
+    tmp_path: Path, changes: tuple[str, ...] | None, said: str
+) -> None:
     path = tmp_path / "dlprof_dldb.sqlite"
     made(path, *changes) if changes else path.touch()
     recording(tmp_path / "nsys_profile.sqlite")
@@ -143,8 +152,9 @@ def test_the_recording_beside_one_that_is_not_whole_is_read(tmp_path: Path, chan
     assert (profile.metadata.format, profile.metadata.sources[0].format) == ("nsys", "nsys")
     note = next(n for n in profile.metadata.notes if n.code == "dlprof-rescued")
     assert "dlprof_dldb.sqlite: " in note.message and "nsys_profile.sqlite was read" in note.message
+    assert said in note.message and ("did not end" in note.message) == (said == "did not end writing it")
     if changes:
-        with pytest.raises(InputError, match="is not whole"):
+        with pytest.raises(InputError, match=said):
             open_profile(path)
 
 
