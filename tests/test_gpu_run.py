@@ -319,7 +319,7 @@ def test_xla_brings_shapes_from_the_module(changed: Callable[[Change], Path]) ->
 
 def test_a_step_that_xla_compiled_is_not_told_to_use_xla(changed: Callable[[Change], Path]) -> None:
     waits, first, *_ = first_steps(shown(changed(variants.xla_alone), "--width", "0"))
-    assert "the GPU waits 2.63 ms of a step of 4.12 ms" in waits
+    assert "the GPU waits 2.62 ms of a step of 4.12 ms" in waits
     assert first.startswith("2. filters 1 -> 8, keep the first: conv2d_3_1 (generator_1/conv2d_3_1")
     assert "1.13 ms of kernel time in a step, " in first  # of catalogue.py
     assert ": at most 1.13 ms of a step of 4.12 ms, 27.4 %" in first  # of the steps outside
@@ -395,6 +395,6 @@ def test_the_longest_gaps_say_what_the_host_did(changed: Callable[[Change], Path
     assert first.split(",")[-3:-1] == ["input", "IteratorGetNextOp::DoCompute"]
     report = Report(folder)
     assert len(report.rows("gaps", host_work="input", before="MemcpyH2D 25088 B")) == 3
-    assert report.all["waiting"]["idle_pct"] == pytest.approx(95, abs=0.01)
+    assert report.all["waiting"]["idle_pct"] == pytest.approx(95.23, abs=0.01)  # 5 % with the step before
     assert report.all["tuning"] is None
     assert "Longest gaps" not in shown(changed(lambda run: variants.busy(run, 20)), "--by", "op")

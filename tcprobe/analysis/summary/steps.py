@@ -172,14 +172,14 @@ def _between(known: FloatArray, which: str, ends: EpochEnds | None, kind: str | 
     why += "; they are of unlike length" if uneven else ""
     why += f" ({len(ends.lengths_ns)} more, at an epoch's end, left out)" if ends else ""
     slowed = kind not in ("measured", "after")
-    typical = float(known.mean() if uneven else np.median(known))
+    typical = _typical(known, uneven)
     spread, mean = spread_of(known), float(known.mean())
     return StepTime(typical, "between steps", why, spread, slowed, ends, kind, count, mean_ns=mean)
 
 
-def typical_length(known: FloatArray) -> float:
-    """Return the median of lengths, one or more; of uneven ones the mean, for no single step is typical of them."""
-    return float(known.mean() if is_uneven(known) else np.median(known))
+def _typical(values: FloatArray, uneven: bool) -> float:
+    """Return the median of a figure of steps, one or more; of uneven ones the mean, for no single step is typical."""
+    return float(values.mean() if uneven else np.median(values))
 
 
 def is_uneven(known: FloatArray) -> bool:
@@ -263,6 +263,10 @@ def _busy_in_step(profile: Profile, iterations: Iterations, length: StepTime) ->
     if length.length == "marked step" and (only := marked_step(profile, iterations)) is not None:
         return _union(profile, only)
     steps, ran = window_steps(profile), of_active(profile, "union_ns")
+    if len(ran) and length.length == "between steps":
+        each = _typical_union(profile, iterations, length)
+        if each is not None:
+            return each / len(ran)
     if len(ran) and steps:
         return float(ran.mean()) / steps
     reported = Reported(profile)
@@ -272,6 +276,44 @@ def _busy_in_step(profile: Profile, iterations: Iterations, length: StepTime) ->
         return busy
     spent = times.total / steps / (len(profile.require("devices")) or 1)
     return min(busy, spent) if busy is not None and share else spent  # a share below 0.05 % is reported as 0.0
+
+
+def _typical_union(profile: Profile, iterations: Iterations, length: StepTime) -> float | None:
+    """Return the time of a typical step during which its kernels ran, summed over the GPUs; None if unknown.
+
+    Kernels are of the step that launched them: where they run late, a step's own time holds those of the one before.
+    """
+    table = profile.require("iterations")
+    union = _with_strays(profile, iterations) / table.numbers("steps")
+    lengths = table.numbers("duration_ns") / table.numbers("steps")
+    mine = table.numbers("in_window") & ~np.isnan(union)
+    if length.kind is None:  # of these very steps
+        mine &= ~np.isnan(lengths)
+        return _typical(union[mine], is_uneven(lengths[mine])) if mine.any() else None
+    slow = profile.require("steps").numbers("step")[slow_steps(profile).left_out]
+    usual = mine & ~np.isin(table.numbers("iteration"), slow)
+    return _typical(union[usual if usual.any() else mine], False) if mine.any() else None
+
+
+def _with_strays(profile: Profile, found: Iterations) -> FloatArray:
+    """Return `union_ns` of each iteration, with kernels of no step where these were launched in its time."""
+    launches, own = profile.require("launches"), profile.require("iterations").numbers("union_ns")
+    if not len(own):
+        return own
+    begun, called = launches.numbers("start_ns"), launches.numbers("launch_ns")
+    called = np.where(np.isnan(called), begun, called)
+    ascend, stray = bool((np.diff(found.start_ns) >= 0).all()), found.of_launch < 0
+    held = np.searchsorted(found.start_ns, called, side="right") - 1
+    ends = np.where(np.isnan(found.duration_ns), found.end_ns, found.start_ns + found.duration_ns)
+    stray &= (held >= 0) & (called < ends[held])
+    if not (ascend and stray.any()):
+        return np.where(stray.any(), np.nan, own)
+    (devices,), place = distinct_rows(launches.numbers("device"))
+    row = np.where(stray, held, found.of_launch)
+    part = np.where(row < 0, -1, row * len(devices) + place)
+    spans = union_by(part, begun, launches.numbers("duration_ns"), len(own) * len(devices))
+    each: FloatArray = spans.reshape(len(own), len(devices)).sum(axis=1).astype(np.float64)
+    return each
 
 
 def _union(profile: Profile, bounds: tuple[int, int]) -> float | None:

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tcprobe.analysis import analyse
-from tcprobe.analysis.summary.steps import typical_length
 from tcprobe.schema.profile import Profile
 from tcprobe.schema.waits import Waiting
 from tests.analysis import builders as b
@@ -36,6 +35,30 @@ def test_a_step_is_busy_as_long_as_its_kernels_run_however_unlike_steps_are() ->
     made = b.launches(*((b.TC, -1, i, start, 30) for i, start in enumerate((0, 100, 200, 300, 900))))
     found = waiting(made, b.marks([0, 100, 200, 300, 900], 90), b.devices({}))
     assert found == Waiting(100.0, "between steps", 30.0, 70.0)  # the median; 600 ns of one change no kernel
+
+
+@pytest.mark.parametrize(("long", "ran"), [(2000, 1900), (400, 390)])
+def test_a_long_step_among_others_makes_none_of_them_busier(long: int, ran: int) -> None:
+    """Eight steps of 100 ns with a kernel of 30, and one in the middle that retraced or evaluated."""
+    starts = np.cumsum([0, *[100] * 4, long, *[100] * 3]).tolist()
+    made = b.launches(*((b.TC, -1, i, start, ran if i == 4 else 30) for i, start in enumerate(starts)))
+    found = waiting(made, b.marks(starts, 90), b.devices({}))
+    assert found == Waiting(100.0, "between steps", 30.0, 70.0)
+
+
+def test_kernels_that_run_late_are_of_the_step_that_launched_them() -> None:
+    made = b.launches(*((b.TC, -1, i, 100 * i + 60, 80) for i in range(3)))
+    found = waiting(made, b.marks([0, 100, 200], 90), b.devices({}))
+    assert found == Waiting(100.0, "between steps", 80.0, 20.0)  # by their own time the first step has 40
+
+
+def test_kernels_of_no_step_are_of_that_in_whose_time_they_were_launched() -> None:
+    """A mark around the forward pass alone: 20 ns of each step's kernels are in it, 50 behind it."""
+    inside = ((b.TC, -1, i, 100 * i + 5, 20) for i in range(5))
+    made = b.launches(*inside, *((b.TC, -1, None, 100 * i + 40, 50) for i in range(-1, 5)))
+    assert waiting(made, b.marks([0, 100, 200, 300, 400], 30), b.devices({})) == Waiting(
+        100.0, "between steps", 70.0, 30.0
+    )
 
 
 def test_steps_outside_the_profiler_are_the_length_of_a_step() -> None:
@@ -160,7 +183,9 @@ def test_busy_and_idle_time_make_up_a_step(found: list[tuple[Any, ...]], marked:
     ],
 )
 def test_a_step_of_unlike_ones_is_their_mean(lengths: list[int], typical: float) -> None:
-    assert typical_length(np.array(lengths, np.float64)) == pytest.approx(typical)
+    starts = np.cumsum([0, *lengths]).tolist()
+    found = waiting(b.launches(*((b.TC, -1, i, at, 1) for i, at in enumerate(starts))), b.marks(starts, 1))
+    assert found is not None and found.step_ns == pytest.approx(typical)
 
 
 def test_what_a_step_waits_adds_up_where_every_second_one_is_slow() -> None:
