@@ -131,7 +131,8 @@ def steps_of(profile: Profile) -> Columns | None:
     if highest <= 0:
         return None
     cut = ("Higher bars are cut.",) if whole.max() > highest else ()
-    notes = (*_counts(profile, stop - start), *cut)
+    grey = () if timed[start:stop].all() else ("In grey, kernels alone: the length is unknown.",)
+    notes = (*_counts(profile, stop - start), *cut, *grey)
     bars = tuple(_bar(kinds, at, str(numbers[at]), bool(counted[at]), bool(timed[at])) for at in range(start, stop))
     legend = tuple((kind.tone, kind.label) for kind in kinds)
     return Columns("Iterations", bars, legend, highest, f.duration(highest), (" ".join(notes),))

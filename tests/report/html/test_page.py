@@ -213,6 +213,7 @@ def test_a_step_of_unknown_length_is_grey_and_has_no_waiting() -> None:
     made = steps_of(gpu_profile().with_tables(table("iterations", *rows)))
     assert made is not None and [bar.counted for bar in made.bars] == [True, True, False]
     assert made.bars[2].label == "2: length unknown; on Tensor Cores 5.00 ms, not on Tensor Cores 15.0 ms"
+    assert made.notes == ("Counted: 0 to 2. In grey, kernels alone: the length is unknown.",)
     assert dict(made.bars[2].parts)["idle"] == 0 and made.height == pytest.approx(50 * MS)
 
 
