@@ -115,8 +115,12 @@ def size_notes(profile: Profile) -> Iterator[Note]:
 def logged_notes(metrics: Table) -> Iterator[Note]:
     """Yield a warning where the last value that a workload logged is NaN or an infinity: it diverged."""
     ended = list[str]()
-    for name in metrics.names("name").names:
-        mine = metrics.take(metrics.names("name").among(name))
+    names, values = metrics.names("name"), metrics.numbers("value")
+    for number, name in enumerate(names.names):
+        rows = np.flatnonzero(names.ids == number)
+        if not len(rows) or np.isfinite(values[rows[-1]]):
+            continue
+        mine = metrics.take(rows)
         if (since := lasting_since(mine.numbers("value"))) is not None:
             step = mine.values("step")[since]
             ended.append(f"{name} {mine.values('value')[-1]}" + ("" if step is None else f" since step {step:,}"))
