@@ -82,6 +82,14 @@ def union_by(
     return _covered(start, end, count_by(groups, count))
 
 
+def merged(start: IntArray, end: IntArray) -> tuple[IntArray, IntArray]:
+    """Return the starts and ends of what intervals, one or more, cover together: in order, none touching the next."""
+    order = np.argsort(start, kind="stable")
+    start, end = start[order], np.maximum.accumulate(end[order])
+    new = np.flatnonzero(np.append(True, start[1:] > end[:-1]))
+    return start[new], end[np.append(new[1:] - 1, len(end) - 1)]
+
+
 def _covered(start: IntArray, end: IntArray, sizes: IntArray) -> IntArray:
     """Return the time covered in each group of intervals on one line of time, group after group; rows of none first.
 

@@ -59,6 +59,11 @@ def test_union_counts_an_overlap_once() -> None:
     assert union_by(groups, starts, lengths, 3).tolist() == [21, 5, 0]
 
 
+def test_merged_intervals_touch_no_other() -> None:
+    start, end = grouping.merged(np.array([7, 0, 2, 4, 20]), np.array([9, 3, 3, 7, 21]))
+    assert (start.tolist(), end.tolist()) == ([0, 4, 20], [3, 9, 21])
+
+
 def test_union_of_times_near_the_end_of_int64() -> None:
     late = 2**62
     found = union_by(array([0, 7]), array([late, late]), array([5, 9]), 8).tolist()

@@ -10,6 +10,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from tcprobe.grouping import merged
 from tcprobe.readers.arrays import Ints, dense
 from tcprobe.schema.waits import EVENT_WORK, HostWork
 
@@ -96,10 +97,7 @@ def stretches(gpus: Sequence[Ran]) -> Stretches:
     if not found:
         return Stretches(np.zeros(0, np.int64), np.zeros(0, np.int64))
     start, end = (np.concatenate(part) for part in zip(*found, strict=True))
-    order = np.argsort(start, kind="stable")
-    start, end = start[order], np.maximum.accumulate(end[order])
-    new = np.flatnonzero(np.append(True, start[1:] > end[:-1]))
-    return Stretches(start[new], end[np.append(new[1:] - 1, len(end) - 1)])
+    return Stretches(*merged(start, end))
 
 
 def _between(start: Ints, duration: Ints) -> tuple[Ints, Ints]:

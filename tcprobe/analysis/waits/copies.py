@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tcprobe.analysis.waits.idle import Gpu
-from tcprobe.grouping import count_by, distinct_rows, sum_by
+from tcprobe.grouping import count_by, distinct_rows, merged, sum_by
 from tcprobe.schema.columns import IntArray, Row, Table
 from tcprobe.schema.profile import Profile
 from tcprobe.schema.tables import COPIES
@@ -39,10 +39,7 @@ def build_copies(profile: Profile, gpus: list[Gpu]) -> Table:
 
 def _alone(gpu: Gpu, start: IntArray, end: IntArray) -> int:
     """Return how long at least one of these copies ran while the GPU ran no kernel."""
-    order = np.argsort(start, kind="stable")
-    begins, ends = start[order], np.maximum.accumulate(end[order])
-    new = np.flatnonzero(np.append(True, begins[1:] > ends[:-1]))  # copies side by side are one
-    spans = begins[new], ends[np.append(new[1:] - 1, len(ends) - 1)]
+    spans = merged(start, end)  # copies side by side are one
     idle = np.append(0, np.cumsum(gpu.idle.length_ns))
 
     def until(times: IntArray) -> IntArray:

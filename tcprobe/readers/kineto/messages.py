@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from tcprobe.grouping import count_by, distinct_numbers, sum_by
+from tcprobe.grouping import count_by, distinct_numbers, merged, sum_by
 from tcprobe.jsonfile import whole
 from tcprobe.readers.arrays import Ints, distinct_rows
 from tcprobe.readers.kineto.columns import BETWEEN, Part
@@ -74,12 +74,9 @@ def _hidden(ran: Part, mine: NDArray[np.bool_]) -> Ints:
     for number in distinct_numbers(device[mine].astype(np.int64)).tolist():
         here = device == number
         others, rows = np.flatnonzero(here & ~mine), np.flatnonzero(here & mine)
-        others = others[np.argsort(ran.start[others], kind="stable")]
         if not len(others):
             continue
-        start, end = ran.start[others], np.maximum.accumulate(ran.end[others])
-        begins = np.append(True, start[1:] > end[:-1])
-        start, end = start[begins], end[np.append(begins[1:], True)]
+        start, end = merged(ran.start[others], ran.end[others])
         before = np.append(0, np.cumsum(end - start))
         covered = [_covered(ran_at[rows], start, end, before) for ran_at in (ran.start, ran.end)]
         hidden[rows] = covered[1] - covered[0]
