@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import re
+import shlex
 import subprocess
 import sys
 import tomllib
@@ -12,15 +14,21 @@ import pytest
 import typer.main
 
 from tcprobe.cli.app import application
+from tcprobe.probe.ranks import RANKS
 from tcprobe.readers import READERS
-from tests.pages import reliability
+from tcprobe.schema.tables import TABLES
+from tests.pages.__main__ import PARTS, page
 from tests.support import ROOT
 
 PAGES = sorted(p.name for p in ROOT.glob("*.md"))
-DOCS = {p.name: p.read_text(encoding="utf-8") for p in (ROOT / "docs").glob("*.md")}
+FOLDER = ROOT / "docs"
+DOCS = {str(p.relative_to(FOLDER)): p.read_text(encoding="utf-8") for p in sorted(FOLDER.rglob("*.md"))}
 COMMAND = typer.main.get_command(application())
 OF_EVERY_VERB = ("--color", "--json", "--show-config")
 VERBS = sorted(COMMAND.commands)  # type: ignore[attr-defined]
+WORKLOADS = {name for name in DOCS if name.startswith("workloads/")}
+FILES = {"csv", "json", "py", "npy"}
+"""Endings of files, which may be called as a table."""
 
 
 def options(verb: str) -> list[str]:
@@ -30,10 +38,10 @@ def options(verb: str) -> list[str]:
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_every_verb_and_option_is_documented(verb: str) -> None:
-    page = DOCS[f"{verb}.md"]
-    assert f"tcprobe {verb}" in page
-    assert not [o for o in options(verb) if o not in page and o not in OF_EVERY_VERB]
+def test_every_verb_has_a_page_and_every_option_stands_in_the_reference(verb: str) -> None:
+    assert f"tcprobe {verb}" in DOCS[f"{verb}.md"]
+    section = DOCS["commands.md"].partition(f"## tcprobe {verb}\n")[2].partition("\n## ")[0]
+    assert not [o for o in options(verb) if f"`{o}" not in section and o not in OF_EVERY_VERB]
 
 
 def test_options_of_every_verb_are_documented() -> None:
@@ -41,26 +49,99 @@ def test_options_of_every_verb_are_documented() -> None:
     assert not [o for o in OF_EVERY_VERB if f"`{o}" not in DOCS["options.md"]]
 
 
-@pytest.mark.parametrize("verb", VERBS)
-def test_every_environment_variable_is_documented(verb: str) -> None:
-    names = [p.envvar for p in COMMAND.commands[verb].params if p.envvar]  # type: ignore[attr-defined]
-    assert not [n for n in names if n not in DOCS[f"{verb}.md"]]
+def constants(trees: dict[str, ast.Module]) -> dict[str, str]:
+    """Return the texts that modules give a name at their top."""
+    assigned = (node for tree in trees.values() for node in tree.body if isinstance(node, ast.Assign | ast.AnnAssign))
+    return {
+        ast.unparse(node.targets[0] if isinstance(node, ast.Assign) else node.target): node.value.value
+        for node in assigned
+        if isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+    }
 
 
-@pytest.mark.parametrize("name", [*PAGES, *sorted(str(p.relative_to(ROOT)) for p in ROOT.glob("docs/**/*.md"))])
+def read_variables() -> set[str]:
+    """Return the variables of the environment that the package reads by name, as far as the code spells them."""
+    trees = {str(p): ast.parse(p.read_text(encoding="utf-8")) for p in (ROOT / "tcprobe").rglob("*.py")}
+    names = constants(trees)
+    asked = set()
+    for node in (node for tree in trees.values() for node in ast.walk(tree)):
+        match node:
+            case (
+                ast.Call(func=ast.Attribute(value=ast.Attribute(attr="environ"), attr="get"), args=[key, *_])
+                | ast.Subscript(value=ast.Attribute(attr="environ"), slice=key)
+                | ast.Compare(left=key, ops=[ast.In()], comparators=[ast.Attribute(attr="environ")])
+            ):
+                spelled = key.value if isinstance(key, ast.Constant) else names.get(ast.unparse(key).rpartition(".")[2])
+                asked |= {str(spelled)} if spelled else set()
+    return asked
+
+
+def test_every_environment_variable_is_documented() -> None:
+    read = read_variables()
+    assert {"CUDA_VISIBLE_DEVICES", "TCPROBE_PROGRESS_SECONDS", "XDG_CONFIG_HOME", *RANKS} - read == set(RANKS)
+    shared = {p.envvar for verb in VERBS for p in COMMAND.commands[verb].params if p.envvar}  # type: ignore[attr-defined]
+    assert not [name for name in {*read, *shared, *RANKS} if f"`{name}`" not in DOCS["environment.md"]]
+
+
+def test_every_code_of_an_error_is_documented() -> None:
+    files = (p.read_text(encoding="utf-8") for p in (ROOT / "tcprobe").rglob("*.py"))
+    codes = {code for text in files for code in re.findall(r'(?m)^    code = "(E\d+)"$', text)}
+    assert codes and codes == set(re.findall(r"(?m)^\| (E\d+) \|", DOCS["errors.md"]))
+
+
+def anchors(text: str) -> set[str]:
+    """Return what links to headings of a page are called, as GitHub does."""
+    headings = re.findall(r"(?m)^#{1,6} +(.+)$", re.sub(r"(?ms)^```.*?^```", "", text))
+    slugs = [re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings]
+    return {slug + (f"-{before}" if (before := slugs[:at].count(slug)) else "") for at, slug in enumerate(slugs)}
+
+
+@pytest.mark.parametrize("name", [*PAGES, *(f"docs/{name}" for name in DOCS)])
 def test_links_lead_somewhere(name: str) -> None:
     page = ROOT / name
-    links = re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text(encoding="utf-8"))
-    assert not [link for link in links if not (page.parent / link).exists()]
+    for link, anchor in re.findall(r"\]\((?!https?:)([^)#\s]*)#?([^)\s]*)\)", page.read_text(encoding="utf-8")):
+        target = page.parent / link if link else page
+        assert target.exists(), link
+        assert not anchor or anchor in anchors(target.read_text(encoding="utf-8")), f"{link}#{anchor}"
 
 
 def test_every_page_is_in_the_index() -> None:
-    assert not [name for name in DOCS if name != "index.md" and f"({name})" not in DOCS["index.md"]]
+    assert not [name for name in DOCS if f"({name})" not in DOCS["index.md"] and name not in ("index.md", *WORKLOADS)]
+
+
+def commands() -> list[str]:
+    """Return every command of ours in a block of the documentation, without what the shell does with it."""
+    pages = [*DOCS.values(), (ROOT / "README.md").read_text(encoding="utf-8")]
+    blocks = [block for page in pages for block in re.findall(r"(?ms)^```[a-z]*\n(.*?)^```$", page)]
+    lines = [line for block in blocks for line in block.splitlines() if "[OPTIONS]" not in line]
+    begin = rf"(?:\$ |[\w -]*: |\s*- )?\s*(?:[A-Z_]+=\S+ )*(?=tcprobe (?:{'|'.join(VERBS)})(?: |$))"
+    typed = sorted({line[found.end() :] for line in lines if (found := re.match(begin, line))})
+    return [re.split(r" (?:>|2>|<|\||&&) ", line)[0] for line in typed]
+
+
+@pytest.mark.parametrize("line", commands())
+def test_a_command_of_the_documentation_can_be_typed(line: str) -> None:
+    """Its verb has these options, and they take these values."""
+    _, name, *words = shlex.split(line, comments=True)
+    verb = COMMAND.commands[name]  # type: ignore[attr-defined]
+    context = COMMAND.context_class(verb, info_name=name, **verb.context_settings)
+    values, _, given = verb.make_parser(context).parse_args(words)
+    for param in given:
+        param.type_cast_value(context, values.get(param.name))
+
+
+def test_columns_are_named_as_they_are_called() -> None:
+    spelled = re.compile(rf"`({'|'.join(TABLES)})\.([a-z_]+)`")
+    others = {("ops", "conv"), ("ops", "max_pool"), ("ops", "average_pool"), ("ops", "shape")}  # of Keras
+    others |= {("steps", "period")}  # of probe.json
+    named = {(name, *found) for name, text in DOCS.items() for found in spelled.findall(text) if found not in others}
+    assert len(named) > 30
+    assert not [one for one in named if one[2] not in {c.name for c in TABLES[one[1]].columns} | FILES]
 
 
 def test_every_workload_has_a_page() -> None:
-    pages = {f"(workloads/{p.stem}.md)" for p in (ROOT / "workloads").glob("*.py") if p.stem != "__init__"}
-    assert pages == set(re.findall(r"\(workloads/\w+\.md\)", DOCS["workloads.md"]))
+    pages = {f"workloads/{p.stem}.md" for p in (ROOT / "workloads").glob("*.py") if p.stem != "__init__"}
+    assert pages == WORKLOADS == set(re.findall(r"workloads/\w+\.md", DOCS["workloads.md"]))
 
 
 def test_every_page_is_in_the_source_distribution() -> None:
@@ -72,8 +153,8 @@ def test_every_page_is_in_the_source_distribution() -> None:
 def test_formats_are_listed_as_their_readers_name_them() -> None:
     *most, last = dict.fromkeys(reader.WHAT for reader in READERS)
     command = COMMAND.commands["report"].help or ""  # type: ignore[attr-defined]
-    for page in ((ROOT / "README.md").read_text(encoding="utf-8"), DOCS["formats.md"], command):
-        assert f"{', '.join(most)} and {last}." in " ".join(page.replace("`", "").split())
+    for text in ((ROOT / "README.md").read_text(encoding="utf-8"), DOCS["formats.md"], command):
+        assert f"{', '.join(most)} and {last}." in " ".join(text.replace("`", "").split())
 
 
 def imports() -> list[str]:
@@ -102,8 +183,9 @@ def test_the_architecture_names_every_room() -> None:
     assert rooms - {"__init__.py", "__pycache__/"} <= set(architecture())
 
 
-def test_the_page_on_reliability_is_made_from_the_tests() -> None:
-    assert reliability.page(DOCS["reliability.md"]) == DOCS["reliability.md"], "python -m tests.pages.reliability"
+@pytest.mark.parametrize("name", PARTS)
+def test_what_is_made_from_the_code_is_up_to_date(name: str) -> None:
+    assert DOCS[name] == page(name), "run python -m tests.pages"
 
 
 MODEL = """

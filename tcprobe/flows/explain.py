@@ -17,10 +17,11 @@ from tcprobe.schema.tables import FIGURES, TABLES
 GPUS: Final = "gpus"
 AGENT: Final = "agent"
 ERRORS: Final[tuple[type[TcprobeError], ...]] = (
-    e.UsageError, e.MissingInput, e.EmptyInput, e.WrongFormat, e.UnsupportedVersion, e.UnreadableInput, e.OutputError,
-    e.ToolError, e.MeasurementFailed,
+    TcprobeError, e.UsageError, e.InputError, e.MissingInput, e.EmptyInput, e.WrongFormat, e.UnsupportedVersion,
+    e.UnreadableInput, e.OutputError, e.ToolError, e.MeasurementFailed,
 )  # fmt: skip
 _UNITS: Final = ("_ns", "_pct")
+_END: Final = "\n\n"  # of what a docstring says in short
 
 
 def find_rule(word: str) -> RuleDoc:
@@ -99,7 +100,8 @@ def _terms(word: str) -> Iterator[tuple[str, str]]:
     wanted = word.strip().lower()
     for error in ERRORS:
         if error.code.lower() == wanted:
-            yield error.code, f"{' '.join((error.__doc__ or '').split())} Exit code {error.exit_code}."
+            meaning, _, _ = (error.__doc__ or "").partition(_END)
+            yield error.code, f"{' '.join(meaning.split())} Exit code {error.exit_code}."
     for figure in (wanted, *(wanted + unit for unit in _UNITS)):
         if figure in FIGURES:
             yield figure, f"figure: {FIGURES[figure]} (docs/figures.md)"

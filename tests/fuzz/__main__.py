@@ -55,9 +55,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if asked.record:
             figures.record(name, tally, engine)
     if asked.record:
-        from tests.pages.reliability import PAGE, page
+        from tests.pages.__main__ import write
 
-        PAGE.write_text(page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+        write()
     return int(broken > 0)
 
 

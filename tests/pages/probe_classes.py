@@ -1,4 +1,4 @@
-"""Write tcprobe/probe/audit/classes.py from the catalogue of Keras: `python -m tests.pages.probe_classes`."""
+"""What tcprobe/probe/audit/classes.py is made of: the catalogue of Keras."""
 
 from __future__ import annotations
 
@@ -51,7 +51,3 @@ def _tuple(names: Iterable[str]) -> str:
     quoted = [f'"{name}"' for name in names]
     line = f"({', '.join(quoted)})"
     return line if len(line) < 100 else "(\n" + "".join(f"    {name},\n" for name in quoted) + ")"
-
-
-if __name__ == "__main__":
-    FILE.write_text(text(), encoding="utf-8")

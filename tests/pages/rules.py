@@ -1,23 +1,10 @@
-"""Write docs/rules.md from the documentation of each rule in tcprobe/rules: `python -m tests.pages.rules`."""
+"""The part of docs/rules.md that is made from the documentation of each rule in tcprobe/rules."""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 from tcprobe.rules.docs import DOCS
 from tcprobe.rules.docs.base import RuleDoc
 from tcprobe.rules.registry import RETIRED
-
-HEAD = """<!-- fmt: off -->
-# The rules
-
-Generated from `tcprobe/rules/` by `python -m tests.pages.rules`: what `tcprobe audit-shapes` looks for, one section per
-rule, the same text that `tcprobe explain CODE` prints. TC1xx judge sizes, TC2xx precision. Unless a rule decides its
-severity itself, it comes from what the suggestion is predicted to save: error at 5 % of the step or more, warning
-where it may be 1 % or more, else note ([more](audit-shapes.md#severity)). TC3xx judge a run: they are what `tcprobe
-report` and `tcprobe profile` list under "What to do first", ordered by what each saves of the step
-([figures.md](figures.md#advice)).
-"""
 
 
 def _row(doc: RuleDoc) -> str:
@@ -47,10 +34,6 @@ def _section(doc: RuleDoc) -> str:
     )
 
 
-def page() -> str:
-    """Return the whole page."""
-    return "\n".join([HEAD, _index(), *(_section(doc) for doc in DOCS)])
-
-
-if __name__ == "__main__":
-    (Path(__file__).parents[2] / "docs/rules.md").write_text(page(), encoding="utf-8")
+def rules() -> str:
+    """Return the list of the rules, and a section for each."""
+    return "\n".join([_index(), *(_section(doc) for doc in DOCS)])

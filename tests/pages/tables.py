@@ -1,18 +1,9 @@
-"""Write docs/tables.md from the contract in tcprobe/schema/tables.py: `python -m tests.pages.tables`."""
+"""The part of docs/tables.md that is made from the contract in tcprobe/schema/tables.py."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from tcprobe.schema.columns import Column, TableSpec
 from tcprobe.schema.tables import DERIVED, RECORDED
-
-HEAD = """# The tables
-
-Generated from `tcprobe/schema/tables.py` by `python -m tests.pages.tables`: every table that tcprobe writes or passes
-on, what a row is, and every column. Times are ns, sizes bytes, shares percent from 0 to 100. A column that a source
-cannot give is empty (NA), never 0.
-"""
 
 
 def _column(column: Column) -> str:
@@ -29,17 +20,12 @@ def _table(spec: TableSpec) -> str:
     )
 
 
-def page() -> str:
-    """Return the whole page."""
+def tables() -> str:
+    """Return a section for each table."""
     parts = [
-        HEAD,
         "## What follows from a profile",
         *map(_table, DERIVED),
         "## What was recorded",
         *map(_table, RECORDED),
     ]
     return "\n".join(parts)
-
-
-if __name__ == "__main__":
-    (Path(__file__).parents[2] / "docs/tables.md").write_text(page(), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The contract itself, and its page in the docs."""
+"""The contract itself."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ import pytest
 
 from tcprobe.schema.columns import TableSpec
 from tcprobe.schema.tables import TABLES
-from tests.pages.tables import page
-from tests.support import ROOT
 
 UNITS = ("_ns", "_bytes", "_pct", "_khz", "_bytes_per_s")
 
@@ -24,7 +22,3 @@ def test_columns_are_named_and_explained(spec: TableSpec) -> None:
         assert not column.values or column.kind == "str"
         if column.name.endswith(UNITS):
             assert column.kind in ("int", "float")
-
-
-def test_the_page_is_up_to_date() -> None:
-    assert (ROOT / "docs" / "tables.md").read_text(encoding="utf-8") == page(), "run python -m tests.pages.tables"

@@ -8,7 +8,7 @@ from tests.pages.probe_classes import FILE, text
 
 
 def test_the_file_is_up_to_date() -> None:
-    assert FILE.read_text(encoding="utf-8") == text(), "run python -m tests.pages.probe_classes"
+    assert FILE.read_text(encoding="utf-8") == text(), "run python -m tests.pages"
 
 
 def test_it_names_what_the_audit_of_a_step_asks_about() -> None:
