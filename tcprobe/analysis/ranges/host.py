@@ -16,8 +16,8 @@ from tcprobe.schema.columns import IntArray, Row, Table
 from tcprobe.schema.profile import Profile
 from tcprobe.schema.tables import GRAPH_OPS, LAUNCHES
 
-_NUMBER: Final = re.compile(r"_\d+$")
-"""What PyTorch's profiler adds to the class of a module."""
+_CLASS: Final = re.compile(r"(?:.*/)?([^/]+)_\d+", re.DOTALL)
+"""A module as PyTorch's profiler names it, by its class and a number; TorchScript's have names of their own."""
 
 
 def with_host_products(profile: Profile) -> Profile:
@@ -69,6 +69,7 @@ def _innermost(ranges: Table) -> IntArray:
 
 def _row(detail: Row, times: float) -> Row:
     layer = None if detail["layer"] is None else str(detail["layer"])
+    kind = _CLASS.fullmatch(layer or "")
     return {
         "op": detail["op"],
         "op_type": detail["op_type"],
@@ -76,7 +77,7 @@ def _row(detail: Row, times: float) -> Row:
         "executes_basis": "profile",
         "pass": detail["pass"],
         "layer": layer,
-        "layer_class": None if layer is None else _NUMBER.sub("", layer.rpartition("/")[2]),
+        "layer_class": kind[1] if kind else None,
         "input_shapes": detail["input_shapes"],
         "input_dtypes": None if detail["dtype"] is None else json.dumps([detail["dtype"]]),
         "attributes": detail["attributes"],

@@ -45,6 +45,7 @@ _TEXTS: Final[dict[str, dict[str, Callable[[Args], str]]]] = {
         "strides": lambda args: _text(args.strides),
         "concrete": lambda args: _text(args.concrete),
         "stack": lambda args: _text(args.stack),
+        "modules": lambda args: _text(args.modules),
     },
 }
 BETWEEN: Final = "\0"

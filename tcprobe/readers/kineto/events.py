@@ -52,6 +52,7 @@ class Args(
         "concrete": "Concrete Inputs",
         "sequence": "Sequence number",
         "stack": "Call stack",
+        "modules": "Module Hierarchy",
         "collective": "Collective name",
         "group": "Process Group Name",
         "group_about": "Process Group Description",
@@ -78,6 +79,7 @@ class Args(
     concrete: Raw = _NONE
     sequence: float | None = None
     stack: Raw = _NONE  # of traces without frames: to PyTorch 1.12
+    modules: Raw = _NONE  # of TorchScript alone
     collective: str | None = None  # of a kernel of NCCL, as the next ones
     dtype: Raw = _NONE
     group: Raw = _NONE

@@ -56,7 +56,8 @@ def read_trace(format_: str, path: Path) -> Profile:
     made += [host_ops(ranges), host_events(parts, ran, ranges), _devices(recording, ran), read_messages(ran)]
     tables = {table.spec.name: table for table in made if len(table)}
     absent = {name: why for name, why in _ABSENT.items() if name not in tables}
-    return Profile(_metadata(format_, recording, ran), tables, absent)
+    profile = Profile(_metadata(format_, recording, ran), tables, absent)
+    return profile.with_notes(_mislabelled(ranges.mislabelled)) if ranges.mislabelled else profile
 
 
 def _metadata(format_: str, recording: Recording, ran: Part) -> Metadata:
@@ -89,6 +90,14 @@ def _notes(recording: Recording, ran: Part) -> Iterator[Note]:
         yield Note("no-shapes", message, "record with record_shapes=True", "note")
     if odd := sum(part.odd for part in (*parts.values(), ran)):
         yield Note("events-odd", f"{odd:,} events have times or a GPU that cannot be, and are not counted")
+
+
+def _mislabelled(ops: int) -> Note:
+    message = (
+        f"the modules of {ops:,} ops of TorchScript are not told: after a backward pass on the same thread PyTorch "
+        "names others than those that ran"
+    )
+    return Note("modules-mislabelled", message, "record a step by itself, or the model without TorchScript", "note")
 
 
 def _ran(part: Part) -> Part:

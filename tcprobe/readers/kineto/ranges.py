@@ -26,6 +26,10 @@ from tcprobe.schema.columns import FloatArray, Names, Table, merge_names
 MODULE: Final = (
     "nn.Module: "  # of the class and a number that counts the modules of it (torch/csrc/autograd/profiler_python.cpp)
 )
+# What TorchScript calls a level of an op's modules: name(Class)::method; the first one is the function that was called.
+_LEVEL: Final = re.compile(r"(\w+)\([^()]*\)::[^.]*\.")
+_GRADIENT: Final = re.compile(r"^autograd::engine::evaluate_function|Backward\d*$")
+_NO_MODULE: Final = ("TOP", "SELF", "INSTANCE_NAME_UNKNOWN")
 # What PyTorch calls the types of tensors: by C++ (c10/util/typeid.h), in old traces by the enumeration (ScalarType.h).
 DTYPES: Final = {
     "float": "float32", "double": "float64", "c10::Half": "float16", "c10::BFloat16": "bfloat16",
@@ -52,6 +56,7 @@ class Ranges(Struct):
     held: NDArray[np.bool_]  # whether a launch of its thread lies in it
     named: list[tuple[RangeName, str | None]]  # what they are, with `ranges.attributes`
     called_from: Names  # as `ranges` has it
+    mislabelled: int  # ops whose module TorchScript told and which is not believed
 
     def flags(self, kind: str) -> NDArray[np.bool_]:
         """Say which are of a kind."""
@@ -92,19 +97,57 @@ def ranges_of(parts: dict[str, Part], launching: Part) -> Ranges:
     texts = [ops.texts[name] for name in _OP_TEXTS]
     alike, first = combine([names.ids for names in texts])
     named = [_op(*row) for row in zip(*(names.take(first).tolist() for names in texts), strict=True)]
-    layers = modules.texts["name"]
-    code = np.concatenate([alike, layers.ids.astype(np.int64) + len(named)])
-    named += [(RangeName(name.removeprefix(MODULE), "layer"), None) for name in layers.names]
+    scripted = ops.texts["modules"].map(layer_of)
+    labelled, late = scripted.ids >= 0, _after_gradients(ops)
+    inside = _outermost(ops, scripted, np.flatnonzero(labelled & ~late))
+    layers = merge_names([modules.texts["name"].map(lambda name: name.removeprefix(MODULE)), scripted.take(inside)])
+    code = np.concatenate([layers.ids.astype(np.int64) + len(named), alike])
+    named += [(RangeName(name, "layer"), None) for name in layers.names]
+    around = (modules, ops.take(inside), ops)  # an op is within the module that TorchScript names, and as long
     start, end, thread = (
-        np.concatenate([getattr(ops, column), getattr(modules, column)]) for column in ("start", "end", "thread")
+        np.concatenate([getattr(part, column) for part in around]) for column in ("start", "end", "thread")
     )
-    sequence = np.concatenate([ops.numbers["sequence"], np.full(modules.rows, np.nan)])
+    sequence = np.append(np.full(len(layers.ids), np.nan), ops.numbers["sequence"])
     held = holding(start, end, thread, launching.start, launching.thread)
     called_from = _called_from(start, thread, held, frames)
     if not frames.rows:
         lines = ops.texts["stack"].map(_innermost)
-        called_from = Names(np.where(held, np.append(lines.ids, np.full(modules.rows, -1)), -1), lines.names)
-    return Ranges(start, end, thread, code, sequence, held, named, called_from)
+        called_from = Names(np.where(held, np.append(np.full(len(layers.ids), -1), lines.ids), -1), lines.names)
+    return Ranges(start, end, thread, code, sequence, held, named, called_from, int((labelled & late).sum()))
+
+
+def layer_of(modules: str) -> str | None:
+    """Return the layer that an op of TorchScript is in, as `named_modules` names it; None where it is in none.
+
+    ``TOP(Net)::forward.blocks(Sequential)::forward.0(Block)::forward.`` -> ``blocks/0``.
+    """
+    names = [name for name in _LEVEL.findall(modules.strip('"') + ".") if name not in _NO_MODULE]
+    return "/".join(names) or None
+
+
+def _outermost(ops: Part, modules: Names, rows: Ints) -> Ints:
+    """Return those of some ops that no other op of the same module is around."""
+    kept, until = [], dict[tuple[int, int], int]()
+    ordered = rows[np.lexsort((-ops.end[rows], ops.start[rows]))]
+    ends, threads, labels = (column[ordered].tolist() for column in (ops.end, ops.thread, modules.ids))
+    for row, end, *place in zip(ordered.tolist(), ends, threads, labels, strict=True):
+        if end > until.get((place[0], place[1]), -1):
+            until[place[0], place[1]] = end
+            kept.append(row)
+    return np.array(kept, np.int64)
+
+
+def _after_gradients(ops: Part) -> NDArray[np.bool_]:
+    """Say which ops began after a gradient on their thread: from there on PyTorch names modules that did not run.
+
+    Seen with 2.13.0 on the CPU, where one thread runs both passes: in a second step `first` is called `blocks/0/fc`.
+    Where autograd has a thread of its own, as for every GPU, the names stay right.
+    """
+    gradient = ops.texts["name"].each(lambda name: _GRADIENT.search(name) is not None, False).astype(bool)
+    first = np.full(int(ops.thread.max(initial=-1)) + 1, np.iinfo(np.int64).max)
+    np.minimum.at(first, ops.thread[gradient], ops.start[gradient])
+    late: NDArray[np.bool_] = ops.start >= first[ops.thread]
+    return late
 
 
 def _called_from(start: Ints, thread: Ints, held: NDArray[np.bool_], frames: Part) -> Names:

@@ -14,11 +14,11 @@ import pytest
 from tcprobe.analysis.flow import analyse
 from tcprobe.errors import EmptyInput, UsageError
 from tcprobe.readers.kineto import trace
-from tcprobe.readers.kineto.ranges import line_of
+from tcprobe.readers.kineto.ranges import layer_of, line_of
 from tcprobe.readers.open import open_profile
 from tcprobe.schema.profile import Profile
 from tests.analysis import builders as b
-from tests.readers.kineto.made import INPUTS, ROWS, UNITS, Made, training
+from tests.readers.kineto.made import BACKWARD, INPUTS, ROWS, UNITS, Made, training
 from tests.support import ROOT, shared
 
 FLOPS = 2 * ROWS * INPUTS * UNITS
@@ -182,14 +182,65 @@ CPU = ROOT / "tests" / "fixtures" / "kineto"
 LINES = (CPU / "train.py").read_text(encoding="utf-8").splitlines()
 
 
+def recorded(script: str, path: Path) -> Path:
+    pytest.importorskip("torch", reason="PyTorch is not installed")
+    subprocess.run([sys.executable, CPU / script, path], check=True, capture_output=True, timeout=120)
+    return path
+
+
 @pytest.fixture(params=["committed", "recorded now"])
 def cpu_trace(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     if request.param == "committed":
         return CPU / "cpu.pt.trace.json.gz"
-    pytest.importorskip("torch", reason="PyTorch is not installed")
-    path = tmp_path / "cpu.pt.trace.json"
-    subprocess.run([sys.executable, CPU / "train.py", path], check=True, capture_output=True, timeout=120)
-    return path
+    return recorded("train.py", tmp_path / "cpu.pt.trace.json")
+
+
+@pytest.fixture(params=["committed", "recorded now"])
+def scripted_trace(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    if request.param == "committed":
+        return CPU / "scripted.pt.trace.json.gz"
+    return recorded("scripted.py", tmp_path / "scripted.pt.trace.json")
+
+
+def test_torchscript_names_its_modules_and_is_believed_until_a_backward_pass(scripted_trace: Path) -> None:
+    """100 -> 64 -> 48 -> 10. Of the second step PyTorch 2.13.0 says that `block/hidden` has 100 inputs."""
+    out = analyse(open_profile(scripted_trace))
+    rows = [row for row in b.rows(out, "gemms") if row["pass"] == "forward"]
+    told = {(row["layer"], row["n"], row["k"]) for row in rows}
+    assert told == {
+        *(("first", 64, 100), ("block/hidden", 48, 64), ("block/out", 10, 48)),
+        *((None, 64, 100), (None, 48, 64), (None, 10, 48)),
+    }
+    assert "modules-mislabelled" in codes(out)
+    assert {row["layer_class"] for row in rows} == {None}  # a name, and not the class, as `Linear_0` has it
+
+
+def test_modules_of_torchscript_are_believed_where_gradients_have_a_thread_of_their_own(tmp_path: Path) -> None:
+    made = Made()
+    for step in (0, 1000):
+        for at, name in ((step, "first"), (step + 100, "block(Block)::forward.out")):
+            within = {"Module Hierarchy": f"TOP(Net)::forward.{name}(Linear)::forward."}
+            made.event("cpu_op", "aten::linear", at + 10, 50, **within)
+            made.event("cpu_op", "aten::addmm", at + 12, 40, **within, **{"Input Dims": [[8], [4, 6], [6, 8]]})
+            made.launch(b.TC, at + 20, at + 30, 10)
+        made.op("autograd::engine::evaluate_function: AddmmBackward0", step + 300, 100, thread=BACKWARD)
+    found = read(made, tmp_path)
+    assert {row["layer"] for row in b.rows(analyse(found), "gemms")} == {"first", "block/out"}
+    assert "modules-mislabelled" not in codes(found)
+
+
+@pytest.mark.parametrize(
+    ("told", "layer"),
+    [
+        ("TOP(Net)::forward.blocks(Sequential)::forward.0(Block)::forward.", "blocks/0"),
+        ('"TOP(Net)::forward.SELF(Net)::helper.fc(Linear)::forward"', "fc"),
+        ("TOP()::<forward op>.::free.", None),
+        ("TOP(Net)::forward.INSTANCE_NAME_UNKNOWN(Linear)::forward.", None),
+        ("nonsense", None),
+    ],
+)
+def test_levels_of_torchscript(told: str, layer: str | None) -> None:
+    assert layer_of(told) == layer
 
 
 def test_a_training_on_the_cpu_tells_modules_shapes_and_lines(cpu_trace: Path) -> None:
