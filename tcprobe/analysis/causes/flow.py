@@ -39,8 +39,9 @@ def with_causes(profile: Profile, inputs: SummaryInputs, gpu: KnownGpu, judged: 
         judged: the products of a step with their costs; None where there are none.
     """
     table, ops = profile.table("kernels"), profile.require("ops")
+    reason = "the source has no kernel times"
     if table is None or not len(table):
-        reason = profile.absent.get("kernels", "the source has no kernel times")
+        reason = profile.absent.get("kernels", reason)
         return profile.with_absent(causes=reason, kinds=reason)
     rows: dict[OpIdentity, Row] = {_key(row): row for row in ops.rows()}
     every = kernels_of(table, rows)
@@ -51,7 +52,11 @@ def with_causes(profile: Profile, inputs: SummaryInputs, gpu: KnownGpu, judged: 
     set_causes_by_name(every, profile)
     split, around = split_of(profile, every, inputs.launched), around_ns(kernels, rows)
     made = {op: {**_op(facts[op], kernels.get(op, ()), split), "around_ns": around.get(op)} for op in rows}
-    tables = [table.with_columns(cause=[one.cause for one in every]), *build_causes(profile, every, split, rows)]
+    tables = [table.with_columns(cause=[one.cause for one in every])]
+    if any(one.ns is not None for one in every):
+        tables += build_causes(profile, every, split, rows)
+    else:
+        profile = profile.with_absent(causes=reason, kinds=reason)
     if made:
         tables.append(Table.from_rows(ops.spec, [*made.values()]))
     if (gemms := profile.table("gemms")) is not None:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tcprobe.grouping import positions_in
 from tcprobe.readers.arrays import Ints
-from tcprobe.readers.kineto.events import Args, Event, Trace, read_events
+from tcprobe.readers.kineto.events import Args, Counted, Event, Trace, read_events
 from tcprobe.readers.rows import Codes, Texts
 from tcprobe.schema.columns import FloatArray, Names
 
@@ -83,6 +83,7 @@ class Recording(Struct):
     parts: dict[str, Part]  # by the kinds of `KINDS`
     threads: list[tuple[str, str]]  # process and thread, as named in the file
     beside: Trace  # its events are among the parts
+    counted: list[Counted]
 
 
 class _Collected:
@@ -158,8 +159,8 @@ def read_recording(path: Path) -> Recording:
         InputError: it cannot be read, is no trace, is cut off or damaged.
     """
     collected = {kind: _Collected(kind) for kind in dict.fromkeys(KINDS.values())}
-    threads, beside = Codes[Thread](), Trace()
-    for some in read_events(path):
+    threads, beside, counted = Codes[Thread](), Trace(), list[Counted]()
+    for some in read_events(path, counted):
         if isinstance(some, Trace):
             beside, some = some, some.events
         by: dict[str | None, list[Event]] = defaultdict(list)
@@ -175,7 +176,7 @@ def read_recording(path: Path) -> Recording:
     began = began[np.abs(began - np.median(began)) < LONGEST_US] if len(began) else began
     origin = float(np.floor(began.min())) if len(began) else 0.0
     parts = {kind: one.part(origin) for kind, one in collected.items()}
-    return Recording(path, parts, [(str(process), str(thread)) for process, thread in threads], beside)
+    return Recording(path, parts, [(str(process), str(thread)) for process, thread in threads], beside, counted)
 
 
 def calls_of(calls: Part, ran: Part) -> Ints:

@@ -102,6 +102,15 @@ class Event(Struct, gc=False, frozen=True):
     args: Args | None = None
 
 
+class Counted(Struct, frozen=True):
+    """A range in which CUPTI counted: its counters are among its arguments, by any name."""
+
+    cat: str | None = None
+    name: str = ""
+    pid: int | str | None = None  # the GPU
+    args: dict[str, Any] | None = None
+
+
 class Trace(Struct):
     """What stands beside the events, the last of which it holds."""
 
@@ -110,8 +119,15 @@ class Trace(Struct):
     distributed: Any = field(name="distributedInfo", default=None)
 
 
+class _CountedTrace(Struct):
+    events: list[Counted] = field(name="traceEvents", default_factory=list)
+
+
 _LIST: Final = msgspec.json.Decoder(list[Event])
 _TRACE: Final = msgspec.json.Decoder(Trace)
+_COUNTED: Final = "cuda_profiler_range"
+_COUNTED_LIST: Final = msgspec.json.Decoder(list[Counted])
+_COUNTED_TRACE: Final = msgspec.json.Decoder(_CountedTrace)
 
 
 @contextmanager
@@ -144,8 +160,12 @@ def _only(archive: zipfile.ZipFile, path: Path) -> BinaryIO:
     return archive.open(names[0])  # type: ignore[return-value]
 
 
-def read_events(path: Path) -> Iterator[list[Event] | Trace]:
+def read_events(path: Path, counted: list[Counted] | None = None) -> Iterator[list[Event] | Trace]:
     """Yield the events of a trace, some at a time; last what stands beside them, with the last of them.
+
+    Args:
+        path: the file.
+        counted: takes the ranges in which CUPTI counted, as they come.
 
     Raises:
         InputError: the file cannot be read, is no trace, is cut off or damaged.
@@ -154,13 +174,13 @@ def read_events(path: Path) -> Iterator[list[Event] | Trace]:
     gc.disable()  # millions of events make no cycle, and looking for some takes longer than to decode them
     try:
         with text_of(path) as file:
-            yield from _read(file, path)
+            yield from _read(file, path, [] if counted is None else counted)
     finally:
         if collects:
             gc.enable()
 
 
-def _read(file: BinaryIO, path: Path) -> Iterator[list[Event] | Trace]:
+def _read(file: BinaryIO, path: Path, counted: list[Counted]) -> Iterator[list[Event] | Trace]:
     text = file.read(BLOCK)
     while (at := _begin(text)) is None:
         if len(text) > MOST_HEAD or not (more := file.read(BLOCK)):
@@ -170,12 +190,12 @@ def _read(file: BinaryIO, path: Path) -> Iterator[list[Event] | Trace]:
     while more := file.read(BLOCK):
         if (count := count + len(more)) > MOST_TEXT:
             raise WrongFormat(path, f"is too large: over {size_text(MOST_TEXT)} of JSON")
-        some, rest = _whole(rest + more)
+        some, rest = _whole(rest + more, counted)
         if not some:
             break
         events += len(some)
         yield some
-    yield _last(head, rest + file.read(), path, events)
+    yield _last(head, rest + file.read(), path, events, counted)
 
 
 def _begin(text: bytes) -> int | None:
@@ -184,14 +204,16 @@ def _begin(text: bytes) -> int | None:
     return None if match is None else match.end()
 
 
-def _whole(text: bytes) -> tuple[list[Event], bytes]:
+def _whole(text: bytes, counted: list[Counted]) -> tuple[list[Event], bytes]:
     """Return the events up to the last end of one, and what follows; no events where no end is seen.
 
     A cut within an event leaves a bracket or a string open, so that what can be decoded was cut between two.
     """
     places = [match.start() + 1 for match in _CUT.finditer(text, max(0, len(text) - _LONGEST_EVENT))]
     for place in places[: -_TRIES - 1 : -1]:
-        if (events := _decoded(_LIST, b"[" + text[:place] + b"]")) is not None:
+        whole = b"[" + text[:place] + b"]"
+        if (events := _decoded(_LIST, whole)) is not None:
+            counted += _ranges(whole, _COUNTED_LIST)
             return events, text[text.index(b"{", place) :]
     return [], text
 
@@ -215,13 +237,23 @@ def _decoded(decoder: msgspec.json.Decoder[_Decoded], text: bytes) -> _Decoded |
         return None
 
 
-def _last(head: bytes, text: bytes, path: Path, count: int) -> Trace:
+def _ranges(text: bytes, decoder: msgspec.json.Decoder[Any]) -> list[Counted]:
+    """Return the ranges in which CUPTI counted; only a text that has some is decoded a second time."""
+    if _COUNTED.encode() not in text or (whole := _decoded(decoder, text)) is None:
+        return []
+    events = whole.events if isinstance(whole, _CountedTrace) else whole
+    return [event for event in events if event.cat == _COUNTED]
+
+
+def _last(head: bytes, text: bytes, path: Path, count: int, counted: list[Counted]) -> Trace:
     """Decode the last events and what stands before and after all of them."""
     if _EVENTS.search(head):
         trace = _decoded(_TRACE, head + text)
+        counted += _ranges(head + text, _COUNTED_TRACE)
     else:
         events = _decoded(_LIST, b"[" + text)
         trace = None if events is None else Trace(events)
+        counted += _ranges(b"[" + text, _COUNTED_LIST)
     if trace is None:
         found = f"is damaged or cut off after {count:,} events, which are in no order: nobody knows which are missing"
         raise WrongFormat(path, found, "copy it again, or record it again")

@@ -13,12 +13,13 @@ from tcprobe.gemm.torch import multiplies
 from tcprobe.readers.arrays import Ints, combine
 from tcprobe.readers.base import MOST_DEVICES
 from tcprobe.readers.kineto.columns import Part, Recording, calls_of, read_recording
+from tcprobe.readers.kineto.counters import Counts, read_counters
 from tcprobe.readers.kineto.messages import read_messages
 from tcprobe.readers.kineto.ranges import host_events, host_ops, ranges_of
 from tcprobe.readers.rows import gpu_row, named_kernels
 from tcprobe.schema import tables as contract
 from tcprobe.schema.columns import Table, Value
-from tcprobe.schema.profile import Metadata, Note, Profile
+from tcprobe.schema.profile import Metadata, Note, Profile, Trait
 
 _COPIES: Final = {"HtoD": "MemcpyH2D", "DtoH": "MemcpyD2H", "DtoD": "MemcpyD2D", "PtoP": "MemcpyP2P"}
 _ABSENT: Final = {
@@ -45,7 +46,8 @@ def read_trace(format_: str, path: Path) -> Profile:
     recording = read_recording(path)
     ran, parts = _ran(recording.parts["kernels"]), recording.parts
     copies, calls = _ran(parts["memory"]), parts["calls"]
-    if not ran.rows and not parts["ops"].rows:
+    counts = read_counters(recording.counted, ran)
+    if not ran.rows and not parts["ops"].rows and not counts.launches:
         raise EmptyInput(path, "holds neither kernels nor ops", "record with activities=[CPU, CUDA]")
     called = calls_of(calls, ran)
     launching = calls.take(np.unique(called[called >= 0]))
@@ -53,14 +55,16 @@ def read_trace(format_: str, path: Path) -> Profile:
         launching = parts["ops"].take(parts["ops"].texts["name"].each(multiplies, False))
     ranges = ranges_of(parts, launching)
     made = [*_launched(ran, called, calls), _memory(copies, calls), ranges.table(), _threads(recording)]
-    made += [host_ops(ranges), host_events(parts, ran, ranges), _devices(recording, ran), read_messages(ran)]
+    made += [host_ops(ranges), host_events(parts, ran, ranges), read_messages(ran)]
+    made += [_devices(recording, ran, counts.devices), *counts.tables]
     tables = {table.spec.name: table for table in made if len(table)}
     absent = {name: why for name, why in _ABSENT.items() if name not in tables}
-    profile = Profile(_metadata(format_, recording, ran), tables, absent)
+    traits = frozenset[Trait]({"serialises_kernels"} if counts.launches else ())
+    profile = Profile(_metadata(format_, recording, ran, counts), tables, absent, traits)
     return profile.with_notes(_mislabelled(ranges.mislabelled)) if ranges.mislabelled else profile
 
 
-def _metadata(format_: str, recording: Recording, ran: Part) -> Metadata:
+def _metadata(format_: str, recording: Recording, ran: Part, counts: Counts) -> Metadata:
     distributed = recording.beside.distributed
     rank = distributed.get("rank") if isinstance(distributed, dict) else None
     return Metadata(
@@ -69,14 +73,21 @@ def _metadata(format_: str, recording: Recording, ran: Part) -> Metadata:
         profiler="PyTorch profiler (Kineto)",
         framework="pytorch",
         rank=rank if isinstance(rank, int) and 0 <= rank < 1 << 31 else None,
-        gpu_used=True if ran.rows else None if recording.parts["calls"].rows else False,
-        notes=tuple(_notes(recording, ran)),
+        gpu_used=True if ran.rows or counts.launches else None if recording.parts["calls"].rows else False,
+        notes=tuple(_notes(recording, ran, counts)),
     )
 
 
-def _notes(recording: Recording, ran: Part) -> Iterator[Note]:
+def _notes(recording: Recording, ran: Part, counts: Counts) -> Iterator[Note]:
     parts = recording.parts
-    if not ran.rows and (calls := parts["calls"].rows):
+    if counts.launches:
+        message = f"CUPTI counted {counts.launches:,} launches one by one: times of steps mean nothing"
+        lay = f"record another trace without profiler_metrics, and: tcprobe report IT --counters {recording.path.name}"
+        if ran.rows:
+            yield Note("counted-one-by-one", message, lay, "note")
+        else:
+            yield Note("counters-alone", f"{message}, and how long a kernel ran is not recorded", lay)
+    elif not ran.rows and (calls := parts["calls"].rows):
         message = f"the trace holds no kernels, but {calls:,} calls of CUDA: the GPU was not recorded"
         yield Note("no-kernels", message, "record with activities=[CPU, CUDA], and see that CUPTI may be used", "error")
     if ran.rows and not recording.beside.properties:
@@ -167,11 +178,11 @@ def _threads(recording: Recording) -> Table:
     return Table(contract.THREADS, {"thread": np.arange(len(numbers)), "process": np.array(numbers, np.int64)})
 
 
-def _devices(recording: Recording, ran: Part) -> Table:
+def _devices(recording: Recording, ran: Part, counted: tuple[int, ...]) -> Table:
     properties = recording.beside.properties
     given = [one for one in (properties if isinstance(properties, list) else []) if isinstance(one, dict)]
     described = {one["id"]: one for one in given if isinstance(one.get("id"), int)}
-    used = sorted({int(device) for device in np.unique(ran.numbers["device"]).tolist()})
+    used = sorted({*map(int, np.unique(ran.numbers["device"]).tolist()), *counted})
     rows: list[dict[str, Value]] = []
     for device in used:
         one = described.get(device, {})
