@@ -36,7 +36,7 @@ _XLA: Final = re.compile(
 _PYTORCH: Final = re.compile(
     r"(?:aten::)?_*(?:mm|bmm|addmm|baddbmm|addbmm|addmm_activation|int_mm|scaled_mm|grouped_mm|scaled_grouped_mm|matmul|linear|bilinear"
     r"|einsum|tensordot|chain_matmul|conv(?:_transpose)?[123]d|(?:cudnn_|mkldnn_|miopen_)?convolution"
-    r"(?:_mode|_transpose|_backward|_overrideable|_relu|_add_relu|_double_backward)?|thnn_conv2d(?:_forward|_backward)?|slow_conv[23]d\w*"
+    r"(?:_mode|_transpose|(?:_transpose)?_backward(?:_input|_weight)?|_overrideable|_relu|_add_relu|_double_backward)?|thnn_conv2d(?:_forward|_backward)?|slow_conv[23]d\w*"
     r"|scaled_dot_product_\w*attention\w*|(?:flash|efficient|cudnn)_attention_(?:forward|backward)|cudnn_rnn(?:_backward)?"
     r"|lstm|gru|rnn_(?:tanh|relu)|linear_backward)|flash_attn(?:_3)?::_?flash_attn_(?:varlen_)?(?:forward|backward)"
 )

@@ -69,6 +69,8 @@ CAPABLE = (
     "aten::linear",
     "aten::convolution",
     "aten::cudnn_convolution",
+    "aten::cudnn_convolution_backward_input",
+    "aten::cudnn_convolution_transpose_backward_weight",
     "aten::convolution_backward",
     "aten::conv2d",
     "aten::_scaled_mm",
