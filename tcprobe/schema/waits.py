@@ -25,7 +25,7 @@ HOST_WORK: Final[dict[HostWork, str]] = {
     "python": "Python between the calls",
     "queued": "pauses between kernels in its queue",
     "outside": "what runs between the steps",
-    "range": "ranges that the program marks",
+    "range": "what the host does in marked ranges",
     "unknown": "not recorded",
 }
 """What the GPU waits for."""

@@ -98,8 +98,10 @@ def _saves(item: Advice, bar: Bar | None) -> tuple[float | None, bool, float | N
 
 
 def _records(item: Advice) -> bool:
-    """Return whether an item is to record what sums, or a first step, do not tell, which saves nothing."""
+    """Return whether an item is to record what sums, a first step or names do not tell, which saves nothing."""
     says = item.says
+    if item.kind == "change_kernel":
+        return says.get("cause") == "tc_slow"
     first = says.get("work") == "unknown" and says.get("recorded") is True and says.get("several") is False
     return item.kind == "feed_gpu" and (first or says.get("work_pct") is None)
 

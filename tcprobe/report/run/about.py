@@ -163,9 +163,9 @@ def _loss_scale(scale: LossScale) -> str:
 
 
 _NO_GPU: Final = {
-    "cuda-not-traced": "not known: CUDA was not traced",
-    "tpu-profile": "none: a profile of a TPU",
-    "no-kernels": "none recorded",
+    "cuda-not-traced": "GPU not known: CUDA was not traced",
+    "tpu-profile": "no GPU: a profile of a TPU",
+    "no-kernels": "no GPU recorded",
 }
 
 
@@ -175,7 +175,7 @@ def _gpus(profile: Profile) -> str:
         kinds.setdefault(_gpu(row), []).append(row)
     if not kinds:
         codes = {note.code for note in profile.metadata.notes}
-        other = next((text for code, text in _NO_GPU.items() if code in codes), "none used: a CPU run")
+        other = next((text for code, text in _NO_GPU.items() if code in codes), "no GPU used: a CPU run")
         return other if profile.metadata.gpu_used is False or "cuda-not-traced" in codes else ""
     several = {name: f"{len(rows)} x {name}" if len(rows) > 1 else name for name, rows in kinds.items()}
     return "; ".join(f"{several[name]}{_states(rows)}" for name, rows in kinds.items())

@@ -30,7 +30,10 @@ TIME: Final = 64  # column at which times end, of rows and of what is saved
 SHARE: Final = 7  # columns of a share
 MOST_ROWS: Final = 7  # of the bar
 DETAILED_PCT: Final = 10.0  # of the bar: a row from here on says what its kernels do
+LEAST_NAME: Final = 12  # columns of a name in brackets: one with less room goes
 SMALLEST_PCT: Final = 0.95  # of the bar: smaller rows stand together
+PRODUCTS: Final[tuple[RowKind, ...]] = ("used", "misaligned", "slowly", "off")
+PRODUCTS_PCT: Final = 5.0  # of the bar: from here on the largest row of products stands, which the verdict is about
 MOST_OF_REST: Final = 0.9  # of small rows together: one from here on gives them its name
 PART_PCT: Final = 5.0  # of a row: smaller parts are not named
 TITLES: Final[dict[BarOf, str]] = {
@@ -130,11 +133,16 @@ def _short(text: str, room: int | None, taken: int) -> str:
 
 
 def _clauses(text: str, room: int | None, taken: int) -> str:
-    """Return the clauses of a reason that fit; of a first one that does not as much as `_short` keeps."""
+    """Return the clauses of a reason that fit; of a first one that does not, its name in brackets is cut, or goes."""
     clauses = shown(text).split(", ")
     while len(clauses) > 1 and room is not None and columns(", ".join(clauses)) > room - taken:
         clauses.pop()
-    return _short(", ".join(clauses), room, taken)
+    said = ", ".join(clauses)
+    before, bracket, name = said.partition(" (")
+    if room is None or not bracket or columns(said) <= room - taken:
+        return _short(said, room, taken)
+    left = room - taken - columns(before) - 3
+    return _short(before, room, taken) if left < LEAST_NAME else f"{before} ({f.shorten(name[:-1], left)})"
 
 
 def head_of(profile: Profile, found: FirstScreen) -> list[tuple[str, str]]:
@@ -259,7 +267,8 @@ def _rows(bar: Bar, most: int) -> list[tuple[str, BarRow]]:
     ranked = sorted(bar.rows, key=lambda row: -row.ns)
     large = [row for row in ranked if row.pct >= SMALLEST_PCT]
     if len(large) + (len(large) < len(ranked)) > most:
-        large = large[: most - 1]
+        products = [row for row in large if row.kind in PRODUCTS and row.pct >= PRODUCTS_PCT][:1]
+        large = large[: most - 1] if not products or products[0] in large[: most - 1] else large[: most - 2] + products
     if len(ranked) - len(large) == 1:
         large = ranked
     kept = [(verdict.ROW_WORDS[row.kind], row) for row in bar.rows if row in large]

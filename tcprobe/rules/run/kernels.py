@@ -45,7 +45,7 @@ SLOWLY: Final = "it uses Tensor Cores slowly: "
 UNSEEN: Final = "Find out what it does: Nsight Compute"
 TOP: Final[Mapping[CauseKind | None, tuple[str, str]]] = {
     "type": (
-        "Do less of it, or fuse it with its neighbours",
+        "Fewer of these kernels, or fuse them",
         "no library has a Tensor Core kernel for ops of its type",
     ),
     "channels": (
@@ -69,7 +69,7 @@ TOP: Final[Mapping[CauseKind | None, tuple[str, str]]] = {
         f"{SLOWLY}moving the operands takes longer than multiplying them",
     ),
     "tc_slow": ("Look at it with Nsight Compute", f"{SLOWLY}nothing that is known of the product tells why"),
-    "tf32_unknown": ("Find out whether TF32 was on", "it multiplies float32 on CUDA cores, on a GPU that has TF32"),
+    "tf32_unknown": ("Turn TF32 on, if it was off", "it multiplies float32 on CUDA cores, on a GPU that has TF32"),
     "op_unknown": ("Record which op launches it", "the source names no op for it"),
     "kernels_unknown": (UNSEEN, "whether it uses Tensor Cores is not known"),
 }
@@ -137,7 +137,7 @@ def _change_kernel(
         return Act("Send less between GPUs, and while they compute", ("fewer and larger messages",), (dominates,))
     title, why = TOP.get(cause, (UNSEEN, ""))
     if cause == "type" and compiled:
-        title, why = "Do less of it", f"{why}; XLA compiled the step already"
+        title, why = "Fewer of these kernels", f"{why}; XLA compiled the step already"
     return Act(title, (), tuple(filter(None, (dominates, why))))
 
 

@@ -8,12 +8,14 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from tcprobe.formatting import shorten
+from tcprobe.rules.model.links import is_image
 from tcprobe.rules.model.sizes import grouped
 from tcprobe.rules.run.base import Run, RunSays, Tf32Off
-from tcprobe.rules.run.savings import of_run, predicted
-from tcprobe.rules.words import NAME_WIDTH, Act, Ways, listed, way
-from tcprobe.schema.advice import Advice, AdviceKind
+from tcprobe.rules.run.savings import SMALLEST_PCT, of_run, predicted
+from tcprobe.rules.words import NAME_WIDTH, Act, Ways, kept, listed, way
+from tcprobe.schema.advice import Advice, AdviceKind, Concern, Saving
 from tcprobe.schema.changes.whatif import WhatIf
+from tcprobe.schema.finding import Range
 from tcprobe.schema.kinds import BlockerKind, ChangeKind
 from tcprobe.schema.statement import Statement, say
 
@@ -50,6 +52,7 @@ SIXTEEN: Final[tuple[ChangeKind, ...]] = ("mixed_bfloat16", "mixed_float16")
 PRECISIONS: Final[tuple[BlockerKind, ...]] = ("dtype", "tf32", "tf32_unknown", "gpu", "not_nvidia")
 """What keeps ops off the Tensor Cores so that TC303 to TC305 speak of precision and GPU, and there first."""
 FASTER: Final = "float32 products may run on Tensor Cores as TF32 already; 16 bits run there twice as fast"
+TWICE: Final = "16 bits run there twice as fast as TF32"
 ALONE: Final = "alone they are not predicted to pay: a library may leave the Tensor Cores for so few filters"
 
 
@@ -72,7 +75,13 @@ def _costliest(kernel: str | None) -> tuple[str, ...]:
     return (f"costliest: {shorten(kernel, NAME_WIDTH)}",) if kernel else ()
 
 
-def _halve_precision(_: Advice, framework: str | None, sliced: Sequence[str], sized: bool, **__: Any) -> Act:
+def _halve_precision(
+    _: Advice, framework: str | None, sliced: Sequence[str], sized: bool, resized: Sequence[str] = (), **f: Any
+) -> Act:
+    if f["predicted"]:
+        many = f"{len(resized)} changes of sizes" if len(resized) > 1 else "".join(resized)
+        why = (f"with {many}", *([f"these are {listed(resized)}"] if len(resized) > 1 else []), ALONE)
+        return way(HALF, framework)._replace(why=why if resized else (TWICE,))
     act = way(MIXED, framework)
     if not sliced:
         return act._replace(why=(FASTER,))
@@ -130,6 +139,7 @@ def tc317(run: Run) -> Iterator[Advice]:
     """Yield one item where a what-if says that 16 bits pay, and no op is kept off the Tensor Cores by its precision."""
     if any(op.blocker.kind in PRECISIONS for op in run.off):
         return
+    yield from _of_prediction(run)
     found = [change for change in run.what_ifs if change.change in SIXTEEN]
     best = max(found or _with_slices(run), key=_worth, default=None)
     saving = None if best is None else predicted(run, (best,))
@@ -148,11 +158,38 @@ def tc317(run: Run) -> Iterator[Advice]:
             change=_precision(best),
             sliced=_sliced(best),
             sized=any(kind == "change_size" for kind, _ in best.holds),
+            predicted=False,
         ),
         concern,
         saving=saving,
         draws_on=drawn,
     )
+
+
+def _of_prediction(run: Run) -> Iterator[Advice]:
+    """Yield an item where a run without a GPU is predicted to take shorter steps in 16 bits on one.
+
+    The ends of the saving are those of the two steps, as if nothing were common to their errors.
+    """
+    if (prediction := run.profile.predicted) is None or prediction.steps[0].change is not None:
+        return
+    now, best = prediction.steps[0].ns, min(prediction.steps, key=lambda step: step.ns.mid)
+    saved = Range(max(0.0, now.low - best.ns.high), now.mid - best.ns.mid, now.high - best.ns.low)
+    pct = 100.0 * saved.mid / now.mid
+    if best.change is None or pct < SMALLEST_PCT:
+        return
+    resized = [f"{d} {old} -> {new} of {layer.rpartition('/')[2]}{_keep(d, old)}" for layer, d, old, new in best.sizes]
+    says: Statement[AdviceKind] = say(
+        "halve_precision", framework=run.facts.framework, change=best.change, sliced=(), sized=False,
+        resized=tuple(resized), predicted=True,
+    )  # fmt: skip
+    saving = Saving(saved, pct, "products", False, now.low < best.ns.high)
+    drawn = frozenset(str(row["layer"]) for row in run.sizes if row["layer"] is not None)  # all products are concerned
+    yield Advice("TC317", says, Concern(100.0, "products"), saving=saving, draws_on=drawn)
+
+
+def _keep(dimension: str, size: int) -> str:
+    return f", keep {kept(size)}" if is_image(dimension, size) else ""
 
 
 def _with_slices(run: Run) -> list[WhatIf]:

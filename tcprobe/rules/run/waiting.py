@@ -97,8 +97,8 @@ WAYS: Final[Mapping[HostWork, tuple[str, Ways]]] = {
         },
     ),
     "range": (
-        "Time the parts of the marked ranges",
-        {None: ("--by wait lists them", "mark them with ranges of their own")},
+        "Do less on the host in the marked ranges",
+        {None: ("--by wait lists them", "mark their parts too")},
     ),
     "unknown": ("Find what the GPU waits for", {None: ("time the input pipeline alone", "record the host's work")}),
 }

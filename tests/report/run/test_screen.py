@@ -10,9 +10,10 @@ import pytest
 from tcprobe.flows.report import make_report
 from tcprobe.report.run import verdict
 from tcprobe.report.run.advice import detail, headline
-from tcprobe.report.run.screen import MOST_LINES, screen_of
+from tcprobe.report.run.screen import MOST_LINES, labelled, screen_of
 from tcprobe.schema.profile import Profile
-from tcprobe.schema.screen import VERDICT_WORDS
+from tcprobe.schema.screen import VERDICT_WORDS, Answer, Bar, BarRow, FirstScreen, RowKind
+from tcprobe.schema.statement import say
 from tests.report.builders import PROFILES, gpu_profile, rendered, run
 from tests.support import ROOT, shared
 
@@ -109,6 +110,15 @@ def test_json_has_the_word_the_sentence_and_the_bar() -> None:
     found = json.loads(rendered("json", run(gpu_profile())))
     assert found["verdict"]["word"] == "PARTLY" and "PARTLY" in found["verdict"]["text"]
     assert sum(row["ns"] for row in found["bar"]["rows"]) == pytest.approx(found["bar"]["total_ns"])
+
+
+def test_of_many_rows_the_largest_of_products_stands() -> None:
+    """Shares of 5, 30, 25, 22 and 18 %: of four rows, one is what the verdict speaks of, and the last holds two."""
+    shares: dict[RowKind, float] = {"used": 5.0, "layout": 18.0, "communication": 25.0, "others": 30.0, "idle": 22.0}
+    bar = Bar("step", 100.0, tuple(BarRow(kind, pct, pct) for kind, pct in shares.items()))
+    found = FirstScreen(Answer("GOOD", say("all_used")), bar)
+    told = [(label, round(row.pct)) for label, row in labelled(found, bar, 4)]
+    assert told == [("on Tensor Cores", 5), ("between GPUs", 25), ("other kernels", 30), ("the rest", 40)]
 
 
 def test_every_item_has_a_title_that_fits_its_column() -> None:
