@@ -56,7 +56,24 @@ def iteration_table(profile: Profile, found: Iterations, window: Window, launche
         placed = bool((row >= 0).any()) or not len(memory)
         spent = sum_by(row, memory.numbers("duration_ns"), count)
         columns["memory_ns"] = spent.astype(np.float64) if placed else np.full(count, np.nan)
+        if placed and "union_ns" in columns and launched is not None:
+            columns["copy_ns"] = _used(found, launched, memory, row) - columns["union_ns"]
     return Table(ITERATIONS, columns)
+
+
+def _used(found: Iterations, launched: Launched, memory: Table, row: Codes) -> FloatArray:
+    """Return the time during which a kernel, copy or set of each iteration ran, summed over devices."""
+    groups, count = launched.groups, len(found.numbers)
+    copied = np.nan_to_num(memory.numbers("device"), nan=-1.0).astype(np.int64)
+    (devices,), device = distinct_rows(np.concatenate([groups.device[groups.of_launch].astype(np.int64), copied]))
+    step = np.concatenate([found.of_launch, row]).astype(np.int64)
+    part = np.where(step < 0, -1, step * len(devices) + device)
+    start, spent = (
+        np.concatenate([table.numbers(column) for table in (groups.launches, memory)]).astype(np.int64)
+        for column in ("start_ns", "duration_ns")
+    )
+    used: FloatArray = union_by(part, start, spent, count * len(devices)).reshape(count, -1).sum(axis=1)
+    return used.astype(np.float64)
 
 
 def _kernel_figures(found: Iterations, launched: Launched) -> dict[str, NDArray[Any]]:

@@ -467,6 +467,7 @@ OPS: Final = T(
         *_BLOCKER,
         _CAUSE,
         *_RATE,
+        C("flop_per_byte", "float", "FLOPs over the bytes of its operands and result, each moved once: at most"),
         C(
             "cause_dimension",
             "str",
@@ -603,7 +604,13 @@ ITERATIONS: Final = T(
         C("union_ns", "int", "time during which at least one of its kernels ran, summed over devices"),
         C("tc_ns", "int", "summed time of Tensor Core kernels"),
         C("unknown_ns", "int", "summed time of kernels of unknown class"),
+        C(
+            "off_ns",
+            "int",
+            "summed time of kernels that could use Tensor Cores and do not; NA where one was not judged",
+        ),
         C("memory_ns", "int", "summed time of copies and sets"),
+        C("copy_ns", "int", "time during which copies or sets of it ran and none of its kernels, summed over devices"),
         C("tc_kernel_time_pct", "float", "Tensor Core kernels / all kernels by time, lower bound, 0-100"),
         C("live_iteration", "int", "the number by which it was marked while the workload ran, where that was another"),
     ),

@@ -31,10 +31,10 @@ LAUNCHED = (
 )  # fmt: skip
 
 
-def two_gpus() -> Profile:
+def two_gpus(launched: tuple[tuple[Any, ...], ...] = LAUNCHED, copied_at: int = 800) -> Profile:
     launches, copies = [], []
     for step in range(STEPS):
-        for device, stream, kernel, op, at, spent in LAUNCHED:
+        for device, stream, kernel, op, at, spent in launched:
             launches.append(
                 {
                     "device": device, "stream": stream, "kernel": kernel, "op_id": op, "start_ns": 1000 * step + at,
@@ -42,7 +42,7 @@ def two_gpus() -> Profile:
                 }
             )  # fmt: skip
         for device, spent in ((0, 60), (1, 40)):
-            at = 1000 * step + 800
+            at = 1000 * step + copied_at
             copies.append(
                 {
                     "device": device, "stream": 7, "start_ns": at, "duration_ns": spent, "kind": "MemcpyH2D",
@@ -88,6 +88,7 @@ def test_tables() -> None:
         assert [row[c] for c in ("launches", "sum_ns", "union_ns", "tc_ns", "unknown_ns", "memory_ns")] == [
             6, 1100, 900, 600, 100, 100,
         ]  # fmt: skip
+        assert (row["off_ns"], row["copy_ns"]) == (100, 100)  # of no op, but its name tells a product
     devices = [
         tuple(row[c] for c in ("launches", "sum_ns", "union_ns", "window_ns", "tc_ns", "unknown_ns", "memory_ns"))
         for row in b.rows(out, "devices")
@@ -100,6 +101,14 @@ def test_tables() -> None:
     }  # fmt: skip
     (gemm,) = b.rows(out, "gemms")
     assert (gemm["m"], gemm["n"], gemm["k"], gemm["kernel_ns"], gemm["tc_blocker"]) == (32, 128, 64, 3600, "none")
+
+
+def test_a_step_has_the_kernels_that_could_use_tensor_cores_and_the_copies_beside_which_none_ran() -> None:
+    """MatMul in plain float32 0-300 on GPU 0 and 300-400 on GPU 1; copies 270-330 and 270-310."""
+    out = analyse(two_gpus(((0, 7, b.FP32, 0, 0, 300), (1, 7, b.FP32, 0, 300, 100), (1, 8, b.OTHER, 1, 0, 50)), 270))
+    assert {(row["sum_ns"], row["off_ns"], row["copy_ns"]) for row in b.rows(out, "iterations")} == {
+        (450, 400, 30 + 30)
+    }
 
 
 OF_NO_DTYPE = (("model/a/MatMul", "MatMul"), ("model/a/BiasAdd", "BiasAdd"), ("sgd/AssignSubVariableOp", "Assign"))

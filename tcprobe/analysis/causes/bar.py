@@ -15,10 +15,11 @@ from tcprobe.analysis.kernels.kinds import kind_of
 from tcprobe.analysis.kernels.launches import Launched
 from tcprobe.analysis.kernels.parts import part_of
 from tcprobe.analysis.ops.table import NO_OP, OpIdentity
-from tcprobe.grouping import distinct_numbers, union_by
+from tcprobe.grouping import distinct_numbers, positions_in, sum_by, union_by
 from tcprobe.schema.columns import FloatArray, IntArray, Row, Table
 from tcprobe.schema.kinds import CAUSE_GROUPS, GROUP_OF, KERNEL_KINDS, CauseKind, KernelKind
 from tcprobe.schema.profile import Profile
+from tcprobe.schema.screen import OFF_CAUSES
 from tcprobe.schema.tables import CAUSES_OF_TIME, KINDS_OF_KERNELS
 
 COPYING: Final = ("copy", COPIES, "aten::clone")
@@ -140,6 +141,22 @@ def split_of(profile: Profile, kernels: Sequence[Kernel], launched: Launched | N
     for op, ns in zip(ops, np.bincount(groups.of_launch, weights=times, minlength=len(groups)).tolist(), strict=True):
         of_ops[op] += ns
     return Split(causes, {op: round(ns) for op, ns in of_ops.items() if op[0] != NO_OP}, window_ns)
+
+
+def off_of_steps(profile: Profile, kernels: Sequence[Kernel], launched: Launched) -> FloatArray:
+    """Return of each row of `iterations` the time of its kernels that could use Tensor Cores and do not, ns.
+
+    NaN where a kernel of the step is none that counts, so that nobody judged it.
+    """
+    numbers = profile.require("iterations").numbers("iteration").astype(np.int64)
+    cause = _by_group(profile, kernels, launched)[1] // len(KINDS)
+    groups, launches = launched.groups, launched.groups.launches
+    of_launch, step = cause[groups.of_launch], launches.numbers("iteration")
+    row = positions_in(np.nan_to_num(step, nan=-1.0).astype(np.int64), numbers)
+    off = np.isin(of_launch, [ORDER.index(one) for one in OFF_CAUSES])
+    spent: FloatArray = sum_by(np.where(off, row, -1), launches.numbers("duration_ns"), len(numbers)).astype(np.float64)
+    spent[row[(of_launch == ORDER.index("other_step")) & (row >= 0)]] = np.nan
+    return spent
 
 
 def _by_group(profile: Profile, kernels: Sequence[Kernel], launched: Launched) -> tuple[list[OpIdentity], IntArray]:

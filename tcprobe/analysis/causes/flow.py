@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Sequence
 
-from tcprobe.analysis.causes.bar import Split, around_ns, build_causes, split_of
+from tcprobe.analysis.causes.bar import Split, around_ns, build_causes, off_of_steps, split_of
 from tcprobe.analysis.causes.kernels import (
     Kernel,
     Kernels,
@@ -59,6 +59,8 @@ def with_causes(profile: Profile, inputs: SummaryInputs, gpu: KnownGpu, judged: 
         profile = profile.with_absent(causes=reason, kinds=reason)
     if made:
         tables.append(Table.from_rows(ops.spec, [*made.values()]))
+    if len(steps := profile.require("iterations")) and inputs.launched is not None:
+        tables.append(steps.with_columns(off_ns=off_of_steps(profile, every, inputs.launched)))
     if (gemms := profile.table("gemms")) is not None:
         tables.append(_gemms(gemms, made, speeds, inputs))
     if (layers := profile.table("layers")) is not None:
@@ -85,7 +87,7 @@ def _op(fact: OpFacts, kernels: Sequence[Kernel], split: Split | None) -> Row:
     speed, part = fact.speed, None if split is None else split.ops.get(_key(fact.row), 0)
     row: Row = {**fact.row, "cause": cause, "split_ns": part}
     if speed is not None:
-        row |= {**speed.columns(), "predicted_ns": speed.predicted_ns}
+        row |= {**speed.columns(), "predicted_ns": speed.predicted_ns, "flop_per_byte": speed.flop_per_byte}
     if cause is not None and cause not in ("type", "op_unknown"):
         row["cause_kernel"] = short_name(max(members[cause], key=lambda one: one.rank).name)
     if cause == "channels" and fact.few is not None:

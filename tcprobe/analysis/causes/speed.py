@@ -61,6 +61,8 @@ class Speed(Struct, frozen=True):
     waves: float | None = None
     predicted_ns: float | None = None  # predicted time of its counted executions
     at_least: bool = False  # whether it may have run more often, so that FLOPs are a lower bound
+    # FLOPs over the bytes of operands and result, each moved once: at most; None where they are unknown
+    flop_per_byte: float | None = None
 
     def columns(self) -> Row:
         """Return it as columns of `ops` and `gemms`; a lower bound of FLOPs gives no rate."""
@@ -141,15 +143,18 @@ class Speeds:
         ideal = ideal_ns(flops, record.dtype, context)
         bound = product.row.get("at_least") is True
         cause, cost = _plain(ideal, ns, bound), self._cost(number, record)
+        moved = _moved_bytes(record, self._gpu)
+        dense = once / moved if moved else None
         if cost is None:
-            return Speed(flops, ns, ideal, cause=cause, at_least=bound)
+            return Speed(flops, ns, ideal, cause=cause, at_least=bound, flop_per_byte=dense)
         loss = Loss(cause, 0.0)
         if cause == "tc_slow" and ideal is not None:
-            worst = max(_losses(record, cost, self._gpu, ideal / times), key=lambda one: one.share, default=loss)
+            losses = _losses(record, cost, self._gpu, (ideal / times, moved))
+            worst = max(losses, key=lambda one: one.share, default=loss)
             loss = worst if worst.share >= EXPLAINS else loss
         return Speed(
             flops, ns, ideal, cost.limit, loss.cause, loss.dimension, loss.size, cost.tile, cost.waves,
-            cost.ns * times, bound,
+            cost.ns * times, bound, dense,
         )  # fmt: skip
 
     def _cost(self, number: int, record: OpRecord) -> Cost | None:
@@ -166,8 +171,9 @@ def _plain(ideal: float | None, ns: float, bound: bool) -> CauseKind:
     return "tc_well" if 100.0 * ideal / ns >= WELL_PCT else "tc_slow"
 
 
-def _losses(record: OpRecord, cost: Cost, gpu: KnownGpu, ideal: float) -> Iterator[Loss]:
-    """Yield what may make a product slower than the peak; `ideal` is the time of one execution at the peak, ns."""
+def _losses(record: OpRecord, cost: Cost, gpu: KnownGpu, once: tuple[float, float | None]) -> Iterator[Loss]:
+    """Yield what may make a product slower than the peak; `once`: of one execution ns at the peak, and bytes moved."""
+    ideal, moved = once
     products = gemms_of(record)
     for contiguous in (one for product in products for one in product.contiguous):
         if cost.rate_pct is not None and is_aligned(contiguous.size, record.dtype) is False:
@@ -176,8 +182,10 @@ def _losses(record: OpRecord, cost: Cost, gpu: KnownGpu, ideal: float) -> Iterat
         yield Loss("tc_small", 1.0)
     elif cost.waves is not None and cost.waves < 1:
         yield Loss("tc_small", 1.0 - cost.waves)
-    if (moved := _memory_ns(record, gpu)) is not None and moved > ideal:
-        yield Loss("tc_memory", 1.0 - ideal / moved)
+    if gpu.target is not None and moved is not None:
+        in_memory = 1e9 * moved / gpu.target().gpu.bandwidth_bytes_per_s  # their time at the GPU's bandwidth
+        if in_memory > ideal:
+            yield Loss("tc_memory", 1.0 - ideal / in_memory)
     main = max(products, key=lambda product: product.dense_flops or 0, default=None)
     tile = _TILE.match(cost.tile or "")
     if main is not None and main.m and main.n and tile is not None and cost.waves:
@@ -187,13 +195,10 @@ def _losses(record: OpRecord, cost: Cost, gpu: KnownGpu, ideal: float) -> Iterat
         yield Loss("tc_tiles", 1.0 - useful * full)
 
 
-def _memory_ns(record: OpRecord, gpu: KnownGpu) -> float | None:
-    """Return how long the operands and the result of one execution take to move once at the GPU's bandwidth."""
+def _moved_bytes(record: OpRecord, gpu: KnownGpu) -> float | None:
+    """Return the bytes of operands and result of one execution, each moved once."""
     if gpu.target is None:
         return None
     target = gpu.target()
     task = task_of(record, target.gpu, target.tf32)
-    if task is None:
-        return None
-    moved = sum(work.moved_bytes * times for work, times in task.works)
-    return 1e9 * moved / target.gpu.bandwidth_bytes_per_s
+    return None if task is None else sum(work.moved_bytes * times for work, times in task.works)

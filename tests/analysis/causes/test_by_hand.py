@@ -47,6 +47,12 @@ def test_how_well_tensor_cores_are_used(m: int, n: int, k: int, ns: int, cause: 
     assert bar(found)[0, cause] == STEPS * ns
 
 
+def test_flop_per_byte_is_of_operands_and_result_each_moved_once() -> None:
+    """2 * 4096^3 FLOP over three matrices of 4096^2 numbers of 2 bytes; of m=64 the result is small."""
+    assert op(product(4096, 4096, 4096, 1_100_000))["flop_per_byte"] == pytest.approx(4096 / 3)
+    assert op(product(1 << 20, 64, 64, 400_000))["flop_per_byte"] == pytest.approx(64 / (2 * (2 + 64 / (1 << 20))) * 2)
+
+
 def test_what_a_slow_cause_speaks_of() -> None:
     misaligned, tiles, small = (
         op(product(4096, 4096, 4095, 4_000_000)),
