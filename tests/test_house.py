@@ -91,7 +91,8 @@ WITHIN = {
         {"job"},
     ),
     "report": (
-        {"agent", "document", "sentences"},
+        {"agent", "drawn", "sentences"},
+        {"curves", "document", "roofline"},
         {"fields"},
         {"grid"},
         {"audit", "doctor", "key_node", "redact", "run", "csv", "html", "json", "markdown", "text"},

@@ -40,6 +40,7 @@ def test_the_wheel_holds_what_runs(wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
     assert {"tcprobe/__main__.py", "tcprobe/gpus.csv", "tcprobe/cost/rates.json", "workloads/train_gan.py"} <= names
     assert {"tcprobe/probe/__main__.py", "tcprobe/op_types.json"} <= names
+    assert {"tcprobe/report/html/page.css", "tcprobe/report/html/uplot/uPlot.iife.min.js"} <= names
     assert not [n for n in names if n.startswith(("tests/", "bench/")) or "__pycache__" in n]
 
 

@@ -129,11 +129,11 @@ class Comparison(Shown):
         """Return the comparison as Markdown for a pull request."""
         return self._as("markdown")
 
-    def _document(self, top: int | None = None, web: bool = False) -> CompareDocument:  # noqa: ARG002 - of runs alone
+    def _document(self, top: int | None = None, web: bool = False) -> CompareDocument:
         from tcprobe.report.compare.document import CompareDocument
         from tcprobe.report.document import ReportSpec
 
-        return CompareDocument(self._compared, ReportSpec(top))
+        return CompareDocument(self._compared, ReportSpec(top, web=web))
 
     def _frame(self, name: str) -> pd.DataFrame:
         import pandas as pd

@@ -378,7 +378,7 @@ def _show(outcome: AuditOutcome, out: o.Output, typed: tuple[str, ...], verbose:
     from tcprobe.report.document import ReportSpec
 
     brief = out.brief(verbose) and not of_fixed_text
-    asked = ReportSpec(cwd=str(Path.cwd()), verbose=verbose, typed=typed, brief=brief, width=out.width)
+    asked = ReportSpec(cwd=str(Path.cwd()), verbose=verbose, typed=typed, brief=brief, width=out.width, web=out.web)
     document = AuditDocument(outcome.report, asked)
     if of_fixed_text:
         out = o.Output(out.to, RenderSpec(out.spec.width, safe_csv=out.spec.safe_csv))

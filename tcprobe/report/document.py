@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from tcprobe import __version__
 from tcprobe.errors import UsageError
+from tcprobe.report.drawn import Drawn, Part
 from tcprobe.visible import shown
 
 if TYPE_CHECKING:
@@ -144,17 +145,6 @@ def wrapped_line(text: str, style: Style = "plain", indent: str = "") -> TextLin
     return TextLine((TextPart(text, style),), indent)
 
 
-class Part(Struct, frozen=True):
-    """A part of a whole that is drawn."""
-
-    label: str
-    pct: float  # of the whole, 0-100
-    tone: str  # what it is, for its colour: a kind of row of the bar (`tcprobe.schema.screen.RowKind`)
-    text: str = ""  # its time
-    share: str = ""  # `pct` as shown
-    detail: str = ""  # what it consists of
-
-
 class Task(Struct, frozen=True):
     """One of the things to do first."""
 
@@ -189,40 +179,6 @@ class Screen(Struct, frozen=True):
 
     lines: tuple[TextLine, ...]
     first: First | None = None  # the same in its pieces, where a picture can be drawn of it
-
-
-class Ring(Struct, frozen=True):
-    """A share, drawn as a ring."""
-
-    label: str
-    text: str  # the share as shown
-    parts: tuple[Part, ...]  # they add up to 100
-
-
-class Rings(Struct, frozen=True):
-    """Shares as rings, and figures beside them as (label, text) pairs."""
-
-    rings: tuple[Ring, ...]
-    figures: tuple[tuple[str, str], ...] = ()
-
-
-class Column(Struct, frozen=True):
-    """One bar of a chart."""
-
-    label: str  # what a pointer over it shows
-    counted: bool
-    parts: tuple[tuple[str, float], ...]  # (tone, length), from the bottom up
-
-
-class Columns(Struct, frozen=True):
-    """A chart of upright bars, those that do not count, or whose whole length is unknown, in grey."""
-
-    title: str
-    bars: tuple[Column, ...]
-    legend: tuple[tuple[str, str], ...]  # (tone, what it is)
-    height: float  # of the chart, in the unit of lengths; higher bars are cut
-    unit: str  # that height, as shown
-    notes: tuple[str, ...] = ()
 
 
 class Heading(Struct, frozen=True):
@@ -313,57 +269,13 @@ class Folded(Struct, frozen=True):
     shown: bool = False  # whether a browser begins with it open
 
 
-class Branch(Struct, frozen=True):
-    """A part of a tree that is drawn, and where: parts of it stand below it."""
-
-    label: str
-    text: str  # what a pointer over it shows
-    depth: int  # from 0
-    # start, length: of the whole tree's, 0-100.
-    start: float
-    length: float
-    share: float  # of it that has the colour of what is good, 0-1
-
-
-class Tree(Struct, frozen=True):
-    """Parts of parts, as wide as they are long."""
-
-    title: str
-    branches: tuple[Branch, ...]
-    depth: int  # how many stand below one another
-    notes: tuple[str, ...] = ()
-
-
 class LeftOut(Struct, frozen=True):
     """Where to say which tables lack columns because of the width; `remedy` says how to see them all."""
 
     remedy: str
 
 
-class LaneChart(Struct, frozen=True):
-    """Slices of time in lanes, which a script draws."""
-
-    title: str
-    text: str  # what it shows
-    data: bytes  # JSON that no parser of HTML takes for markup; see `tcprobe.report.run.timeline`
-    legend: tuple[tuple[str, str], ...]  # (tone, what it is)
-
-
-Block: TypeAlias = (
-    Screen
-    | Heading
-    | Lines
-    | Facts
-    | NumberedList
-    | Remarks
-    | Section
-    | Folded
-    | LeftOut
-    | Rings
-    | Columns
-    | Tree
-    | LaneChart
-)
+Block: TypeAlias = Screen | Heading | Lines | Facts | NumberedList | Remarks | Section | Folded | LeftOut | Drawn
 
 
 def answer_of(sentences: Sequence[str]) -> Lines:

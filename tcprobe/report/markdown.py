@@ -10,24 +10,21 @@ from typing import TextIO
 from tcprobe.report import RenderSpec
 from tcprobe.report.document import (
     Block,
-    Columns,
     Document,
     Facts,
     Folded,
     Heading,
-    LaneChart,
     LeftOut,
     Lines,
     NumberedList,
     Remark,
     Remarks,
-    Rings,
     Screen,
     Section,
     TextLine,
     TextPart,
-    Tree,
 )
+from tcprobe.report.drawn import Drawn
 from tcprobe.report.grid import APART, LINKED, escape_markdown, markdown_line, markdown_lines
 from tcprobe.visible import inert
 
@@ -66,7 +63,7 @@ def _block(block: Block) -> list[str]:
         case Folded(title=title, blocks=blocks):
             inner = [lines for lines in map(_block, blocks) if lines]
             return _apart([[f"<details><summary>{_summary(title)}</summary>"], *inner, ["</details>"]])
-        case LeftOut() | Rings() | Columns() | Tree() | LaneChart():
+        case LeftOut() | Drawn():
             return []
 
 

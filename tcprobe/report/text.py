@@ -9,24 +9,21 @@ from tcprobe.formatting import wrapped
 from tcprobe.report import RenderSpec
 from tcprobe.report.document import (
     Block,
-    Columns,
     Document,
     Facts,
     Folded,
     Heading,
-    LaneChart,
     LeftOut,
     Lines,
     NumberedList,
     Remark,
     Remarks,
-    Rings,
     Screen,
     Section,
     TextLine,
-    Tree,
     sections,
 )
+from tcprobe.report.drawn import Drawn
 from tcprobe.report.grid import left_out, same_in_all, text_lines
 from tcprobe.visible import columns, inert
 
@@ -65,7 +62,7 @@ def _block(block: Block, spec: RenderSpec) -> list[str]:
             return _section(block, spec)
         case Folded(title=title, blocks=blocks):
             return [_paint(title, "strong", spec), "", _joined(blocks, spec)]
-        case LeftOut() | Rings() | Columns() | Tree() | LaneChart():
+        case LeftOut() | Drawn():
             return []
 
 

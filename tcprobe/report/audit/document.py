@@ -15,7 +15,7 @@ from msgspec import Struct
 from tcprobe import formatting as f
 from tcprobe.hardware import lookup_gpu
 from tcprobe.masking import mask_words
-from tcprobe.report.audit import fold, unjudged, words
+from tcprobe.report.audit import fold, pictures, unjudged, words
 from tcprobe.report.audit.fold import FoldedFindings
 from tcprobe.report.audit.screen import screen_of
 from tcprobe.report.document import (
@@ -25,6 +25,7 @@ from tcprobe.report.document import (
     Heading,
     Lines,
     ReportSpec,
+    Screen,
     Section,
     Style,
     TextLine,
@@ -74,8 +75,11 @@ class AuditDocument(Struct, frozen=True):
         broken = [f"{place}: {text}" for place, text in self._broken()]
         lists = TextPart("--verbose", "code"), " lists them."
         best_left = [line_of(f"{fold.best_left(left)}; ", *lists)] if left else []
+        first: list[Block] = [Heading("Layer sizes and precision", 2)]
+        if self.spec.web:
+            first = [Heading("Layer sizes and precision", 1), Screen((), pictures.first_of(report, self.spec.cwd))]
         return [
-            Heading("Layer sizes and precision", 2),
+            *first,
             Lines((self._count(),)),
             _paragraphs(words.gains(report, MOST_GAINS)),
             *filter(None, [self._table(told)]),

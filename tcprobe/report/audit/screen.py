@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from tcprobe import formatting as f
 from tcprobe.report.audit import fold, unjudged, words
@@ -14,10 +14,25 @@ from tcprobe.schema.finding import Audited, AuditReport, Range
 from tcprobe.visible import columns, shown
 
 WIDTH: Final = 80
+UNLIMITED: Final = 1 << 30
 MOST: Final = 8  # findings with a row
 MOST_MODELS: Final = 3
 FIGURE: Final = 10
 END: Final = 78  # column at which figures end
+
+
+class Found(NamedTuple):
+    """The findings of an audit."""
+
+    severe: list[FoldedFindings]  # errors and warnings, the costliest first
+    notes: list[FoldedFindings]
+
+    @classmethod
+    def of(cls, report: AuditReport) -> Found:
+        found = fold.folded(words.rows(report))
+        severe = [one for one in found if not fold.is_note(one)]
+        severe.sort(key=lambda one: -(one.finding.saving_ns.mid if one.finding.saving_ns else 0.0))
+        return cls(severe, [one for one in found if fold.is_note(one)])
 
 
 def screen_of(report: AuditReport, cwd: str, following: str | None, width: int | None = None) -> Screen:
@@ -29,16 +44,13 @@ def screen_of(report: AuditReport, cwd: str, following: str | None, width: int |
         following: the next command; None if nothing is left to do.
         width: columns of the terminal; None where nothing is to be shortened.
     """
-    found = fold.folded(words.rows(report))
-    severe = [one for one in found if not fold.is_note(one)]
-    severe.sort(key=lambda one: -(one.finding.saving_ns.mid if one.finding.saving_ns else 0.0))
-    notes = [one for one in found if fold.is_note(one)]
+    severe, notes = Found.of(report)
     room = min(width or WIDTH, WIDTH)
     parts = [
-        list(_models(report, cwd, room)),
-        list(_answer(report, severe, room)),
+        list(model_lines(report, cwd, room)),
+        list(answer_lines(report, severe, room)),
         list(_rows(severe, cwd, width)),
-        list(_rest(report, notes, cwd, room)),
+        list(rest_lines(report, notes, cwd, room)),
         list(_end(report, following)),
     ]
     lines = list[TextLine]()
@@ -47,7 +59,7 @@ def screen_of(report: AuditReport, cwd: str, following: str | None, width: int |
     return Screen(tuple(lines))
 
 
-def _models(report: AuditReport, cwd: str, room: int) -> Iterator[TextLine]:
+def model_lines(report: AuditReport, cwd: str, room: int) -> Iterator[TextLine]:
     """Yield for each model the file, the GPU, the batch and its step."""
     ranked = sorted(report.audited, key=lambda one: -(one.step_ns.mid if one.step_ns else 0.0))
     for one in ranked[:MOST_MODELS]:
@@ -65,7 +77,7 @@ def _models(report: AuditReport, cwd: str, room: int) -> Iterator[TextLine]:
         yield from [line_of(TextPart(f"and {f.many(more, 'more model')}", "dim"))] if more > 0 else []
 
 
-def _answer(report: AuditReport, severe: Sequence[FoldedFindings], room: int) -> Iterator[TextLine]:
+def answer_lines(report: AuditReport, severe: Sequence[FoldedFindings], room: int) -> Iterator[TextLine]:
     """Yield what the badly sized layers cost, likely and at most; that there are none where there are none."""
     sizes = sum(one.count for one in severe if one.finding.suggested is not None)
     others = sum(one.count for one in severe) - sizes
@@ -84,10 +96,10 @@ def _answer(report: AuditReport, severe: Sequence[FoldedFindings], room: int) ->
 def _cost(audited: Audited, saved: Range) -> str:
     step = audited.step_ns
     share = "" if step is None or step.mid <= 0 else f" ({f.whole_percent(100.0 * max(0.0, saved.mid) / step.mid)})"
-    return f"likely {f.likely(saved)} {words.per(audited)}{share}, at most {f.likely(_high(saved))}"
+    return f"likely {f.likely(saved)} {words.per(audited)}{share}, at most {f.likely(high_of(saved))}"
 
 
-def _high(saved: Range) -> Range:
+def high_of(saved: Range) -> Range:
     return Range(saved.high, saved.high, saved.high)
 
 
@@ -115,11 +127,11 @@ def _cells(one: FoldedFindings, cwd: str, alone: bool) -> tuple[str, str, str, s
     where = shown(words.location_text(place, one.audited.file, cwd))
     if alone and place is not None and place.line:
         where = place.position
-    likely, most = ("unknown", "unknown") if saved is None else (f.likely(saved), f.likely(_high(saved)))
+    likely, most = ("unknown", "unknown") if saved is None else (f.likely(saved), f.likely(high_of(saved)))
     return where, shown(finding.layer or finding.code), words.change(finding) or finding.code, likely, most
 
 
-def _rest(report: AuditReport, notes: Sequence[FoldedFindings], cwd: str, room: int) -> Iterator[TextLine]:
+def rest_lines(report: AuditReport, notes: Sequence[FoldedFindings], cwd: str, room: int) -> Iterator[TextLine]:
     """Yield what is left as it is, and what could not be judged or read."""
     told, left = fold.split(notes, verbose=False)
     texts = [f"Leave: {fold.best_left(left)}."] if left else []
@@ -134,13 +146,19 @@ def _rest(report: AuditReport, notes: Sequence[FoldedFindings], cwd: str, room: 
 
 
 def _end(report: AuditReport, following: str | None) -> Iterator[TextLine]:
-    rests = {one.basis for one in report.audited if one.step_ns is not None}
-    if rests:
-        basis = "calibrated on this GPU" if rests == {"calibrated"} else "predicted"
-        estimated = any(finding.evidence in ("between", "judged") for finding in report.findings())
-        also = ", convolutions estimated" if estimated else ""
-        yield line_of(TextPart("How sure  ", "strong"), f"{basis}{also}; matrix ops and launches alone.")
+    if basis := basis_of(report):
+        yield line_of(TextPart("How sure  ", "strong"), f"{basis}.")
     more = "--verbose lists every finding, size and reason"
     for number, text in enumerate(filter(None, (following, more))):
         lead = "Next      " if not number else " " * 10
         yield line_of(TextPart(lead, "strong"), text)
+
+
+def basis_of(report: AuditReport) -> str | None:
+    """Return what the times rest on; None where there are none."""
+    rests = {one.basis for one in report.audited if one.step_ns is not None}
+    if not rests:
+        return None
+    basis = "calibrated on this GPU" if rests == {"calibrated"} else "predicted"
+    estimated = any(finding.evidence in ("between", "judged") for finding in report.findings())
+    return f"{basis}{', convolutions estimated' if estimated else ''}; matrix ops and launches alone"

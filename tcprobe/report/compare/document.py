@@ -13,7 +13,7 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import astuple, replace
 
-from tcprobe.report.compare import sections
+from tcprobe.report.compare import pictures, sections
 from tcprobe.report.compare.screen import screen_of, verdicts
 from tcprobe.report.compare.words import answer, letters
 from tcprobe.report.document import (
@@ -64,8 +64,12 @@ class CompareDocument(Struct, frozen=True):
         shown: Iterable[Block] = others if self.spec.by else map(folded, others)
         verdicts = filter(None, [sections.conditions(self.verdicts, self._labels)])
         title, notes = Heading("Comparison of runs", 1), _notes(self.comparison)
-        screen = screen_of(self.comparison, self._labels, leads=not self.spec.web)
-        return [title, screen, *verdicts, *first, *notes, *shown, self._same()]
+        screen = screen_of(self.comparison, self._labels)
+        if not self.spec.web:
+            return [title, screen, *verdicts, *first, *notes, *shown, self._same()]
+        drawn = pictures.drawn_of(self.comparison, self._labels)
+        screen = replace(screen, first=pictures.first_of(self.comparison, self._labels))
+        return [title, screen, *verdicts, *drawn, *first, *notes, *shown, self._same()]
 
     def data(self) -> dict[str, Any]:
         """Return runs, tables and conditions as raw values."""

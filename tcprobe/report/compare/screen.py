@@ -38,23 +38,22 @@ def verdicts(comparison: Comparison) -> list[VerdictWord | None]:
     return [None if profile.screen is None else profile.screen.answer.word for profile in comparison.profiles]
 
 
-def screen_of(comparison: Comparison, labels: Sequence[str], width: int | None = None, leads: bool = True) -> Screen:
+def screen_of(comparison: Comparison, labels: Sequence[str], width: int | None = None) -> Screen:
     """Return the first screen of a comparison: at most 22 lines, but for many runs.
 
     Args:
         comparison: of two runs or more.
         labels: what they are called.
         width: columns of the terminal; None where nothing is to be shortened.
-        leads: whether it says which options show more.
     """
     room = min(width or WIDTH, WIDTH)
-    more = [line_of(TextPart("Next      ", "strong"), "--all has every table, --by one")] if leads else []
+    more = [line_of(TextPart("Next      ", "strong"), "--all has every table, --by one")]
     parts = [
         list(_runs(comparison, labels, width)),
-        [*_answer(comparison, labels, room), *_verdicts(comparison)],
+        [*_answer(comparison, labels, room), *verdict_lines(comparison)],
         list(_figures(comparison, labels, room)),
-        list(_predicted(comparison, room)),
-        [*_settings(comparison, width), *more],
+        list(predicted_lines(comparison, room)),
+        [*setting_lines(comparison, width), *more],
     ]
     over = sum(map(len, parts)) + sum(map(bool, parts)) - 1 - MOST_LINES
     if over > 0:
@@ -84,7 +83,7 @@ def _answer(comparison: Comparison, labels: Sequence[str], room: int) -> Iterato
             yield line_of(TextPart(line, "plain" if number else "strong"))
 
 
-def _verdicts(comparison: Comparison) -> Iterator[TextLine]:
+def verdict_lines(comparison: Comparison) -> Iterator[TextLine]:
     """Yield the verdicts of the runs, in their order."""
     words = verdicts(comparison)
     if None in words:
@@ -143,7 +142,7 @@ def _change(figure: ComparedFigure) -> str:
     return signed_percent(change.pct)
 
 
-def _predicted(comparison: Comparison, room: int) -> Iterator[TextLine]:
+def predicted_lines(comparison: Comparison, room: int) -> Iterator[TextLine]:
     """Yield what runs without a GPU would take on one, where that is predicted of each."""
     found = [one for profile in comparison.profiles if (one := profile.predicted) is not None]
     batches = {(one.gpu, one.batch) for one in found}
@@ -158,7 +157,7 @@ def _predicted(comparison: Comparison, room: int) -> Iterator[TextLine]:
         yield line_of(text)
 
 
-def _settings(comparison: Comparison, width: int | None) -> Iterator[TextLine]:
+def setting_lines(comparison: Comparison, width: int | None) -> Iterator[TextLine]:
     """Yield the settings that differ, the first few."""
     for number, (what, values) in enumerate(comparison.settings[:MOST_SETTINGS]):
         told = " -> ".join("-" if value is None else shown(str(value)) for value in values)

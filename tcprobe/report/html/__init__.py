@@ -14,8 +14,10 @@ from functools import cache
 from typing import TYPE_CHECKING, Final, NamedTuple, TextIO
 
 from tcprobe import __version__
+from tcprobe.formatting import shorten
 from tcprobe.report import RenderSpec
-from tcprobe.report.document import Block, Cell, ColumnHead, Document, Folded, Heading, LaneChart, Screen, Section
+from tcprobe.report.document import Block, Cell, ColumnHead, Document, Folded, Heading, Screen, Section
+from tcprobe.report.drawn import Curves, LaneChart
 from tcprobe.report.html import draw
 
 if TYPE_CHECKING:
@@ -23,8 +25,7 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
 HIDDEN_RANK: Final = 5  # columns from this rank on are not shown until the reader chooses them
-LONG: Final = 48  # characters of a name from which on its middle is hidden
-TAIL: Final = 20  # of them stand behind the gap
+MOST_TITLE: Final = 120
 MOST_COLUMNS: Final = 40  # for which the style sheet has rules
 OPTION: Final = re.compile(r"(?<![\w-])--[a-z][a-z-]{1,30}(?![\w-])")
 
@@ -34,8 +35,7 @@ class TableCell(NamedTuple):
 
     text: str
     value: float | None  # to sort by, of a number
-    head: str = ""  # of a long name; the rest of it is `tail`
-    tail: str = ""
+    cut: bool = False  # whether its middle is hidden
 
 
 class Table(NamedTuple):
@@ -57,11 +57,16 @@ def render(document: Document, spec: RenderSpec, out: TextIO) -> None:
     blocks = list(document.page())
     name = "fragment.html" if spec.fragment else "page.html"
     tables = {id(section): table for section, table in _tables(_sections(blocks))}
-    drawn = any(isinstance(block, LaneChart) for block in blocks)
-    scripts = [_text("page.js"), *([_text("timeline.js")] if drawn else [])]
+    curves, lanes = (any(isinstance(block, kind) for block in blocks) for kind in (Curves, LaneChart))
+    styles = ("page.css", *(("uplot/uPlot.min.css",) if curves and not spec.fragment else ()))
+    scripts = (
+        "page.js",
+        *(("uplot/uPlot.iife.min.js", "curves.js") if curves else ()),
+        *(("timeline.js",) if lanes else ()),
+    )
     made = _environment().get_template(name).generate(
-        blocks=blocks, title=_title(blocks), table_of=lambda section: tables[id(section)], style=_text("page.css"),
-        scripts=scripts, policy=_policy(), version=__version__,
+        blocks=blocks, title=_title(blocks), table_of=lambda section: tables[id(section)], whole=not spec.fragment,
+        styles=map(_text, styles), scripts=map(_text, scripts), policy=_policy(styles, scripts), version=__version__,
     )  # fmt: skip
     out.writelines(made)
     out.write("\n")
@@ -89,36 +94,36 @@ def unbroken(text: str) -> Markup:
 
 @cache
 def _text(name: str) -> str:
-    """Return the style sheet or the script, without the blanks that only its readers need."""
-    whole = _environment().get_template(name).render() if name.endswith(".css") else _source(name)
-    return re.sub(r"(?m)^ +", "", whole)
-
-
-def _source(name: str) -> str:
+    """Return a style sheet or script; of ours without the blanks that only its readers need, of others as it is."""
     environment = _environment()
-    assert environment.loader is not None
-    return environment.loader.get_source(environment, name)[0]
+    if name.endswith("page.css"):
+        whole = environment.get_template(name).render()
+    else:
+        assert environment.loader is not None
+        whole = environment.loader.get_source(environment, name)[0]
+    return whole if "/" in name else re.sub(r"(?m)^ +", "", whole)
 
 
 @cache
-def _policy() -> str:
-    """Return the page's policy: nothing is loaded, sent or run but the style sheet and the script of these hashes."""
-    hashes = {name: base64.b64encode(hashlib.sha256(_text(name).encode()).digest()).decode() for name in _FILES}
-    style, *scripts = (f"'sha256-{hashes[name]}'" for name in _FILES)
+def _policy(styles: tuple[str, ...], scripts: tuple[str, ...]) -> str:
+    """Return the page's policy: nothing is loaded, sent or run but the style sheets and scripts of these hashes."""
+    style, script = (" ".join(f"'sha256-{_digest(name)}'" for name in names) for names in (styles, scripts))
     return (
-        f"default-src 'none'; style-src {style}; script-src {' '.join(scripts)}; img-src data:; base-uri 'none'; "
+        f"default-src 'none'; style-src {style}; script-src {script}; img-src data:; base-uri 'none'; "
         "form-action 'none'; require-trusted-types-for 'script'"
     )
 
 
-_FILES: Final = ("page.css", "page.js", "timeline.js")
+def _digest(name: str) -> str:
+    return base64.b64encode(hashlib.sha256(_text(name).encode()).digest()).decode()
 
 
 def _title(blocks: Iterable[Block]) -> str:
     """Return the title of the page: what it is of, as far as a block says."""
     first = next((block.first for block in blocks if isinstance(block, Screen) and block.first), None)
     heading = next((block.text for block in blocks if isinstance(block, Heading)), "tcprobe")
-    return f"{first.head[0][0]}: {heading}" if first is not None and first.head else heading
+    named = "" if first is None else ", ".join(left for left, _ in first.head)
+    return f"{shorten(named, MOST_TITLE)}: {heading}" if named else heading
 
 
 def _sections(blocks: Iterable[Block], title: str = "") -> Iterator[tuple[str, Section]]:
@@ -146,12 +151,10 @@ def _tables(sections: Iterable[tuple[str, Section]]) -> Iterator[tuple[Section, 
 
 def _wraps(head: ColumnHead, longest: int) -> bool:
     """Return whether a column holds sentences; names and places are shortened instead."""
-    return head.wraps or (longest > LONG and not head.least and not head.path)
+    return head.wraps or (longest > draw.LONG and not head.least and not head.path)
 
 
 def _cell(cell: Cell | str, head: ColumnHead) -> TableCell:
     text, value = (cell.text, cell.value) if isinstance(cell, Cell) else (cell, None)
     number = value if isinstance(value, int | float) and not isinstance(value, bool) and head.right else None
-    if (head.least or head.path) and not head.wraps and len(text) > LONG:
-        return TableCell(text, number, text[:-TAIL], text[-TAIL:])
-    return TableCell(text, number)
+    return TableCell(text, number, bool(head.least or head.path) and not head.wraps)

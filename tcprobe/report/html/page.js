@@ -224,9 +224,13 @@
     save();
   };
 
-  /* The share of other steps than those that count, as `report --iter-start --iter-stop` has it. */
+  const duration = (ns) => {
+    const [size, unit] = [[1e9, "s"], [1e6, "ms"], [1e3, "us"], [1, "ns"]].find(([least]) => ns >= least * .9995) ?? [1, "ns"], scaled = ns / size;
+    return `${size === 1 ? scaled : scaled.toFixed(scaled < 9.995 ? 2 : scaled < 99.95 ? 1 : 0)} ${unit}`;
+  };
+  /* The figures of other steps than those that count, as `report --iter-start --iter-stop` has them. */
   const windowed = (chart, table) => {
-    const [number, counts, sum, tc, unknown] = ["iteration", "in_window", "sum_ns", "tc_ns", "unknown_ns"].map((name) => table.columns.indexOf(name));
+    const [number, counts, sum, tc, unknown, launches] = ["iteration", "in_window", "sum_ns", "tc_ns", "unknown_ns", "launches"].map((name) => table.columns.indexOf(name));
     if (Math.min(number, sum, tc) < 0) return;
     const figure = (row, at) => (at < 0 ? 0 : Number(row.cells[at].dataset.v ?? NaN));
     const steps = table.rows.map((row) => ({ n: figure(row, number), row }));
@@ -240,9 +244,9 @@
     const tell = (typed) => {
       const chosen = steps.filter(({ n }) => n >= from.valueAsNumber && n <= to.valueAsNumber).map(({ row }) => row);
       const total = (at) => chosen.reduce((whole, row) => whole + figure(row, at), 0);
-      const [all, on, perhaps] = [sum, tc, unknown].map(total);
+      const [all, on, perhaps, many] = [sum, tc, unknown, launches].map(total);
       const low = percent((100 * on) / all), high = percent((100 * (on + perhaps)) / all);
-      output.textContent = all > 0 && on >= 0 ? `${low === high ? low : `${low}-${high}`} % of the kernel time on Tensor Cores; all else: tcprobe report --iter-start ${from.value} --iter-stop ${to.value}` : "no kernel time is known of these";
+      output.textContent = all > 0 && on >= 0 ? `${low === high ? low : `${low}-${high}`} % of the kernel time on Tensor Cores; ${duration(all)} of ${many.toLocaleString("en")} kernels; all else: tcprobe report --iter-start ${from.value} --iter-stop ${to.value}` : "no kernel time is known of these";
       if (typed) { state.set("window", `${from.value}_${to.value}`); save(); }
     };
     chart.append(make("div", { className: "tools" }, make("span", {}, "Iterations"), from, "to", to, output));
@@ -255,6 +259,10 @@
     const links = [...tables.values()].map((table) => make("button", { type: "button", className: "link", onclick: () => reveal(table) }, table.title));
     first.before(make("nav", { className: "contents", ariaLabel: "Tables" }, ...links));
   }
+  for (const circle of document.querySelectorAll("circle[data-op]")) circle.addEventListener("click", () => {
+    const ops = tables.get("ops");
+    if (ops) ops.show(ops.columns.indexOf("op"), circle.dataset.op);
+  });
   const chart = document.querySelector(".columns"), steps = tables.get("iterations");
   if (chart && steps) windowed(chart, steps);
   const at = tables.get(state.get("at"));

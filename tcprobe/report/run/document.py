@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from tcprobe.formatting import any_text, full_number, since_step
 from tcprobe.grouping import distinct_numbers, lasting_since
+from tcprobe.report.curves import curves_of, logged_of
 from tcprobe.report.document import (
     Added,
     Block,
@@ -33,7 +34,9 @@ from tcprobe.report.document import (
     spelt,
     wrapped_line,
 )
+from tcprobe.report.drawn import Drawn
 from tcprobe.report.fields import cell_of, field_of, section
+from tcprobe.report.roofline import roofline_of
 from tcprobe.report.run import about, advice, figures, findings, pictures, time_views, views
 from tcprobe.report.run.causes import cause_table
 from tcprobe.report.run.screen import data_of_screen, screen_of
@@ -118,8 +121,10 @@ class RunDocument(Struct, frozen=True):
         profile, spec = self.profile, self.spec
         yield Heading("Tensor Core report", 1)
         yield replace(screen_of(profile), first=pictures.first_of(profile))
-        drawn = pictures.rings_of(profile), pictures.steps_of(profile), pictures.tree_of(profile), chart_of(profile)
-        yield from filter(None, drawn)
+        roofline, logged = roofline_of(profile), [("this run", logged_of(profile.require("metrics")))]
+        roof = roofline if isinstance(roofline, Drawn) else None
+        drawn = pictures.rings_of(profile), pictures.steps_of(profile), pictures.tree_of(profile), roof
+        yield from filter(None, (*drawn, curves_of(logged), chart_of(profile)))
         yield from self.added.blocks
         yield NumberedList(advice.TITLE, advice.with_codes(profile))
         yield _notes(profile, ("error", "warning"))
@@ -133,6 +138,7 @@ class RunDocument(Struct, frozen=True):
             found = [one for one in (*found, *why, *made, *last) if one]
         yield from (replace(folded(one), shown=at == 0) for at, one in enumerate(found))
         absent = [(v.table, why_absent(profile, v.table)) for v in wanted if not len(profile.require(v.table))]
+        absent += [("roofline", roofline)] if isinstance(roofline, str) else []
         missing = Lines(tuple(wrapped_line(f"no {name}: {why}") for name, why in absent), bullets=True)
         about_it = Folded("What was profiled", (Facts(tuple(about.facts(profile))),))
         yield from (about_it, Folded("Tables that are not there", (missing,)), _notes(profile, ("note",)))

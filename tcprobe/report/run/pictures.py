@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 import numpy as np
 from msgspec import Struct, field
 
 from tcprobe import formatting as f
-from tcprobe.report.document import Branch, Column, Columns, First, Part, Ring, Rings, Task, Tree
+from tcprobe.report.document import First, Task
+from tcprobe.report.drawn import Branch, Column, Columns, Part, Ring, Rings, Tree
 from tcprobe.report.run import figures, screen, verdict
 from tcprobe.report.run.advice import detail, headline
 from tcprobe.report.run.ranks import rank_lines
 from tcprobe.report.run.verdict import ROW_WORDS
-from tcprobe.schema.columns import Row
+from tcprobe.schema.columns import Row, Value
 from tcprobe.schema.profile import Profile
 from tcprobe.schema.screen import FirstScreen, RowKind
 
@@ -22,6 +23,8 @@ MOST_BARS: Final = 300
 DEEPEST: Final = 8  # layers in layers that are drawn
 SMALLEST_PCT: Final = 0.3  # of the tree: what is drawn of it
 ELSEWHERE: Final = "not on Tensor Cores"
+LEFT_OUT: Final[dict[Value, str]] = {"warm-up": "warm-up", "after": "tail"}
+KINDS_OF_STEP: Final = ("duration", "sum", "union", "tc", "off", "unknown", "copy")
 BESIDE: Final = ("step_time_ns", "throughput", "achieved_tflop_per_s", "peak_pct", "mfu_pct", "coverage_pct")
 """Figures beside the rings."""
 
@@ -39,7 +42,7 @@ def first_of(profile: Profile) -> First | None:
         tuple(screen.further_of(profile, found)),
         "" if bar is None else screen.title_of(bar),
         "" if bar is None else f.duration(bar.total_ns),
-        tuple(_parts(found)),
+        tuple(parts_of(found)),
         (*rank_lines(profile, screen.MOST_ROWS), *screen.predicted_lines(found)),
         tuple(_tasks(found)),
         "" if found.items else screen.nothing_to_do(found) or "",
@@ -48,7 +51,8 @@ def first_of(profile: Profile) -> First | None:
     )
 
 
-def _parts(found: FirstScreen) -> Iterator[Part]:
+def parts_of(found: FirstScreen) -> Iterator[Part]:
+    """Yield the parts of the bar of a first screen."""
     if (bar := found.bar) is None:
         return
     rows = screen.labelled(found, bar, screen.MOST_ROWS)
@@ -117,7 +121,7 @@ def steps_of(profile: Profile) -> Columns | None:
     if len(table) < 2:
         return None
     counted = table.numbers("in_window").astype(bool)
-    spent = {c: table.numbers(f"{c}_ns").astype(np.float64) for c in ("duration", "sum", "union", "tc", "unknown")}
+    spent = {c: table.numbers(f"{c}_ns").astype(np.float64) for c in KINDS_OF_STEP}
     if np.isnan(spent["sum"]).all():
         kinds = [_Kind("idle", "the step, of whose kernels nothing is known", spent["duration"])]
     else:
@@ -141,14 +145,18 @@ def steps_of(profile: Profile) -> Columns | None:
 def _kinds(spent: dict[str, np.ndarray], gpus: int) -> list[_Kind]:
     with np.errstate(divide="ignore", invalid="ignore"):
         ran = np.where(np.isnan(spent["union"]), spent["sum"], spent["union"]) / gpus
-        of = {name: np.nan_to_num(ran * spent[name] / spent["sum"]) for name in ("tc", "unknown")}
-    others = np.maximum(np.nan_to_num(ran) - of["tc"] - of["unknown"], 0)
-    idle = np.maximum(np.nan_to_num(spent["duration"] - np.nan_to_num(ran)), 0)  # 0 too where the length is unknown
+        of = {name: np.nan_to_num(ran * spent[name] / spent["sum"]) for name in ("tc", "off", "unknown")}
+    others = np.maximum(np.nan_to_num(ran) - of["tc"] - of["off"] - of["unknown"], 0)
+    copies = np.nan_to_num(spent["copy"]) / gpus
+    idle = np.maximum(np.nan_to_num(spent["duration"] - np.nan_to_num(ran)) - copies, 0)  # 0 too of unknown lengths
+    judged = not np.isnan(spent["off"]).all()
     made = [
         _Kind("used", ROW_WORDS["used"], of["tc"]),
+        _Kind("off", ROW_WORDS["off"], of["off"]),
         _Kind("unknown", ROW_WORDS["unknown"], of["unknown"]),
-        _Kind("others", ELSEWHERE, others),
-        _Kind("idle", "no kernel runs", idle),
+        _Kind("others", ROW_WORDS["others"] if judged else ELSEWHERE, others),
+        _Kind("copy", ROW_WORDS["copy"], copies),
+        _Kind("idle", ROW_WORDS["idle"] if copies.any() else "no kernel runs", idle),
     ]
     return [kind for kind in made if kind.ns.any()]
 
@@ -176,10 +184,25 @@ def _counts(profile: Profile, shown: int) -> tuple[str, ...]:
     few = () if shown == len(rows) else (f"{shown:,} of {len(rows):,} are drawn.",)
     if not at:
         return ("None counts.", *few)
-    ends = (("before", rows[: at[0]]), ("after", rows[at[-1] + 1 :]))
-    left = ", ".join(f"{_span(part)} {where}" for where, part in ends if part)
+    ends, kinds = (("before", rows[: at[0]]), ("after", rows[at[-1] + 1 :])), _kinds_of_steps(profile)
+    left = ", ".join(
+        f"{_span(part)} {where}{_named(kinds.get(row['iteration']) for row in part)}" for where, part in ends if part
+    )
     counted = f"Counted: {_span(rows[at[0] : at[-1] + 1])}."
     return (counted, *((f"Left out: {left}.",) if left else ()), *few)
+
+
+def _kinds_of_steps(profile: Profile) -> dict[Value, Value]:
+    """Return where each step stands, of a run that tells."""
+    steps = profile.require("steps")
+    return dict(zip(steps.values("step"), steps.values("kind"), strict=True))
+
+
+def _named(kinds: Iterable[Value]) -> str:
+    """Return what successive steps are, in brackets, where all are the same and have a name."""
+    found = set(kinds)
+    word = LEFT_OUT.get(found.pop()) if len(found) == 1 else None
+    return f" ({word})" if word else ""
 
 
 def _span(rows: list[Row]) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from tcprobe.formatting import count, duration, shorten
-from tcprobe.report.document import LaneChart
+from tcprobe.report.drawn import LaneChart
 from tcprobe.report.run.lanes import class_words, group_words, lane_words, slice_words
 from tcprobe.schema.columns import IntArray
 from tcprobe.schema.profile import Profile

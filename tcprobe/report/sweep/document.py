@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, Final
 
 from msgspec import Struct
-from msgspec.structs import astuple
+from msgspec.structs import astuple, replace
 
 from tcprobe import formatting as f
 from tcprobe.report.document import (
@@ -26,7 +26,7 @@ from tcprobe.report.document import (
     spelt,
 )
 from tcprobe.report.grid import text_lines
-from tcprobe.report.sweep import sections, words
+from tcprobe.report.sweep import pictures, sections, words
 from tcprobe.rules.words import listed
 from tcprobe.schema.changes.sweep import Gain, Plan, Speedup, SweepResult, SweepRow
 from tcprobe.schema.columns import Value
@@ -34,6 +34,7 @@ from tcprobe.schema.records import as_dict
 from tcprobe.visible import shown
 
 WIDTH: Final = 80
+UNLIMITED: Final = 1 << 30
 MOST_LINES: Final = 22
 FEWEST_ROWS: Final = 4
 CURVE: Final = 8
@@ -55,8 +56,12 @@ class SweepDocument(Struct, frozen=True):
     def page(self) -> list[Block]:
         """Return the same under a title; details are folded."""
         first, *others = self._sections()
-        title = Heading(f"Sweep of {self.result.plan.workload}", 1)
-        return [title, _screen(self.result, None), first, *map(folded, others)]
+        title, screen = Heading(f"Sweep of {self.result.plan.workload}", 1), _screen(self.result, None)
+        if not self.spec.web:
+            return [title, screen, first, *map(folded, others)]
+        screen = replace(screen, first=pictures.first_of(self.result, tuple(_head(self.result, UNLIMITED))))
+        drawn = filter(None, (pictures.speeds_of(self.result), pictures.curves_of_runs(self.result)))
+        return [title, screen, first, *drawn, *map(folded, others)]
 
     def data(self) -> dict[str, Any]:
         """Return the verdict, the plan and all tables as raw values."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import re
 from functools import cache
 from html.parser import HTMLParser
@@ -14,7 +15,8 @@ from msgspec.structs import replace
 
 from tcprobe.analysis import Options
 from tcprobe.flows.report import make_report
-from tcprobe.report.document import Column, Columns, Document, Part, Remark, Remarks, ReportSpec, TextLine
+from tcprobe.report.document import Document, Remark, Remarks, ReportSpec, TextLine
+from tcprobe.report.drawn import Column, Columns, Part
 from tcprobe.report.html import _text
 from tcprobe.report.html.draw import HEIGHT, areas, placed
 from tcprobe.report.run.about import loss_scale_sentence
@@ -38,7 +40,7 @@ class Parsed(HTMLParser):
     def __init__(self, text: str) -> None:
         super().__init__()
         self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.inside: dict[str, str] = {"style": "", "script": ""}
+        self.inside: dict[str, list[str]] = {"style": [], "script": []}
         self.text: list[str] = []
         self.open: list[str] = []
         self.feed(text)
@@ -47,6 +49,8 @@ class Parsed(HTMLParser):
         self.tags.append((tag, dict(attrs)))
         if tag not in VOID:
             self.open.append(tag)
+        if tag in self.inside:
+            self.inside[tag].append("")
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append((tag, dict(attrs)))
@@ -56,7 +60,7 @@ class Parsed(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         if self.open and self.open[-1] in self.inside:
-            self.inside[self.open[-1]] += data
+            self.inside[self.open[-1]][-1] += data
         else:
             self.text.append(data)
 
@@ -67,6 +71,10 @@ class Parsed(HTMLParser):
 @cache
 def page(name: str = "gpu") -> str:
     return rendered("html", RunDocument(PROFILES[name](), ReportSpec(web=True)))
+
+
+def digest(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
 def words(line: TextLine) -> str:
@@ -82,9 +90,10 @@ def test_it_loads_nothing_and_runs_what_it_hashes(name: str) -> None:
     assert not [t for t, a in made.tags if t in ("img", "iframe", "object", "base", "form") or "src" in a]
     policy = next(str(a["content"]) for a in made.find("meta") if a.get("http-equiv") == "Content-Security-Policy")
     assert policy.startswith("default-src 'none'") and "unsafe" not in policy
-    for kind, text in made.inside.items():
-        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-        assert f"{kind}-src 'sha256-{digest}'" in policy
+    data = [a.get("type") == "application/json" for a in made.find("script")]
+    scripts = [text for text, inert in zip(made.inside["script"], data, strict=True) if not inert]
+    allowed = [" ".join(f"'sha256-{digest(text)}'" for text in texts) for texts in (made.inside["style"], scripts)]
+    assert f"style-src {allowed[0]}; script-src {allowed[1]};" in policy
     ids = [a["id"] for _, a in made.tags if "id" in a]
     assert len(ids) == len(set(ids))
 
@@ -181,7 +190,7 @@ def test_100_kb_are_cut_and_quotes_do_not_leave_an_attribute() -> None:
     profile = replace(gpu_profile(), metadata=replace(gpu_profile().metadata, host=long, command=(long,)))
     text = rendered("html", RunDocument(profile, ReportSpec(web=True)))
     assert len(text) < len(page()) + 20_000
-    assert Parsed(text).find("img") == [] and len(Parsed(text).find("script")) == 1
+    assert Parsed(text).find("img") == [] and len(Parsed(text).find("script")) == len(Parsed(page()).find("script"))
 
 
 def test_rings_hold_what_is_unknown_between_its_ends() -> None:
@@ -260,7 +269,24 @@ def test_the_t4_sample_fits_500_kb() -> None:
 def test_a_timeline_brings_its_data_and_the_script_that_draws_it() -> None:
     made = Parsed(rendered("html", RunDocument(make_report(TWO_GPUS, Options(timeline=True)), ReportSpec(web=True))))
     assert [attributes.get("type") for attributes in made.find("script")] == ["application/json", None, None]
-    policy = next(str(a["content"]) for a in made.find("meta") if a.get("http-equiv") == "Content-Security-Policy")
-    digests = re.findall(r"'sha256-([^']+)'", policy)
-    assert base64.b64encode(hashlib.sha256(_text("timeline.js").encode()).digest()).decode() == digests[-1]
+    assert made.inside["script"][-1] == _text("timeline.js")
     assert "What ran when in step 5 to step 7" in "".join(made.text)
+
+
+def test_a_page_with_curves_alone_brings_the_library_that_draws_them() -> None:
+    """It is the one that was published, whole, of the version that its package names."""
+    folder = ROOT / "tcprobe/report/html/uplot"
+    sums = dict(reversed(line.split()) for line in (folder / "SHA256SUMS").read_text("utf-8").splitlines())
+    assert {one.name for one in folder.iterdir()} == {*sums, "SHA256SUMS"}
+    assert all(hashlib.sha256((folder / name).read_bytes()).hexdigest() == sums[name] for name in sums)
+    package = json.loads((folder / "package.json").read_text("utf-8"))
+    library = (folder / "uPlot.iife.min.js").read_text("utf-8")
+    assert (package["version"], package["license"]) == ("1.6.32", "MIT") and f"(v{package['version']})" in library
+    logged = [{"step": step, "name": "loss", "value": 1.0 / (1 + step)} for step in range(3)]
+    with_curves = rendered(
+        "html", RunDocument(gpu_profile().with_tables(table("metrics", *logged)), ReportSpec(web=True))
+    )
+    assert library in Parsed(with_curves).inside["script"]
+    assert library not in rendered(
+        "html", RunDocument(gpu_profile().with_tables(table("metrics")), ReportSpec(web=True))
+    )
