@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from tcprobe.capture import environment
 from tcprobe.capture.base import CaptureRequest
 from tcprobe.errors import ToolError, writing
-from tcprobe.probe.ranks import RANKS
+from tcprobe.probe.ranks import RANKS, TORCHRUN
 
 _OF_RANKS: Final = re.compile(
     r"(?:mpirun|mpiexec|orterun|prterun|prun|srun|jsrun|aprun|flux|horovodrun|torchrun)(?:\.\w+)?"
@@ -46,7 +46,8 @@ def once(launcher: tuple[str, ...], program: str) -> tuple[str, ...]:
     rank = "0"
     for name in reversed(RANKS):
         rank = f"${{{name}:-{rank}}}"
-    return (*launcher, "sh", "-c", f'test "{rank}" = 0 || exit 0; exec "$@"', "sh")
+    first = f'rank="${{{TORCHRUN}:+${RANKS[-1]}}}"; test "${{rank:-{rank}}}" = 0 || exit 0; exec "$@"'
+    return (*launcher, "sh", "-c", first, "sh")
 
 
 def mount_of(launcher: Sequence[str], folder: Path) -> str:

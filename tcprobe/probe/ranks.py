@@ -7,6 +7,8 @@ from typing import Any, Mapping, Optional
 
 # Open MPI, MPICH and Intel MPI, PMIx, Slurm, torchrun
 RANKS = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID", "RANK")
+# torchrun's: it starts several processes for one of those launchers, whose number they inherit, and sets RANK last
+TORCHRUN = "TORCHELASTIC_RUN_ID"
 # TensorFlow's: the cluster, and which task of it a process is
 TF_CONFIG = "TF_CONFIG"
 _CHIEFS = ("chief", "master")
@@ -18,7 +20,7 @@ def rank_of(environment: Mapping[str, str]) -> Optional[int]:
 
     Of TensorFlow's tasks a chief is 0 and workers follow; others, which do not train, have no number.
     """
-    for name in RANKS:
+    for name in RANKS[-1:] + RANKS if environment.get(TORCHRUN) else RANKS:
         value = environment.get(name, "")
         if value.isascii() and value.isdigit() and len(value) <= MOST_DIGITS:
             return int(value)

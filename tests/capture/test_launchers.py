@@ -90,4 +90,6 @@ def test_one_rank_alone_runs_what_is_run_once(monkeypatch: pytest.MonkeyPatch) -
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == ""
     command[1] = "SLURM_PROCID=0"
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "hi\n"
+    command[1:2] = ["SLURM_PROCID=0", "TORCHELASTIC_RUN_ID=none", "RANK=1"]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == ""
     assert once(("mpirun",), "sh") == ()

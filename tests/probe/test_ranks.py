@@ -24,6 +24,8 @@ def tf_config(kind: str, index: Any, **cluster: int) -> dict[str, str]:
         ({"PMIX_RANK": "7"}, 7),
         ({"SLURM_PROCID": "12"}, 12),
         ({"RANK": "0"}, 0),
+        ({"RANK": "5", "SLURM_PROCID": "1"}, 1),
+        ({"RANK": "5", "SLURM_PROCID": "1", "TORCHELASTIC_RUN_ID": "none"}, 5),
         ({"RANK": "first"}, None),
         ({"RANK": "-1"}, None),
         ({"RANK": "\u0663"}, None),
