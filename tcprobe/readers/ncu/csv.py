@@ -32,10 +32,10 @@ def finds(path: Path) -> list[Path]:
 
 
 def read(files: list[Path]) -> Profile:
-    """Read the launches that one file holds; see `read_profile`.
+    """Read the launches that one file holds, or page raw and page details of one report; see `read_profile`.
 
     Raises:
-        UsageError: there are several files, and nothing tells what they have to do with each other.
+        UsageError: there are other files, and nothing tells what they have to do with each other.
         InputError: the file is damaged, or holds no launch.
     """
     from tcprobe.readers.ncu.profile import read_profile

@@ -10,6 +10,7 @@ import numpy as np
 
 from tcprobe.foreign import head
 from tcprobe.readers.ncu.lines import REPORT
+from tcprobe.readers.ncu.pages import joined
 from tcprobe.readers.ncu.report import read_report, reads_reports
 from tcprobe.readers.ncu.sheet import Sheet, read_sheet
 from tcprobe.readers.ncu.tables import Launched, counters_table, devices_table, kernels_table
@@ -21,6 +22,7 @@ from tcprobe.tensor_metrics import DURATION, tensor_metrics
 
 UNCONTROLLED: Final = "Note: Running with un"  # ...controlled GPU caches, ...modified GPU clocks
 MOST_SAID: Final = 3
+MOST_PAGES: Final = 2  # page raw and page details
 TENSOR: Final = "tensor"
 _SERIAL: Final = "Nsight Compute runs kernels one at a time, outside the course of a step"
 _ABSENT: Final = {
@@ -38,26 +40,30 @@ _ABSENT: Final = {
 
 
 def read_profile(format_name: str, files: Sequence[Path]) -> Profile:
-    """Read the one file that was found.
+    """Read the file that was found, or page raw and page details of one report.
 
     Args:
         format_name: the reader's name, for the metadata.
         files: what was found.
 
     Raises:
-        UsageError: there are several files.
-        InputError: the file is damaged, or holds no launch.
+        UsageError: there are several files, and they are not the pages of one report.
+        InputError: a file is damaged, or holds no launch.
     """
-    if len(files) > 1:
-        raise not_one_run(files, "each file of Nsight Compute is read by itself")
-    (path,) = files
-    sheet = read_report(path) if head(path, len(REPORT)) == REPORT and reads_reports() else read_sheet(path)
+    if len(files) > MOST_PAGES:
+        raise not_one_run(files, "each report of Nsight Compute is read by itself")
+    sheets = [_read(path) for path in files]
+    sheet = sheets[0] if len(files) == 1 else joined(files, sheets)
     launched = Launched.of(sheet)
     counters = counters_table(launched)
     tables = [kernels_table(launched), devices_table(launched), *([] if counters is None else [counters])]
     notes = notes_of(sheet, launched.duration_ns, bool((launched.device < 0).any()))
-    metadata = Metadata(format_name, (str(path),), "Nsight Compute", gpu_used=True, notes=notes)
+    metadata = Metadata(format_name, tuple(map(str, files)), "Nsight Compute", gpu_used=True, notes=notes)
     return Profile(metadata, traits=frozenset({"serialises_kernels"})).with_tables(*tables).with_absent(**_ABSENT)
+
+
+def _read(path: Path) -> Sheet:
+    return read_report(path) if head(path, len(REPORT)) == REPORT and reads_reports() else read_sheet(path)
 
 
 def notes_of(sheet: Sheet, durations: FloatArray, nameless: bool) -> tuple[Note, ...]:
@@ -69,6 +75,9 @@ def notes_of(sheet: Sheet, durations: FloatArray, nameless: bool) -> tuple[Note,
         nameless: whether launches name no GPU.
     """
     found = [*_said(sheet), *_times(sheet, durations), *_counters(sheet)]
+    if sheet.sign == ",":
+        message = "Nsight Compute printed numbers with a decimal comma: 1.234,5 is read as 1234.5"
+        found.append(Note("decimal-commas", message, level="note"))
     if nameless:
         found.append(Note("device-unknown", "launches name no GPU, and count as one GPU's", level="note"))
     found.append(

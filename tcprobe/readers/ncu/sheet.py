@@ -36,10 +36,27 @@ LEAST_UNSCALED: Final = 1000.0
 MOST_METRICS: Final = 20_000  # ncu offers a few thousand
 MOST_CELLS: Final = 500_000_000
 _NO_METRIC: Final = frozenset({*WHO, "Process Name", "Host Name", "Kernel Time", "Context", "Stream"})
-_GROUPED: Final = re.compile(r"-?\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 _SIZE: Final = re.compile(r"\d{1,10}", re.ASCII)
 _CAPABILITY: Final = re.compile(r"\d{1,2}\.\d", re.ASCII)
-_DECIMAL_COMMA: Final = re.compile(r"-?\d{1,3}(?:\.\d{3})+,\d+|-?\d+,(?:\d{1,2}|\d{4,})|-?\d{1,3}(?:\.\d{3}){2,}")
+
+
+def _proof(sign: str, group: str) -> re.Pattern[str]:
+    """Return what numbers look like that have this decimal sign and can have no other: 1.234,5 and 0,123, not 1,234."""
+    thousands = rf"\d{{1,3}}(?:{group}\d{{3}})"
+    parts = rf"{thousands}+{sign}\d+|0{sign}\d+|\d{{4,}}{sign}\d+|\d+{sign}(?:\d{{1,2}}|\d{{4,}})|{thousands}{{2,}}"
+    return re.compile(rf"-?(?:{parts})(?:[eE][+-]?\d+)?")
+
+
+_GROUPS: Final = {".": ",", ",": r"[.\u00a0\u202f]"}  # what groups thousands, by decimal sign; in French a hard blank
+_PROOFS: Final = {sign: _proof(re.escape(sign), group) for sign, group in _GROUPS.items()}
+_GROUPED: Final = {
+    sign: re.compile(rf"-?[1-9]\d{{0,2}}(?:{group}\d{{3}})+(?:{re.escape(sign)}\d+)?")
+    for sign, group in _GROUPS.items()
+}
+
+
+class _DecimalComma(Exception):
+    """A number proves that the file's decimal sign is a comma."""
 
 
 class Metric(Struct, frozen=True):
@@ -56,6 +73,8 @@ class Sheet(Struct, frozen=True):
     metrics: Mapping[str, Metric]  # by name as ncu has it, or by label where page details has no other
     said: tuple[str, ...]  # errors and warnings of ncu's in the file
     rows: int  # number of launches
+    sign: str = "."  # the decimal sign of its numbers
+    long: bool = False  # whether it is page details
 
     def metric(self, name: str) -> FloatArray:
         """Return a metric's values; NaN throughout where the file lacks it."""
@@ -90,9 +109,16 @@ def read_sheet(path: Path) -> Sheet:
     """Read Nsight Compute's CSV, page raw or details, also from within live output or gzip.
 
     Raises:
-        InputError: the file cannot be read, holds no launch, a row does not fit its header, or numbers have a decimal
-            comma.
+        InputError: the file cannot be read, holds no launch, a row does not fit its header, or some of its numbers have
+            a decimal comma and others a decimal point.
     """
+    try:
+        return _sheet(path, ".")
+    except _DecimalComma:
+        return _sheet(path, ",")
+
+
+def _sheet(path: Path, sign: str) -> Sheet:
     said: list[str] = []
     tables: list[_Wide | _Long] = []
 
@@ -104,20 +130,20 @@ def read_sheet(path: Path) -> Sheet:
 
     for header, numbers, rows in tables_in(path, header_of, ends, CUT):
         if not tables or tables[-1].header is not header:
-            tables.append((_Long if header.long else _Wide)(path, header))
+            tables.append((_Long if header.long else _Wide)(path, header, sign))
         if rows:
             tables[-1].add(numbers, cells_of(path, header, numbers, rows, CUT))
     sheet = _joined([table.sheet() for table in tables], tuple(said))
     if not sheet.rows:
         raise no_launches(path, sheet.said)
-    return sheet
+    return replace(sheet, sign=sign, long=tables[0].header.long)
 
 
 class _Table:
     """The rows below one header, added batch by batch."""
 
-    def __init__(self, path: Path, header: Header, texts: Sequence[str]) -> None:
-        self.path, self.header = path, header
+    def __init__(self, path: Path, header: Header, sign: str, texts: Sequence[str]) -> None:
+        self.path, self.header, self.sign = path, header, sign
         self.places: dict[str, int] = {}
         for place, name in enumerate(header.names):
             self.places.setdefault(name, place)  # of two columns with one name the first counts
@@ -128,20 +154,27 @@ class _Table:
         """Return texts as numbers, NaN where one is none; those with a unit are no lists of numbers.
 
         Raises:
-            WrongFormat: a number with a unit has a decimal comma.
+            _DecimalComma: a number with a unit can have no other decimal sign.
+            WrongFormat: the file has numbers of both signs.
         """
-        values = {text: _number(text) for text in set(texts)}
-        commas = {text for text, value in values.items() if value != value and _DECIMAL_COMMA.fullmatch(_total(text))}
-        for text, line, has_unit in zip(texts, lines, united, strict=True) if commas else ():
-            if has_unit and text in commas:
-                found = f"line {line} holds the number '{_total(text)[:40]}': its decimal sign is a comma"
+        values = {text: _number(text, self.sign) for text in set(texts)}
+        other = _PROOFS["," if self.sign == "." else "."]
+        odd = {text for text in values if other.fullmatch(_total(text))}
+        for text, line, has_unit in zip(texts, lines, united, strict=True) if odd else ():
+            if has_unit and text in odd:
+                if self.sign == ".":
+                    raise _DecimalComma
+                found = f"line {line} holds the number '{_total(text)[:40]}', and others have a comma for decimal sign"
                 raise WrongFormat(self.path, found, "run ncu with LC_ALL=C before it, which writes 1234.5")
         return np.array([values[text] for text in texts], np.float64)
 
 
-def _number(text: str) -> float:
+def _number(text: str, sign: str) -> float:
     """Return the number in a cell, which may group its thousands and list its parts."""
-    return number_of(text.replace(",", "") if _GROUPED.fullmatch(text) else _total(text))
+    whole = _total(text)
+    if _GROUPED[sign].fullmatch(whole):
+        whole = re.sub(_GROUPS[sign], "", whole)
+    return number_of(whole if sign == "." else whole.replace(".", "_").replace(",", "."))  # a point is none of its own
 
 
 def _total(text: str) -> str:
@@ -152,8 +185,8 @@ def _total(text: str) -> str:
 class _Wide(_Table):
     """A row per launch, a column per metric; the first row holds units."""
 
-    def __init__(self, path: Path, header: Header) -> None:
-        super().__init__(path, header, WHO)
+    def __init__(self, path: Path, header: Header, sign: str) -> None:
+        super().__init__(path, header, sign, WHO)
         metrics = [name for name in self.places if name not in _NO_METRIC and "Domain:" not in name]
         self.values: dict[str, list[FloatArray]] = {name: [] for name in metrics}
         self.units: dict[str, str] = {}
@@ -189,8 +222,8 @@ class _Wide(_Table):
 class _Long(_Table):
     """A row per metric of a launch, with its unit; rows of rules have no metric."""
 
-    def __init__(self, path: Path, header: Header) -> None:
-        super().__init__(path, header, (*WHO, "Metric Name", "Metric Unit"))
+    def __init__(self, path: Path, header: Header, sign: str) -> None:
+        super().__init__(path, header, sign, (*WHO, "Metric Name", "Metric Unit"))
         self.values: list[FloatArray] = [np.zeros(0)]
 
     def add(self, lines: Sequence[int], rows: Sequence[Sequence[str]]) -> None:

@@ -195,12 +195,12 @@ def test_a_quoted_cell_may_hold_a_line_end(read: Read) -> None:
         (b"==ERROR== The application crashed.\n", EmptyInput, "ncu says 'The application crashed.'", "record again"),
         (b"NVR\0\2\0", WrongFormat, "own report", "ncu --import x.csv --csv --page raw > x.csv"),
         (
-            spent("52,576000", make.raw),
+            make.raw([one({SPENT: (text, "usecond")}) for text in ("52,576000", "13.056", "39.60")]).encode(),
             WrongFormat,
-            "line 3 holds the number '52,576000': its decimal sign",
+            "line 5 holds the number '39.60', and others have a comma for decimal sign",
             "LC_ALL=C",
         ),
-        (spent("1.234,50", make.details), WrongFormat, "'1.234,50'", "LC_ALL=C"),
+        (spent("1.234,50", make.details) + spent("0.5", make.details), WrongFormat, "the number '0.5'", "LC_ALL=C"),
     ],
     ids=lambda value: "" if isinstance(value, bytes | type) else str(value)[:30],
 )
@@ -210,6 +210,29 @@ def test_refusals_say_what_was_found_and_what_to_do(
     with pytest.raises(kind) as error:
         read(content)
     assert found in error.value.found and hint in str(error.value.hint)
+
+
+@pytest.mark.parametrize("page", [make.raw, make.details])
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        *(("52,576000", 52.576), ("1.234,50", 1234.5), ("0,123", 0.123), ("1234,567", 1234.567), ("12,5 (5; 7)", 12.5)),
+        *(("1.234.567", 1234567), ("1\u202f234,5", 1234.5), ("1,5e+03", 1500), ("-3,25", -3.25)),
+    ],
+)
+def test_a_decimal_comma_that_a_number_proves_holds_for_the_whole_file(
+    read: Read, page: Callable[[list[Launch]], str], text: str, value: float
+) -> None:
+    """1.234 and 13,056 can be read either way, and are read as the other number is; without a unit too."""
+    launches = [one({OPS: ("1.234", ""), SPENT: ("13,056", "usecond"), "m__x": ("7", "%")}), one({"m__x": (text, "%")})]
+    first, second = read(page(launches))
+    assert second.metrics["m__x"] == (value, "%")
+    assert first.metrics == {OPS: (1234.0, ""), SPENT: (pytest.approx(13056), "ns"), "m__x": (7.0, "%")}
+
+
+def test_what_can_be_read_either_way_alone_has_a_point(read: Read) -> None:
+    (found,) = read(make.raw([one({OPS: ("1,234", ""), SPENT: ("13.056", "usecond"), "m__x": ("0,5", "")})]))
+    assert found.metrics == {OPS: (1234.0, ""), SPENT: (13056.0, "ns")}
 
 
 def test_utf_16_as_windows_shells_write_it(read: Read) -> None:

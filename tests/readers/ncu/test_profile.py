@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ from tcprobe.schema.columns import Row
 from tcprobe.schema.profile import Profile
 from tests.fixtures.dlprof import make as dlprof
 from tests.fixtures.ncu import make
-from tests.fixtures.ncu.make import FIXTURES, GEMM, MINE, OPS, RELU, SPENT, Launch
+from tests.fixtures.ncu.make import FIXTURES, GEMM, HMMA, MINE, OPS, RELU, SPENT, Launch
 from tests.readers import toys
 from tests.readers.toys import Ranged
 from tests.support import shared
@@ -142,6 +143,45 @@ def test_of_several_files_none_is_chosen(tmp_path: Path) -> None:
         (tmp_path / name).write_bytes(FIXTURES["raw.csv"])
     with pytest.raises(UsageError, match=r"2 profiles .* of Nsight Compute.*: (?:a|b)\.csv, (?:a|b)\.csv"):
         open_profile(tmp_path)
+
+
+def test_page_raw_and_page_details_of_one_report_are_joined(tmp_path: Path) -> None:
+    """Page details has instructions by type, its launches in another order; of a metric in both, page raw counts."""
+    other = [make.Launch(one.kernel, one.grid, one.block, {SPENT: ("9", "second"), HMMA: (str(n), "inst")})
+             for n, one in enumerate(make.LAUNCHES)]  # fmt: skip
+    head, *lines = make.details(other).splitlines(keepends=True)
+    (tmp_path / "a.csv").write_bytes(FIXTURES["raw.csv"])
+    (tmp_path / "b.csv").write_text(head + "".join(reversed(lines)))
+    found = open_profile(tmp_path)
+    alone = open_profile(tmp_path / "a.csv")
+    assert rows(found, "kernels") == rows(alone, "kernels") and rows(found, "devices") == rows(alone, "devices")
+    added = [row for row in rows(found, "kernel_counters") if row not in rows(alone, "kernel_counters")]
+    means = [(row["kernel"], row["metric"], row["value"], row["launches"]) for row in added]
+    assert means == [(GEMM, HMMA, 0.5, 2), (GEMM, HMMA, 2.0, 1), (RELU, HMMA, 3.0, 1), (MINE, HMMA, 4.0, 1)]
+    assert [Path(path).name for path in found.metadata.paths] == ["a.csv", "b.csv"]
+
+
+@pytest.mark.parametrize(
+    ("second", "why"),
+    [
+        (make.details(make.LAUNCHES[:-1]), "one has 5 launches, the other 4"),
+        (make.details(make.LAUNCHES[::-1]), "launch 0 has kernel name ampere_fp16"),
+        (make.details([replace(make.LAUNCHES[0], grid=(9, 9, 9)), *make.LAUNCHES[1:]]), "launch 0 has grid 32,4,1 in"),
+        (make.details([replace(one, process=7) for one in make.LAUNCHES]), "of other processes"),
+        (make.raw(), "are of one"),
+    ],
+)
+def test_pages_of_two_reports_are_refused(tmp_path: Path, second: str, why: str) -> None:
+    (tmp_path / "a.csv").write_bytes(FIXTURES["raw.csv"])
+    (tmp_path / "b.csv").write_text(second)
+    with pytest.raises(UsageError) as error:
+        open_profile(tmp_path)
+    assert why in error.value.message and "name one of them" in str(error.value.hint)
+
+
+def test_decimal_commas_are_told(tmp_path: Path) -> None:
+    found = read(tmp_path, make.raw([Launch("k", SMALL, SMALL, {SPENT: ("9,5", "us"), OPS: ("8", "")})]))
+    assert "decimal-commas" in codes(found) and rows(found, "kernels")[0]["sum_ns"] == 9500
 
 
 def test_counters_decide_beside_a_profile_of_steps_and_the_times_stay_its_own(tmp_path: Path) -> None:
