@@ -144,16 +144,28 @@ def try_ranges(python: str, build: Build) -> Trial:
 
     with scratch_folder("tcprobe-doctor-") as folder:
         heard, log = folder / "heard", folder / "log"
-        session = f"tcprobe-doctor-{os.getpid()}"
-        wanted = {"--trace": "nvtx", **QUIET, "--session-new": session, "--output": str(folder / REPORT)}
-        words = [f"{flag}={value}" for flag, value in wanted.items() if flag in build.flags]
-        command = (NSYS.program, "profile", *words, python, "-c", TRIAL, str(module.__file__), str(heard))
+        command = (*trial_words(build, "nvtx", folder), python, "-c", TRIAL, str(module.__file__), str(heard))
         ended = run_to_end(command, os.environ, log, log, TRIAL_SECONDS) is not None
-        if not ended:  # its agent left the group that was ended, and would take a core for good
-            shutdown = (NSYS.program, "shutdown", "--kill=sigkill", f"--session={session}")
-            run_to_end(shutdown, os.environ, folder / "shutdown", folder / "shutdown", TRIAL_SECONDS)
+        if not ended:
+            end_trial(folder)
         reported = any((folder / REPORT).with_suffix(ending).exists() for ending in REPORTS)
         return Trial(last_line(heard), reported if ended else None, last_line(log))
+
+
+def trial_words(build: Build, trace: str, folder: Path) -> tuple[str, ...]:
+    """Return how a trial starts nsys, which leaves its report in a folder."""
+    wanted = {"--trace": trace, **QUIET, "--session-new": _session(), "--output": str(folder / REPORT)}
+    return (NSYS.program, "profile", *(f"{flag}={value}" for flag, value in wanted.items() if flag in build.flags))
+
+
+def end_trial(folder: Path) -> None:
+    """End what a trial left that was ended: its agent left the group, and would take a core for good."""
+    shutdown = (NSYS.program, "shutdown", "--kill=sigkill", f"--session={_session()}")
+    run_to_end(shutdown, os.environ, folder / "shutdown", folder / "shutdown", TRIAL_SECONDS)
+
+
+def _session() -> str:
+    return f"tcprobe-doctor-{os.getpid()}"
 
 
 def flags(plan: _Plan, request: CaptureRequest) -> tuple[str, ...]:

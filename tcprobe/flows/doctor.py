@@ -9,15 +9,19 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
+import numpy as np
 from msgspec import Struct
 
-from tcprobe.capture import CAPTURES, dlprof, environment, machine, ncu, nsys, program, smi
-from tcprobe.capture.look import Look, installed, look_at
+from tcprobe.bypath import scratch_folder
+from tcprobe.capture import CAPTURES, dlprof, environment, ncu, nsys, program, smi
+from tcprobe.capture.doctor import machine, trial
+from tcprobe.capture.doctor.look import Look, installed, look_at
 from tcprobe.capture.program import Build, Profiler
-from tcprobe.errors import MeasurementFailed, ToolError
+from tcprobe.errors import EmptyInput, InputError, MeasurementFailed, ToolError, UsageError
 from tcprobe.flows.profile import ProfileOptions, choose_capture
 from tcprobe.flows.report import make_report
 from tcprobe.identify import identify
+from tcprobe.readers.open import open_profile
 from tcprobe.report.run.lacks import Lack, lacks_of
 from tcprobe.schema.statement import Check, CheckKind, FieldValue, Statement
 
@@ -192,6 +196,41 @@ def _programs(python: str, devices: tuple[smi.Device, ...], looks: Mapping[str, 
         yield from _ranges(python, builds[nsys.NAME])
     if dlprof.NAME in builds:
         yield from _pairs_of_dlprof(devices, looks, nsys.NAME in builds)
+    yield from _trials(python, bool(devices), builds, looks)
+
+
+def _trials(python: str, has_gpu: bool, builds: Mapping[str, Build], looks: Mapping[str, Look]) -> Iterator[Check]:
+    """Yield what each profiler records of a moment on a GPU, or why none is tried."""
+    if not has_gpu:
+        yield Check("trial", _seen("trial_without_gpu"), limits=True)
+        return
+    own = TENSORFLOW in looks and bool(looks[TENSORFLOW].gpus)
+    with scratch_folder("tcprobe-doctor-") as folder:
+        plain = trial.launch(python, folder)
+        if plain.failed:
+            yield Check("trial", _seen("trial_not_launched", text=plain.text), limits=True)
+            return
+        for name, place, command in trial.commands(python, builds, own, folder):
+            (folder / name).mkdir()
+            made = trial.run(tuple(command), folder / f"{name}.log")
+            if name == nsys.NAME and not made.ended:
+                nsys.end_trial(folder)
+            yield _tried(name, place, made)
+
+
+def _tried(name: str, place: Path, made: trial.Trial) -> Check:
+    if not made.ended:
+        return Check(name, _seen("trial_endless", seconds=trial.LONGEST_S), (name,), limits=True)
+    text, remedy = made.text, None
+    try:
+        profile = open_profile(place)
+        kernels = len(profile.require("launches")) or int(np.nansum(profile.require("kernels").numbers("calls")))
+        if kernels:
+            return Check(name, _seen("trial", kernels=kernels, seconds=made.seconds))
+    except (InputError, UsageError) as error:
+        if not isinstance(error, EmptyInput) or place.is_file():  # an empty folder says less than the profiler did
+            text, remedy = error.message, error.hint
+    return Check(name, _seen("trial_empty", text=text, remedy=remedy), (name,), limits=True)
 
 
 def _pairs_of_dlprof(devices: tuple[smi.Device, ...], looks: Mapping[str, Look], has_nsys: bool) -> Iterator[Check]:

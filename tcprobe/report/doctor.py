@@ -144,6 +144,16 @@ SAYS: Final[Says] = {
     "dlprof_before_framework": lambda framework, version, last: Both(
         f"its last version knows {NAMES[framework]} to {last}, not {version}", "--profiler tensorflow, or nsys"
     ),
+    "trial": lambda kernels, seconds: f"recorded {f.many(kernels, 'kernel')} of a trial in {seconds:.1f} s",
+    "trial_empty": lambda text, remedy: Both(
+        f"recorded no kernel of a trial: {text or 'it printed nothing'}", remedy or "see what it prints by hand"
+    ),
+    "trial_endless": lambda seconds: Both(f"a trial of a moment did not end within {seconds:.0f} s", "run it by hand"),
+    "trial_without_gpu": Both("no profiler was tried: there is no GPU to record", "mend the GPU's line first"),
+    "trial_not_launched": lambda text: Both(
+        f"no profiler was tried: without one no kernel could be launched either: {text or 'it printed nothing'}",
+        "see whether any program uses the GPU here: its driver, CUDA_VISIBLE_DEVICES, who else holds it",
+    ),
     "cpu": lambda name, amx: (
         (f"{name}: " if name else "")
         + ("AMX multiplies bfloat16" if amx else "no AMX, without which bfloat16 is slow on a CPU")

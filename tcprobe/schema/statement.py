@@ -101,6 +101,11 @@ CheckKind: TypeAlias = Literal[
     "dlprof_alone",
     "dlprof_before_gpu",
     "dlprof_before_framework",
+    "trial",
+    "trial_empty",
+    "trial_endless",
+    "trial_without_gpu",
+    "trial_not_launched",
     # the machine
     "cpu",
     "container",

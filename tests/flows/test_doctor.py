@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,11 +12,14 @@ from typing import Any, Final, get_args
 
 import pytest
 
-from tcprobe.capture import machine, nsys, program, smi
+from tcprobe.capture import nsys, program, smi
+from tcprobe.capture.doctor import machine, trial
 from tcprobe.flows import doctor
 from tcprobe.flows.doctor import Diagnosis, diagnose
 from tcprobe.report.doctor import SAYS, data_of_checks, lines_of_checks
 from tcprobe.schema.statement import CheckKind
+from tests.fixtures.ncu.make import DENIED, raw
+from tests.readers.nsys.made import Made
 from tests.support import ROOT
 
 SMI: Final = """#!{python}
@@ -254,6 +259,118 @@ def test_a_tool_that_nobody_can_tell_ranges_hears_none(place: Place) -> None:
 def test_a_real_nsys_hears_ranges() -> None:
     tried = nsys.try_ranges(sys.executable, program.ask_build(nsys.NSYS, ()))
     assert tried.by and tried.reported, tried.text
+
+
+NSYS: Final = """#!{python}
+import shutil, subprocess, sys
+from pathlib import Path
+words = sys.argv[1:]
+value = {{word.partition("=")[0]: word.partition("=")[2] for word in words}}
+if words[0] == "export":
+    shutil.copy({database!r}, value["--output"])
+    sys.exit()
+subprocess.run(words[next(n for n, word in enumerate(words) if word == sys.executable):], check=True)
+if {recorded!r}:
+    Path(value["--output"] + ".nsys-rep").write_bytes(b"NVIDIA Tegra Profiler Report ")
+else:
+    print("no CUDA trace: " + value["--trace"])
+"""
+NCU: Final = """#!{python}
+import sys
+from pathlib import Path
+value = {{word.partition("=")[0]: word.partition("=")[2] for word in sys.argv[1:]}}
+Path(value["--log-file"]).write_text({said!r})
+"""
+LAUNCHED: Final = "print('launched')"
+
+
+def tried(builds: tuple[str, ...], looks: dict[str, doctor.Look] | None = None) -> dict[str, dict[str, Any]]:
+    """Return the lines of the trials on a GPU, by check."""
+    found = doctor._trials(sys.executable, True, dict.fromkeys(builds, BUILD), looks or {})
+    return {row["check"]: row for row in data_of_checks("ncu", tuple(found))}
+
+
+def test_each_profiler_is_tried_where_a_gpu_is(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trial, "KERNEL", LAUNCHED)
+    made = Made()
+    for at in range(trial.LAUNCHES):
+        made.launch("tcprobe_trial", 10 * at, 10 * at + 2, 10 * at + 5)
+    database = str(made.write(place.folder / "made.sqlite"))
+    place.program("nsys", NSYS.format(python=sys.executable, database=database, recorded=True))
+    place.program("ncu", NCU.format(python=sys.executable, said=raw()))
+    rows = tried(("nsys", "ncu"))
+    assert {check: (row["kind"], row["state"]) for check, row in rows.items()} == {
+        "nsys": ("trial", "ok"),
+        "ncu": ("trial", "ok"),
+    }
+    assert rows["nsys"]["text"].startswith("recorded 8 kernels of a trial in ")
+    assert rows["ncu"]["values"]["kernels"] == 5
+
+
+def test_a_profiler_that_records_no_kernel_is_a_problem_for_who_takes_it(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trial, "KERNEL", LAUNCHED)
+    place.program("nsys", NSYS.format(python=sys.executable, database="", recorded=False))
+    place.program("ncu", NCU.format(python=sys.executable, said=DENIED))
+    rows = tried(("nsys", "ncu"))
+    assert (rows["nsys"]["kind"], rows["nsys"]["state"]) == ("trial_empty", "warning")
+    assert rows["nsys"]["text"] == "recorded no kernel of a trial: no CUDA trace: cuda"
+    assert (rows["ncu"]["kind"], rows["ncu"]["state"]) == ("trial_empty", "problem")
+    assert "ERR_NVGPUCTRPERM" in rows["ncu"]["text"] and "NVreg_Restrict" in rows["ncu"]["remedy"]
+
+
+def test_tensorflow_is_tried_where_it_sees_a_gpu(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trial, "KERNEL", LAUNCHED)
+    source = ROOT / "tests" / "fixtures" / "h100" / "jax_tf32.xplane.pb"
+    text = f"import shutil, sys; shutil.copy({str(source)!r}, sys.argv[1])"
+    monkeypatch.setattr(trial, "TENSORFLOW", text)
+    assert tried((), {"tensorflow": doctor.Look("2.21.0", "12.5", 1)})["tensorflow"]["kind"] == "trial"
+    assert tried((), {"tensorflow": doctor.Look("2.21.0", "12.5", 0)}) == {}
+
+
+def test_a_trial_that_does_not_end(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trial, "KERNEL", LAUNCHED)
+    place.program("ncu", f"#!{sys.executable}\nimport time; time.sleep(30)\n")
+    monkeypatch.setattr(trial, "LONGEST_S", 1.0)
+    assert tried(("ncu",))["ncu"]["text"] == "a trial of a moment did not end within 1 s"
+
+
+def test_why_no_profiler_is_tried(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trial, "KERNEL", "import sys; sys.exit('cuInit: error 100 of CUDA')")
+    (row,) = tried(("nsys",)).values()
+    assert (row["kind"], row["state"]) == ("trial_not_launched", "warning") and "cuInit: error 100" in row["text"]
+    (row,) = told(Diagnosis("nsys", tuple(doctor._trials("python", False, {}, {})))).values()
+    assert (row["kind"], row["state"]) == ("trial_without_gpu", "warning") and row["remedy"]
+
+
+CUDA: Final = """
+#include <string.h>
+int cuInit(unsigned flags) { return 0; }
+int cuDeviceGet(int *device, int number) { *device = 3; return number; }
+int cuDevicePrimaryCtxRetain(void **context, int device) { *context = (void *)(1L << 40); return device != 3; }
+int cuCtxSetCurrent(void *context) { return context != (void *)(1L << 40); }
+int cuModuleLoadData(void **module, const char *text) { *module = (void *)(2L << 40); return !strstr(text, "entry tcprobe_trial()"); }
+int cuModuleGetFunction(void **kernel, void *module, const char *name)
+{ *kernel = (void *)(3L << 40); return module != (void *)(2L << 40) || strcmp(name, "tcprobe_trial"); }
+int launched = 0;
+int cuLaunchKernel(void *kernel, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
+                   void *stream, void **given, void **extra)
+{ launched++; return kernel != (void *)(3L << 40) || gx * gy * gz != 1 || bx * by * bz != 32 || shared || stream || given || extra; }
+int cuCtxSynchronize(void) { return launched == LAUNCHES ? 0 : 700; }
+"""  # noqa: E501
+
+
+def test_the_program_of_a_trial_calls_cuda_as_its_header_says(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A library that takes what cuda.h declares, pointers in 64 bits, and says so with 0."""
+    compiler = shutil.which("cc", path=os.defpath) or pytest.skip("no C compiler is here")
+    (place.folder / "cuda.c").write_text(CUDA)
+    library = place.folder / "libcuda.so.1"
+    command = [compiler, "-shared", "-fPIC", f"-DLAUNCHES={trial.LAUNCHES}", "-o", library, place.folder / "cuda.c"]
+    subprocess.run(command, check=True, env={"PATH": os.defpath})
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(place.folder))
+    made = trial.launch(sys.executable, place.folder)
+    assert (made.failed, made.text) == (False, "")
 
 
 def test_what_crashes_is_told_by_its_last_line(place: Place) -> None:
