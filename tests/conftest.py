@@ -25,6 +25,7 @@ hypothesis.settings.register_profile("long", deadline=None, max_examples=2000)
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--long", action="store_true", help="try thirty times as many made-up inputs")
     parser.addoption("--browser", action="store_true", help="try pages in Chromium (.ci/browser)")
+    parser.addoption("--pictures", metavar="FOLDER", help="with --browser, also write pictures for the guides")
     parser.addoption("--fuzz-minutes", type=float, help="change inputs by chance for so long (docs/reliability.md)")
 
 

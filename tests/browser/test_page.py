@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-import shutil
 from collections.abc import Iterator
-from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,84 +14,15 @@ import pytest
 
 from tcprobe.analysis import Options
 from tcprobe.flows.report import make_report
-from tcprobe.report.document import Document, ReportSpec
+from tcprobe.report.document import ReportSpec
 from tcprobe.report.run.document import RunDocument
 from tcprobe.report.run.figures import value_text
+from tests.browser.tabs import KERNELS, SOURCES, Tab, of_path
 from tests.readers.nsys.made import small
 from tests.report.builders import Plain, gpu_profile, rendered
 from tests.report.test_door import NASTY, blocks, documents
-from tests.support import ROOT
 
 pytestmark = pytest.mark.browser
-CHROMIUM = shutil.which("chromium")
-FIXTURES = ROOT / "tests" / "fixtures"
-SOURCES = {
-    "run folder": FIXTURES / "gpu_run/run",
-    "XSpace, JAX": FIXTURES / "h100/jax_bfloat16_odd.xplane.pb",
-    "XSpace, two GPUs": FIXTURES / "xplane/two_gpus.xplane.pb",
-    "DLProf": FIXTURES / "dlprof/tf2_1.8",
-    "PyTorch": FIXTURES / "kineto/cpu.pt.trace.json.gz",
-    "CPU": FIXTURES / "cpu_runs/gan",
-}
-KERNELS = "#kernels"
-
-
-@cache
-def of_path(path: Path) -> RunDocument:
-    return RunDocument(make_report(path, Options(timeline=True)), ReportSpec(web=True))
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    if CHROMIUM is None or find_spec("playwright") is None:
-        pytest.skip("no Chromium on PATH, or no Playwright: .ci/browser gets both where they can be had")
-    with import_module("playwright.sync_api").sync_playwright() as playwright:
-        made = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield made
-        made.close()
-
-
-class Tab:
-    """A page that is open, and what a browser says of it."""
-
-    def __init__(self, browser: Any, file: Path, document: Document | None = None, **context: Any) -> None:
-        if document is not None:
-            file.write_text(rendered("html", document), encoding="utf-8", errors="backslashreplace")
-        self.file, self.said, self.requests = file, list[str](), list[str]()
-        self.context = browser.new_context(viewport={"width": 1280, "height": 900}, **context)
-        self.context.set_default_timeout(20_000)
-        self.page = self.context.new_page()
-        self.page.on("console", lambda message: self.said.append(message.text))
-        self.page.on("pageerror", lambda error: self.said.append(str(error)))
-        self.page.on("dialog", lambda dialog: self.said.append(f"dialog {dialog.message}"))
-        self.page.on("request", lambda request: self.requests.append(request.url))
-        self.page.goto(file.as_uri())
-
-    def column(self, name: str, table: str = KERNELS) -> list[str]:
-        """Return the raw values of a column of the rows that are seen, else their text."""
-        found = self.page.eval_on_selector(
-            table,
-            """(table, name) => {
-                const at = [...table.tHead.rows[0].cells].findIndex((head) => head.dataset.c === name);
-                return [...table.tBodies[0].rows].filter((row) => !row.classList.contains("more"))
-                    .map((row) => row.cells[at].dataset.v ?? row.cells[at].textContent);
-            }""",
-            name,
-        )
-        return list(found)
-
-    def fold_out(self, table: str = KERNELS) -> None:
-        self.page.eval_on_selector(table, "table => table.closest('main > details').open = true")
-
-    def is_quiet(self) -> bool:
-        """Return whether the browser had nothing to say, and asked for nothing but the page and its empty icon."""
-        asked = [url for url in self.requests if url != "data:," and not url.startswith(self.file.as_uri())]
-        return not self.said and not asked
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("pages")
 
 
 @pytest.fixture

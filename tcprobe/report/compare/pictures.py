@@ -20,7 +20,7 @@ from tcprobe.schema.changes.comparison import ComparedRow, Comparison
 MOST_BARS: Final = 10
 MOST_RUNS: Final = 4  # that have a picture of what changed; the tables have all
 MIDDLE: Final = 50.0
-TONES: Final = (("used", "faster"), ("off", "slower"))
+TONES: Final = (("used", "less time"), ("off", "more time"))
 
 
 def first_of(comparison: Comparison, labels: Sequence[str]) -> First:
