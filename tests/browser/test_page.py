@@ -14,6 +14,7 @@ import pytest
 
 from tcprobe.analysis import Options
 from tcprobe.flows.report import make_report
+from tcprobe.formatting import duration
 from tcprobe.report.document import ReportSpec
 from tcprobe.report.run.document import RunDocument
 from tcprobe.report.run.figures import value_text
@@ -109,10 +110,12 @@ def test_columns_are_chosen(tab: Tab) -> None:
 def test_another_window_has_the_share_that_the_report_of_it_has(tab: Tab) -> None:
     tab.page.get_by_label("first iteration").fill("2")
     tab.page.get_by_label("last iteration").fill("4")
-    share = make_report(SOURCES["run folder"], Options(2, 4)).figure("tc_kernel_time_pct")
-    assert share is not None
-    text = value_text("tc_kernel_time_pct", share)
-    assert tab.page.locator(".columns output").inner_text().startswith(f"{text} of the kernel time on Tensor Cores")
+    found = make_report(SOURCES["run folder"], Options(2, 4))
+    share, spent, kernels = (found.figure(name) for name in ("tc_kernel_time_pct", "kernel_time_ns", "kernels"))
+    assert share is not None and spent is not None and kernels is not None
+    text = f"{value_text('tc_kernel_time_pct', share)} of the kernel time on Tensor Cores; "
+    text += f"{duration(spent['value'])} of {kernels['value']:,.0f} kernels; "
+    assert tab.page.locator(".columns output").inner_text().startswith(text)
     assert "window=2_4" in tab.page.url
 
 

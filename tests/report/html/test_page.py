@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import io
 import json
 import re
 from functools import cache
@@ -15,6 +16,7 @@ from msgspec.structs import replace
 
 from tcprobe.analysis import Options
 from tcprobe.flows.report import make_report
+from tcprobe.report import Renderer, RenderSpec
 from tcprobe.report.document import Document, Remark, Remarks, ReportSpec, TextLine
 from tcprobe.report.drawn import Column, Columns, Part
 from tcprobe.report.html import _text
@@ -290,3 +292,16 @@ def test_a_page_with_curves_alone_brings_the_library_that_draws_them() -> None:
     assert library not in rendered(
         "html", RunDocument(gpu_profile().with_tables(table("metrics")), ReportSpec(web=True))
     )
+
+
+def test_a_notebook_gets_the_first_screen_with_its_pictures_and_tables_folded_and_no_script() -> None:
+    logged = [{"step": step, "name": "loss", "value": 1.0 / (1 + step)} for step in range(3)]
+    document = RunDocument(gpu_profile().with_tables(table("metrics", *logged)), ReportSpec(web=True))
+    out = io.StringIO()
+    Renderer("html", ()).render(document, RenderSpec(fragment=True), out)
+    made = Parsed(out.getvalue())
+    first = first_of(document.profile)
+    assert not made.open and not made.find("script") and not [t for t, _ in made.tags if t in ("html", "head", "body")]
+    assert first is None or "".join(first.verdict) in "".join(made.text)
+    assert made.find("details") and not [a for a in made.find("details")[1:] if "open" in a]
+    assert [a["d"] for a in made.find("path") if a.get("class") == "s0" and str(a["d"]).startswith("M0,0")]
