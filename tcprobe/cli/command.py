@@ -69,7 +69,7 @@ class Verb(TyperCommand):
             return super().invoke(ctx)
         from tcprobe.cli.config import show
 
-        return show(ctx, bool(ctx.meta.get(JSON)))
+        return show(ctx, bool(ctx.meta.get(JSON) or ctx.params.get("json")))
 
 
 @contextmanager

@@ -123,6 +123,8 @@ def _unknown(word: str) -> UsageError:
     columns = (column.name for table in TABLES.values() for column in table.columns)
     others = (GPUS, AGENT, *(e.code for e in ERRORS), *TABLES, *FIGURES, *columns, *(gpu.id for gpu in load_gpus()))
     names |= {name.lower(): name for name in others}
+    if (table := wanted.partition(".")[0]) in TABLES and "." in wanted:
+        names = {f"{table}.{column.name}": f"{table}.{column.name}" for column in TABLES[table].columns}
     begun = [wanted, wanted[:-1]] if len(wanted) > 3 else [wanted] * bool(wanted)  # h1000: h100
     starting = [code for start in begun for name, code in names.items() if name.startswith(start)]
     close = [*starting, *(names[name] for name in get_close_matches(wanted, names, n=5))]

@@ -58,7 +58,7 @@ def last_run(number: int = 1) -> Path:
     runs = runs_in(Path(HOME))
     if number > len(runs):
         if not runs:
-            raise UsageError(f"no PATH is given, and {HOME}/ here holds no run", _MAKE)
+            raise UsageError(f"no run is named, and {HOME}/ here holds none", _MAKE)
         raise UsageError(f"--last {number}: {HOME}/ holds {len(runs)}", f"tcprobe report {HOME} lists them")
     return runs[number - 1].path
 

@@ -29,7 +29,8 @@ FIGURE: Final = re.compile(r"[0-9 .,%+/-]*")
 """Text without anything to escape, as most cells of a table are."""
 OPENING: Final = re.compile(r" *(?:([#+=-])|(\d+)([.)]))?")
 """What makes a heading, a list, a rule or code of a line that begins with it."""
-NARROWEST_SENTENCE = 28
+NARROWEST_SENTENCE: Final = 28
+SQUEEZED: Final = 16  # columns of a name or sentence, where else a row would be too wide, or not told from another
 FEWEST_ROWS: Final = 3  # of a table from which on what all rows share stands in its title
 
 
@@ -38,6 +39,7 @@ class _Column(Struct):
 
     head: ColumnHead
     cells: list[str]
+    narrow: bool = False  # whether it may be narrower than is comfortable
 
     @property
     def width(self) -> int:
@@ -46,7 +48,8 @@ class _Column(Struct):
     @property
     def elastic(self) -> int:
         """The width to which cells may be shortened; 0 if they are not."""
-        return self.head.least or (NARROWEST_SENTENCE if self.head.wraps else 0)
+        least = self.head.least or (NARROWEST_SENTENCE if self.head.wraps else 0)
+        return min(least, SQUEEZED) if self.narrow else least
 
 
 def text_lines(section: Section, width: int | None) -> list[str]:
@@ -108,17 +111,26 @@ def left_out(section: Section, width: int | None) -> int:
 
 
 def _fit(section: Section, width: int | None) -> list[_Column]:
-    """Drop columns of high rank until names fit at their minimum width, then divide the space among names."""
+    """Drop columns of high rank until names fit at their minimum width, then divide the space among names.
+
+    Before one goes by which rows are told apart, or where none is left that may go, names and sentences are squeezed.
+    """
     cells = zip(*section.cells, strict=True)
     found = [_Column(h, list(map(str, column))) for h, column in zip(section.headings, cells, strict=True)]
     if width is None:
         return found
     widths = [column.width for column in found]
-    while sum(map(_least, found, widths)) + len(GAP) * (len(found) - 1) > width and any(c.head.rank for c in found):
+    while sum(map(_least, found, widths)) + len(GAP) * (len(found) - 1) > width:
         ranked = sorted(range(len(found)), key=lambda i: (-found[i].head.rank, -i))
         free = [i for i in ranked if found[i].head.rank]
-        out = next((i for i in free if _told_apart(found, i)), free[0])
-        del found[out], widths[out]
+        spare = [i for i in free if _told_apart(found, i)]
+        if not spare and not found[0].narrow:
+            found = [replace(column, narrow=True) for column in found]
+        elif free:
+            out = (spare or free)[0]
+            del found[out], widths[out]
+        else:
+            break
     elastic = [i for i, column in enumerate(found) if column.elastic]
     room = width - sum(widths) + sum(widths[i] for i in elastic) - len(GAP) * (len(found) - 1)
     limits = _shared([(widths[i], found[i].elastic) for i in elastic], room)

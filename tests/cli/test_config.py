@@ -104,3 +104,7 @@ def test_without_a_word_there_is_help() -> None:
     assert (done.returncode, done.stderr) == (0, "")
     assert "  report         Read a profile and report its Tensor Core use: how good, why\n" in done.stdout
     assert "\\n" not in done.stdout and "..." not in done.stdout.replace("[ARGS]...", "")
+
+
+def test_a_verb_with_a_json_option_of_its_own_shows_its_settings_as_json(project: Path) -> None:
+    assert shown("profile")["profiler"] == ("auto", "default")

@@ -76,4 +76,4 @@ def test_what_names_no_run(words: tuple[str, ...], said: str) -> None:
 def test_no_run_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     done = report()
-    assert done.returncode == 2 and "no PATH is given, and tcprobe-runs/ here holds no run" in done.stderr
+    assert done.returncode == 2 and "no run is named, and tcprobe-runs/ here holds none" in done.stderr

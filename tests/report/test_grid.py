@@ -97,3 +97,13 @@ def test_escaped_text_has_no_bare_markup(text: str) -> None:
     escaped = escape_markdown(text).replace("<!-- -->", "")
     assert "<" not in escaped
     assert ">" not in escaped
+
+
+def test_names_are_squeezed_before_a_row_is_as_another_or_too_wide() -> None:
+    """Kernel, time and op take 20, 4 and 16 columns and two gaps of 2: of 40 columns 16 are left for the kernel."""
+    heads = (ColumnHead("kernel", least=20), ColumnHead("time", right=True), ColumnHead("op", least=16, rank=1))
+    one = Section(
+        "", heads, ((KERNEL, "1 ms", "model/first/layer/MatMul"), (KERNEL, "1 ms", "model/other/layer/MatMul"))
+    )
+    _, *rows = text_lines(one, 40)
+    assert len(set(rows)) == 2 and max(map(len, rows)) <= 40

@@ -67,8 +67,9 @@ def screen_of(comparison: Comparison, labels: Sequence[str], width: int | None =
 def _runs(comparison: Comparison, labels: Sequence[str], width: int | None) -> Iterator[TextLine]:
     """Yield a line for each run: its name, then what recorded it, all beginning in one column."""
     profiles, room = comparison.profiles, width or UNLIMITED
-    said = [shown(about.recorded(one, None if one.screen is None else one.screen.bar)) for one in profiles]
-    said = [f.shorten(text, max(LEFT, room - LEAST_NAME - 5)) for text in said]
+    bars = [None if one.screen is None else one.screen.bar for one in profiles]
+    told = [about.recorded(*pair, lengths=False) for pair in zip(profiles, bars, strict=True)]  # the table has them
+    said = [f.shorten(shown(text), max(LEFT, room - LEAST_NAME - 5)) for text in told]
     most = max(map(columns, said))
     paths = [f.shorten(shown(name), max(LEAST_NAME, room - most - 5)) for name in comparison.names]
     beside = max(max(map(columns, paths)) + 2, min(BESIDE, room - most - 3)) if most else 0

@@ -27,9 +27,9 @@ def name_of(profile: Profile) -> str:
     return f"{PurePath(meta.paths[0]).name}{more}" if meta.paths else ""
 
 
-def recorded(profile: Profile, bar: Bar | None) -> str:
-    """Return what recorded a profile, and how much of it counts: steps with their length, or the time captured."""
-    return ", ".join(text for text in (_recorder(profile), _counted(profile, bar)) if text)
+def recorded(profile: Profile, bar: Bar | None, lengths: bool = True) -> str:
+    """Return what recorded a profile, and how much of it counts: steps, with `lengths`, or the time captured."""
+    return ", ".join(text for text in (_recorder(profile), _counted(profile, bar, lengths)) if text)
 
 
 def _recorder(profile: Profile) -> str:
@@ -40,7 +40,7 @@ def _recorder(profile: Profile) -> str:
     return f"{FRAMEWORKS[framework]}'s profiler" if framework else "XSpace profile"
 
 
-def _counted(profile: Profile, bar: Bar | None) -> str:
+def _counted(profile: Profile, bar: Bar | None, lengths: bool) -> str:
     steps, waiting = profile.counted_steps or profile.summed_steps, profile.waiting
     if bar is not None and bar.of == "kernel_time":
         kernels = profile.value("kernels")
@@ -51,6 +51,8 @@ def _counted(profile: Profile, bar: Bar | None) -> str:
     if steps is None or step_ns is None:
         return ""
     where = " on the CPU" if profile.metadata.gpu_used is False else ""
+    if not lengths:
+        return f"{f.many(int(steps), 'step')}{where}"
     if steps == 1:
         return f"1 step{where} of {f.duration(step_ns)}"
     row = profile.figure("step_time_ns")

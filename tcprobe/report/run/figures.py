@@ -72,7 +72,7 @@ def figures(profile: Profile, first: bool) -> Section | None:
             by_reason.setdefault(str(row["reason"] or "no reason given"), []).append(label(str(row["metric"])))
     notes = [f"(not measured: {', '.join(names)}: {reason})" for reason, names in by_reason.items()]
     fields = (
-        cell_of("figure", lambda row: label(row["metric"])),
+        cell_of("figure", lambda row: label(row["metric"]), wraps=True),
         cell_of("value", _value, right=True),
         cell_of("rests on", _basis, 1),
         cell_of("remark", lambda row: row["reason"] or "", wraps=True),

@@ -135,7 +135,7 @@ def bad_size_table(profile: Profile, top: int | None) -> Section | None:
         field_of("dimension", "dimension"),
         cell_of("size", lambda row: Cell(_size(row), row["size"]), right=True),
         number_of("kernel time", "kernel_ns"),
-        number_of("share", "share_pct"),
+        number_of("share", "share_pct", 1),
         cell_of(saves_when, lambda row: Cell(saves(row), row["saving_ns"], "ns"), right=True),
         cell_of("of GEMM FLOPs", _of_flops, 1, right=True),
         field_of("passes", "passes", 4),
