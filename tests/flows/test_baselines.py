@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -96,10 +97,15 @@ def test_another_version_of_tcprobe_is_told(tmp_path: Path) -> None:
     assert notes["old"]["baseline-version"].message.startswith("old: tcprobe 0.0.9 wrote it, and this is ")
 
 
-def damaged(**changed: Any) -> str:
+@cache
+def whole() -> str:
     out = io.StringIO()
     write_entry(baseline_of("main", make_report(FIXTURES / "gpu_run/run")), out)
-    return json.dumps({**json.loads(out.getvalue()), **changed})
+    return out.getvalue()
+
+
+def damaged(**changed: Any) -> str:
+    return json.dumps({**json.loads(whole()), **changed})
 
 
 @pytest.mark.parametrize(
