@@ -18,6 +18,7 @@ myst_heading_anchors = 4
 smartquotes = False  # would make one dash of the two before an option
 html_theme = "furo"
 html_title = project
+html_static_path = html_css_files = ["pages.css"]
 html_copy_source = html_show_sphinx = html_show_copyright = False
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)\.md\)")
 

@@ -81,8 +81,9 @@ def gpus() -> str:
 
 
 def _generation(name: str, every: list[Gpu]) -> str:
-    head = f"| id | name | capability | Tensor Cores | SMs | memory, GB | GB/s | {' | '.join(PEAKS)} | evidence |"
-    return "\n".join([f"## {name.capitalize()}", head, "|---" * (8 + len(PEAKS)) + "|", *map(_gpu, every), ""])
+    head = f"| id | name | CC | TC | SMs | GB | GB/s | {' | '.join(PEAKS)} | evidence |"
+    line = f"|---|---|---{'|--:' * (len(PEAKS) + 4)}|---|"
+    return "\n".join([f"## {name.capitalize()}", head, line, *map(_gpu, every), ""])
 
 
 def _gpu(gpu: Gpu) -> str:
