@@ -188,6 +188,24 @@ def test_what_is_made_from_the_code_is_up_to_date(name: str) -> None:
     assert DOCS[name] == page(name), "run python -m tests.pages"
 
 
+def test_number_formats_are_what_their_bits_make_them() -> None:
+    page = DOCS["number-formats.md"]
+    rows = re.findall(r"(?m)^\| (?:\w+ )?(\w+) \| (\d), (\d+) \| (\S+) \| (\S+) \| (\S+) \| (?:1 \+ )?(\S+) \|$", page)
+    assert len(rows) == 6
+    for name, *told in rows:
+        exponent, mantissa, largest, normal, smallest, step = (float(text.replace(",", "")) for text in told)
+        bias = 2.0 ** (exponent - 1) - 1
+        top = 448 if name == "E4M3" else (2 - 2**-mantissa) * 2**bias  # E4M3 has no infinity: its top exponent counts
+        made = (top, 2 ** (1 - bias), 2 ** (1 - bias - mantissa), 2**-mantissa + (step > 1))
+        assert (largest, normal, smallest, step) == pytest.approx(made, rel=0.05), name
+
+
+def test_pictures_are_small_and_shown() -> None:
+    files = {p.name: p.stat().st_size for p in (FOLDER / "pictures").iterdir()}
+    assert set(files) == set(re.findall(r"\(pictures/([\w-]+\.png)\)", DOCS["gallery.md"]))
+    assert sum(files.values()) < 300_000
+
+
 MODEL = """
 import keras
 from keras import layers
