@@ -301,7 +301,10 @@ def test_an_endless_import_and_what_it_started_are_ended(tmp_path: Path) -> None
         f"subprocess.Popen([sys.executable, '-c', \"import time\\nwhile True: time.sleep(.05); {child}\"])\n"
         "while True: time.sleep(1)\n",
     )
-    assert "within 2 s" in failure(path, timeout_s=2).message
+    for seconds in (2, 10, 40):  # where two processes do not start within two seconds, on a busy machine
+        assert f"within {seconds} s" in failure(path, timeout_s=seconds).message
+        if (tmp_path / "alive").exists():
+            break
     size = (tmp_path / "alive").stat().st_size
     time.sleep(0.3)
     assert (tmp_path / "alive").stat().st_size == size > 0
