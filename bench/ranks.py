@@ -59,7 +59,7 @@ def measure(folder: Path, ranks: int, way: str, scheduler: str | None) -> dict[s
     """Read a job in a process of its own, and return its figures, time and memory."""
     command = [sys.executable, __file__, "--read", way, str(folder), "--ranks", str(ranks)]
     command += ["--scheduler", scheduler] if scheduler else []
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)  # what goes wrong is shown
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return found
 
