@@ -1,12 +1,14 @@
 """Measure the page of a report: how long it takes to write, its size, its first paint, and the memory of its tab.
 
     python bench/html.py [--kernels 1000 50000 1000000] [--runs 3] [--keep FOLDER] [--memray PYTHON]
+        [--profile FILE] [--beside ADDRESS ...]
 
 Makes recordings of Nsight Systems in which each step runs 100 kernels of 40 names in 25 ranges, and opens their pages
 in the Chromium that is on PATH, by Playwright (pip install 'tcprobe[browser]'). Paint is from the start of the
 navigation until the first contents stand there, ready until scripts have run, the least of all runs; memory is what
 the tab's process has to itself (PSS), the median. Beside them memray's flame graph page of the same reports, of an
-interpreter that has memray, made with --no-web, as the other kind loads its script from elsewhere.
+interpreter that has memray, made with --no-web, as the other kind loads its script from elsewhere; and any other page,
+such as the trace viewer of XProf, which a server shows of an XSpace (xprof --logdir FOLDER).
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ from tests.readers.nsys.made import Made
 
 STEPS, KERNELS = 10, 100  # of a copy: steps, and kernels in each
 NAMES = ("sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64", "vectorized_elementwise_kernel")
-REPORT = ("-m", "tcprobe", "report", "--step-range", "train_step", "--force")
+REPORT = ("-m", "tcprobe", "report", "--force")
 
 
 PAINT = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? null"
@@ -107,14 +109,17 @@ def compare(browser: Any, file: Path, options: argparse.Namespace, folder: Path)
     """Measure the page of a recording, and those beside it."""
     print(f"{file.stem}: {file.stat().st_size / 1e6:.0f} MB", flush=True)
     page = folder / f"{file.stem}.html"
-    cost = best([sys.executable, *REPORT, str(file), "-o", str(page)], options.runs)
+    report = [*REPORT, *(() if options.profile else ("--step-range", "train_step")), str(file)]
+    cost = best([sys.executable, *report, "-o", str(page)], options.runs)
     told("tcprobe report -o html", cost, page, shown(browser, page.as_uri(), options.runs))
-    data = best([sys.executable, *REPORT, str(file), "-o", str(folder / "report.json")], options.runs)
+    data = best([sys.executable, *report, "-o", str(folder / "report.json")], options.runs)
     print(f"  {'tcprobe report -o json':26} user {data.user_s:6.2f} s  wall {data.wall_s:6.2f} s", flush=True)
+    for address in options.beside:
+        told(address.partition("?")[0][-26:], None, None, shown(browser, address, options.runs))
     if options.memray:
         records, flames = folder / f"{file.stem}.bin", folder / f"{file.stem}-memray.html"
         run = [options.memray, "-m", "memray", "run", "-q", "-f", "-o", str(records)]
-        measure([*run, *REPORT, str(file), "-o", str(folder / "of-memray.html")])
+        measure([*run, *report, "-o", str(folder / "of-memray.html")])
         drawn = best(
             [options.memray, "-m", "memray", "flamegraph", "--no-web", "-f", "-o", str(flames), str(records)], 1
         )
@@ -128,6 +133,8 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=3, help="runs of each command and page")
     parser.add_argument("--keep", type=Path, help="folder for recordings and pages, which stay there")
     parser.add_argument("--memray", metavar="PYTHON", help="an interpreter with memray and what tcprobe needs")
+    parser.add_argument("--beside", nargs="+", default=(), metavar="ADDRESS", help="other pages to open: of a server")
+    parser.add_argument("--profile", type=Path, help="any profile, in place of the made ones")
     options = parser.parse_args()
     from playwright.sync_api import sync_playwright
 
@@ -139,8 +146,9 @@ def main() -> int:
     with kept as folder, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         print(f"Chromium {browser.version}")
-        for kernels in options.kernels:
-            compare(browser, make(kernels, Path(folder)), options, Path(folder))
+        made = (make(kernels, Path(folder)) for kernels in options.kernels)
+        for file in made if options.profile is None else (options.profile,):
+            compare(browser, file, options, Path(folder))
         browser.close()
     return 0
 
