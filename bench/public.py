@@ -37,8 +37,8 @@ from typing import Any, NamedTuple
 from tcprobe.cost.alignment import SMALL, is_nt, level_of
 from tcprobe.cost.measured import Measurement, conv_record, gemm_record, measurements_of
 from tcprobe.cost.spread import SHARED, pooled
-from tcprobe.gemm.alignment import next_size
 from tcprobe.gemm.ops import gemms_of
+from tcprobe.gemm.record import next_size
 from tcprobe.schema.finding import Range
 from tcprobe.schema.op import OpRecord
 

@@ -68,7 +68,7 @@ def read(folder: Path, ranks: int, way: str, scheduler: str | None) -> dict[str,
     """Report the first ranks of a folder, and say how long that took and how much memory at most."""
     from msgspec.structs import replace
 
-    from tcprobe.analysis.options import Options
+    from tcprobe.analysis.context import Options
     from tcprobe.flows.job import report as flow
     from tcprobe.flows.report import analysed
     from tcprobe.readers.job import find_job

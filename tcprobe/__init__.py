@@ -22,7 +22,7 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module 'tcprobe' has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module("tcprobe.api.magic" if name == _MAGIC else "tcprobe.api"), name)
+    return getattr(import_module("tcprobe.api.here" if name == _MAGIC else "tcprobe.api"), name)
 
 
 def __dir__() -> list[str]:

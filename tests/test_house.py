@@ -35,8 +35,8 @@ LEAVES = {"probe": set[str](), "": set[str]()}
 WITHIN = {
     "analysis": (
         *(
-            {"host", "options", "phases", "repeats"},
-            {"context", "scaling", "slow"},
+            {"host", "phases"},
+            {"context", "scaling"},
             {"capability"},
             {"kernels"},
             {"iterations"},

@@ -15,8 +15,7 @@ from typing import Any, Final
 from bench.gpu.machine import capability_of
 from bench.gpu.steps import LAUNCHES, write
 from tcprobe.analysis.kernels.counters import SINCE, judge_counters
-from tcprobe.analysis.kernels.precision import precision_of_dtype
-from tcprobe.analysis.kernels.verdict import Verdict, classify
+from tcprobe.analysis.kernels.verdict import Verdict, classify, precision_of_dtype
 from tcprobe.analysis.validity import ENOUGH_COVERAGE_PCT
 from tcprobe.hardware import Capability
 

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from tcprobe.analysis.causes.advice import advise, off_tensor_cores
 from tcprobe.analysis.causes.flow import with_causes
-from tcprobe.analysis.chains.table import NO_CHAINS, build_chains
-from tcprobe.analysis.context import Context, context_of, with_identity
+from tcprobe.analysis.chains import NO_CHAINS, build_chains
+from tcprobe.analysis.context import DEFAULT_TARGET, Context, Options, context_of, with_identity
 from tcprobe.analysis.host import without_containers
 from tcprobe.analysis.iterations import (
     Iterations,
@@ -27,21 +27,16 @@ from tcprobe.analysis.kernels.launches import Launched
 from tcprobe.analysis.kernels.table import classify_launches, reclassify
 from tcprobe.analysis.ops.attribution import with_layers, with_proof
 from tcprobe.analysis.ops.counts import with_counts
-from tcprobe.analysis.ops.gemms import Gemms, build_gemms
-from tcprobe.analysis.ops.layers import build_layers
+from tcprobe.analysis.ops.gemms import Gemms, build_gemms, build_layers
 from tcprobe.analysis.ops.table import Ops, build_ops
 from tcprobe.analysis.ops.xla import XlaJoin, join_xla
-from tcprobe.analysis.options import DEFAULT_TARGET, Options
-from tcprobe.analysis.phases import graph_of, of_a_step, of_counted, window_phase, with_window_phase
-from tcprobe.analysis.ranges.host import with_host_products
+from tcprobe.analysis.phases import graph_of, of_a_step, of_counted, trains_by_threads, window_phase, with_window_phase
 from tcprobe.analysis.ranges.kernels import NO_RANGES, NO_TIMES, build_range_kernels, range_notes
-from tcprobe.analysis.ranges.nesting import Around
-from tcprobe.analysis.ranges.ops import with_ranges
-from tcprobe.analysis.ranges.times import range_times
+from tcprobe.analysis.ranges.nesting import Around, range_times
+from tcprobe.analysis.ranges.ops import with_host_products, with_ranges
 from tcprobe.analysis.scaling import loss_scale_need
 from tcprobe.analysis.screen.flow import with_screen
 from tcprobe.analysis.sizes.run import JudgedStep, judged_step, known_gpu
-from tcprobe.analysis.slow import trains_by_threads
 from tcprobe.analysis.stretches import stretch_table, without_start_up
 from tcprobe.analysis.summary.figures import SummaryInputs, Totals, not_applicable
 from tcprobe.analysis.summary.kernels import build_summary, capable_times, precision_shares
@@ -67,8 +62,7 @@ from tcprobe.analysis.validity import (
 )
 from tcprobe.analysis.waits.gaps import waits_and_gaps
 from tcprobe.analysis.waits.tuning import TunedCalls, tuned_calls, tuning_notes, tuning_of
-from tcprobe.analysis.whatif.flow import with_what_ifs
-from tcprobe.analysis.whatif.presumed import predicted_steps
+from tcprobe.analysis.whatif.flow import predicted_steps, with_what_ifs
 from tcprobe.analysis.window import choose_window
 from tcprobe.hardware import find_gpu, lookup_gpu
 from tcprobe.progress import advance, begin

@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 from msgspec.structs import replace
 
-from tcprobe.analysis.slow import leading_slow
+from tcprobe.analysis.phases import leading_slow
 from tcprobe.analysis.units import Found
 from tcprobe.grouping import distinct_numbers
 from tcprobe.schema.columns import FloatArray, IntArray, Table

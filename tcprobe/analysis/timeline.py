@@ -13,7 +13,7 @@ from tcprobe.analysis.iterations import Iterations, counted
 from tcprobe.analysis.kernels.kinds import kind_of
 from tcprobe.analysis.kernels.launches import UNKNOWN, YES, Launched
 from tcprobe.analysis.kernels.table import label_ids
-from tcprobe.analysis.screen.bar import row_kind
+from tcprobe.analysis.screen.answer import row_kind
 from tcprobe.analysis.waits.idle import KINDS, gpu_of, host_of, names_of
 from tcprobe.analysis.waits.moments import moments_of
 from tcprobe.analysis.waits.tuning import TunedCalls

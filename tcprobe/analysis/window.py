@@ -9,10 +9,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from tcprobe.analysis.context import Options
 from tcprobe.analysis.iterations import Iterations, is_probed, whole_capture
-from tcprobe.analysis.options import Options
-from tcprobe.analysis.phases import phase_rows, profiled_steps
-from tcprobe.analysis.slow import FEWEST_LENGTHS, LONG, functions_of, is_rare, slow_steps
+from tcprobe.analysis.phases import FEWEST_LENGTHS, LONG, functions_of, is_rare, phase_rows, profiled_steps, slow_steps
 from tcprobe.errors import UsageError
 from tcprobe.probe.constants import SKIPPED_STEPS
 from tcprobe.schema.kinds import WindowBasis

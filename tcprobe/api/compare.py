@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from tcprobe.api.profile import Profile
-from tcprobe.api.shown import Shown
+from tcprobe.api.profile import Profile, Shown
 from tcprobe.schema.records import as_dict
 
 if TYPE_CHECKING:
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from tcprobe.report.compare.document import CompareDocument
-    from tcprobe.schema.changes.comparison import Comparison as Compared
+    from tcprobe.schema.comparison import Comparison as Compared
 
 Run: TypeAlias = "str | os.PathLike[str] | Profile"
 DTYPES: Final = {

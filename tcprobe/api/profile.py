@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -9,17 +10,40 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tcprobe.api.arguments import names_arguments
-from tcprobe.api.shown import Shown
 from tcprobe.errors import TcprobeError
 from tcprobe.schema.tables import TABLES
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from tcprobe.report.document import Document
     from tcprobe.report.run.document import RunDocument
     from tcprobe.schema.columns import Row
     from tcprobe.schema.profile import Metadata, Note
     from tcprobe.schema.profile import Profile as Analysed
+
+
+class Shown:
+    """An object of the API that has a document: the report of its verb."""
+
+    _rows_in_html: int | None = None  # of each table in a notebook; None as everywhere
+
+    def _document(self, top: int | None = None, web: bool = False) -> Document:
+        raise NotImplementedError
+
+    def _repr_html_(self) -> str:
+        return self._as("html", self._rows_in_html, fragment=True)
+
+    def to_json(self) -> str:
+        """Return everything as JSON."""
+        return self._as("json")
+
+    def _as(self, name: str, top: int | None = None, width: int | None = None, fragment: bool = False) -> str:
+        from tcprobe.report import Renderer, RenderSpec
+
+        out = io.StringIO()
+        Renderer(name, ()).render(self._document(top, fragment), RenderSpec(width, fragment=fragment), out)
+        return out.getvalue()
 
 
 class NoTable(TcprobeError, AttributeError):

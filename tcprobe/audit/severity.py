@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from tcprobe.rules.model.step import Step, added
 from tcprobe.schema.finding import ERROR_PCT, WARNING_PCT, Finding, Range, Severity
-from tcprobe.schema.place import Place
+from tcprobe.schema.model import Place
 
 _Edit: TypeAlias = tuple[str, Place | None, str | None, int | None, int | None]
 """Rule, place, dimension, size and suggestion: one change of the source mends all findings that agree in these."""

@@ -17,8 +17,7 @@ from msgspec import Struct, field
 
 from tcprobe.rules.registry import RETIRED
 from tcprobe.schema.finding import Finding
-from tcprobe.schema.model import Unseen
-from tcprobe.schema.place import Place
+from tcprobe.schema.model import Place, Unseen
 from tcprobe.source.scopes import every_node
 from tcprobe.source.source import Source
 

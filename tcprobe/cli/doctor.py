@@ -56,7 +56,7 @@ def redact(run: RunArgument, delete: DeleteOption = False) -> None:
     with o.errors_as_json(o.chosen["json"]):
         from tcprobe.flows.redact import redact as clean
         from tcprobe.foreign import input_path
-        from tcprobe.report.redact import lines_of
+        from tcprobe.report.doctor import lines_of
         from tcprobe.schema.records import as_dict
 
         done = clean(input_path(run), delete)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tcprobe.flows.write import Destination
     from tcprobe.report import DocumentKind, RenderSpec
     from tcprobe.report.document import Document
-    from tcprobe.schema.changes.condition import Verdict
+    from tcprobe.schema.comparison import Verdict
 
 Format = Literal["text", "csv", "json", "markdown", "html"]
 FormatOption = Annotated[

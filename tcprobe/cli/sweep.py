@@ -170,7 +170,7 @@ def _options(given: dict[str, Any]) -> SweepOptions:
 
 def _show_plan(options: SweepOptions, as_json: bool) -> None:
     from tcprobe.flows.sweep.plan import masked, plan_of
-    from tcprobe.report.sweep.sections import plan_lines
+    from tcprobe.report.sweep.document import plan_lines
     from tcprobe.report.sweep.words import plan_text
     from tcprobe.schema.records import as_dict
 

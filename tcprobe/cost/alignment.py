@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from tcprobe.cost.constants import BYTES, Constants, Multiplier, Rate, RateFamily
 from tcprobe.cost.shipped import RunsThrough, fitted
-from tcprobe.gemm.alignment import ALIGN_BYTES
+from tcprobe.gemm.record import ALIGN_BYTES
 from tcprobe.hardware import Gpu, find_gpu
 from tcprobe.schema.op import Contiguous
 

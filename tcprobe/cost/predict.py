@@ -13,7 +13,8 @@ from tcprobe.cost.constants import Basis, Constants, Rate, RateFamily, TimeFacto
 from tcprobe.cost.shipped import RunsThrough, fitted
 from tcprobe.cost.spread import FEW, least_ns, spread_of
 from tcprobe.cost.tiles import Chip, chip_of, compute_bound
-from tcprobe.cost.ways import (
+from tcprobe.cost.works import (
+    Task,
     Way,
     Ways,
     copies_ns,
@@ -21,13 +22,13 @@ from tcprobe.cost.ways import (
     padded_by_xla,
     padded_products,
     slowed,
+    task_of,
     turning_ns,
     way_of,
     with_channels,
 )
-from tcprobe.cost.works import Task, task_of
-from tcprobe.gemm.alignment import ALIGN_BYTES, next_size
 from tcprobe.gemm.conv import Convolution
+from tcprobe.gemm.record import ALIGN_BYTES, next_size
 from tcprobe.hardware import Gpu
 from tcprobe.schema.finding import Range
 from tcprobe.schema.kinds import Evidence, Limit, UsesTc

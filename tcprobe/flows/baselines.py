@@ -18,7 +18,7 @@ from tcprobe import __version__
 from tcprobe.analysis import Options
 from tcprobe.analysis.compare.figures import COMMUNICATION, copies
 from tcprobe.analysis.compare.runs import FROM_RECORD, OTHER_VERSION
-from tcprobe.analysis.slow import Retrace
+from tcprobe.analysis.phases import Retrace
 from tcprobe.analysis.summary.rates import THROUGHPUT
 from tcprobe.analysis.validity import NOT_FINITE
 from tcprobe.audit.settings import find_settings

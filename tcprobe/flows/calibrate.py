@@ -27,7 +27,7 @@ from tcprobe.identify import identify
 from tcprobe.schema.provenance import Stack
 
 if TYPE_CHECKING:
-    from tcprobe.calibration.check import Score
+    from tcprobe.calibration.files import Score
 
 BUDGET_S: Final = 240.0
 LEAST_S: Final = 1.0
@@ -249,7 +249,7 @@ def _fitted(
         MeasurementFailed: impossible times, too few products, or worse constants; nothing is written then.
         OutputError: the file cannot be written.
     """
-    from tcprobe.calibration.check import scores, split_rows, too_fast
+    from tcprobe.calibration.files import scores, split_rows, too_fast
     from tcprobe.cost.fit import FEWEST, fit
 
     if (wrong := too_fast(rows, gpu)) and not options.force:

@@ -20,8 +20,7 @@ from tcprobe.report.document import Added
 from tcprobe.schema.profile import Profile
 
 if TYPE_CHECKING:
-    from tcprobe.schema.changes.comparison import Comparison
-    from tcprobe.schema.changes.condition import Verdict
+    from tcprobe.schema.comparison import Comparison, Verdict
 
 PREFIX: Final = "baseline:"
 """Before the name of a baseline where a run may stand."""

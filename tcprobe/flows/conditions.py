@@ -19,17 +19,21 @@ from tcprobe.analysis.compare.figures import NOT_RECORDED, change_of, figures_of
 from tcprobe.analysis.compare.rows import losses_of
 from tcprobe.analysis.compare.runs import runs_of
 from tcprobe.errors import UsageError
-from tcprobe.schema.changes.comparison import Change, ComparedFigure, Comparison, Loss, Side
-from tcprobe.schema.changes.condition import (
+from tcprobe.schema.comparison import (
     COMPARED,
     LOGGED,
     OF_ONE_RUN,
     RELATIONS,
     SPREADS,
+    Change,
+    ComparedFigure,
+    Comparison,
     Condition,
+    Loss,
     MetricUnit,
     Outcome,
     Relation,
+    Side,
     Verdict,
 )
 from tcprobe.schema.kinds import GROUP_OF

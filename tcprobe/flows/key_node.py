@@ -10,7 +10,7 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tcprobe.analysis.key_node.search import find_key_nodes
+from tcprobe.analysis.key_node import find_key_nodes
 from tcprobe.capture.dlprof import DLPROF, ask_build
 from tcprobe.capture.folder import refuse
 from tcprobe.capture.program import missing

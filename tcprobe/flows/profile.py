@@ -31,8 +31,8 @@ from tcprobe.hardware import find_gpu
 from tcprobe.masking import mask_text, mask_tree, secrets_in
 from tcprobe.readers.run_folder.folder import how_ended
 from tcprobe.report import RenderSpec
+from tcprobe.report.doctor import lines_of
 from tcprobe.report.document import ReportSpec
-from tcprobe.report.redact import lines_of
 from tcprobe.report.run.document import RunDocument
 from tcprobe.schema.profile import Note, Profile
 from tcprobe.schema.records import as_dict

@@ -85,7 +85,7 @@ def with_counters(profile: Profile, path: Path) -> Profile:
     if ours and theirs and not theirs <= ours:
         named = f"compute capability {', '.join(sorted(theirs))}, this profile's of {', '.join(sorted(ours))}"
         raise UsageError(f"{path}: its counters are of a GPU of {named}", "count on the GPU that was profiled")
-    from tcprobe.analysis.compare.spelling import one_spelling
+    from tcprobe.analysis.compare.names import one_spelling
 
     launched = profile.require("launches").names("kernel").names or profile.require("kernels").names("kernel").names
     _, spelt = one_spelling([[name for name in launched if name], table.names("kernel").names])

@@ -10,8 +10,7 @@ from msgspec import Struct
 
 from tcprobe.errors import UsageError
 from tcprobe.formatting import duration
-from tcprobe.gemm.alignment import multiple_for, next_size
-from tcprobe.gemm.record import parse_json_shapes, parse_object, parse_shape
+from tcprobe.gemm.record import multiple_for, next_size, parse_json_shapes, parse_object, parse_shape
 from tcprobe.rules.words import framework_of
 from tcprobe.schema.columns import Row
 from tcprobe.schema.profile import Profile

@@ -10,9 +10,7 @@ from functools import cache, partial
 from typing import Any, Final, Literal
 
 from tcprobe.gemm.conv import conv_gemms
-from tcprobe.gemm.einsum import einsum_gemms
-from tcprobe.gemm.hlo import hlo_convolution, hlo_dot
-from tcprobe.gemm.matmul import matmul_gemms
+from tcprobe.gemm.matmul import einsum_gemms, hlo_convolution, hlo_dot, matmul_gemms
 from tcprobe.gemm.torch import convolves, torch_gemms
 from tcprobe.schema.op import UNKNOWN_GEMM, Contiguous, Gemm, OpRecord, Size, product
 

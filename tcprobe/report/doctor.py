@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from tcprobe import formatting as f
@@ -10,7 +10,7 @@ from tcprobe.report.fields import field_of, sentence_of
 from tcprobe.report.grid import table_lines
 from tcprobe.report.sentences import halves
 from tcprobe.rules.base import Says
-from tcprobe.schema.statement import Both, Check
+from tcprobe.schema.statement import Both, Check, Reason, Redaction
 
 NAMES: Final = {"tensorflow": "TensorFlow", "torch": "PyTorch", "jax": "JAX"}
 GPU_BUILDS: Final = {
@@ -191,3 +191,31 @@ def lines_of_checks(profiler: str, title: str, checks: Sequence[Check], width: i
     problems = sum(row["state"] == "problem" for row in rows)
     stopped = f"{f.many(problems, 'problem')}: {title} can record no use of a GPU here"
     return [*table_lines(fields, rows, width), "", stopped if problems else f"nothing here stops {title}"]
+
+
+WHY: Final[Mapping[Reason, str]] = {
+    "environment": "holds the environment, and cannot be cleaned; --delete deletes it, as its export is beside it",
+    "only_recording": "holds the environment, and cannot be cleaned; no cleaned export lies beside it, so that it was "
+    "not deleted: nsys export --type=sqlite makes one",
+    "being_written": "not cleaned: another program writes it",
+    "refused": "not cleaned: {}",
+}
+
+
+def lines_of(done: Redaction) -> Iterator[str]:
+    """Yield a line for each file, and one that says whether anything is left."""
+    for one in done.cleaned:
+        what = f.many(one.variables, "variable") + (
+            f" and {f.many(one.printed, 'text')} that it printed" if one.printed else ""
+        )
+        stays = f"; {f.many(one.arguments, 'argument')} of command lines left" if one.arguments else ""
+        yield f"{one.path}: {what} blanked{stays}"
+    for path in done.deleted:
+        yield f"{path}: deleted"
+    for left in done.left:
+        yield f"{left.path}: {WHY[left.reason].format(left.text.removeprefix(f'{left.path}: '))}"
+    yield (
+        f"{f.many(len(done.left), 'file')} left with private data"
+        if done.left
+        else "no environment is left in these files"
+    )

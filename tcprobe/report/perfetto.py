@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from tcprobe.errors import UsageError
 from tcprobe.report import RenderSpec
 from tcprobe.report.document import Document
-from tcprobe.report.run.lanes import class_words, group_words, lane_words, slice_words
+from tcprobe.report.run.timeline import class_words, group_words, lane_words, slice_words
 from tcprobe.schema.columns import IntArray
 from tcprobe.schema.profile import Profile
 from tcprobe.schema.timeline import Lane, LaneKind, Thing, Timeline

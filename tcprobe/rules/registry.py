@@ -64,10 +64,10 @@ RUN_RULES: Final = (
     Rule("TC315", "batch-leaves-memory", "run.steps"),
     Rule("TC316", "key-node-per-epoch", "run.steps"),
     Rule("TC317", "sixteen-bits-pay", "run.precision"),
-    Rule("TC318", "chain-of-kernels", "run.chains"),
-    Rule("TC319", "last-wave-empty", "run.grids"),
-    Rule("TC320", "misaligned-kernel", "run.grids"),
-    Rule("TC321", "loss-not-finite", "run.losses"),
+    Rule("TC318", "chain-of-kernels", "run.kernels"),
+    Rule("TC319", "last-wave-empty", "run.kernels"),
+    Rule("TC320", "misaligned-kernel", "run.kernels"),
+    Rule("TC321", "loss-not-finite", "run.steps"),
 )
 """What judges a run that was profiled."""
 RETIRED: Final[dict[str, str]] = {

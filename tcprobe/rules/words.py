@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Final, Literal, NamedTuple, TypeAlias, TypeVar
 
-from tcprobe.schema.finding_kinds import WhyKind
+from tcprobe.schema.finding import WhyKind
 from tcprobe.schema.kinds import Limit
 
 ESTIMATED: Final = "estimated"  # for convolutions: nobody has published what unaligned sizes cost them

@@ -11,13 +11,13 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from tcprobe.schema.advice import Advice
-from tcprobe.schema.changes.whatif import WhatIf
 from tcprobe.schema.columns import FloatArray, Row, Table
 from tcprobe.schema.kinds import NoWhatIf, WindowBasis
 from tcprobe.schema.screen import FirstScreen, Prediction
 from tcprobe.schema.tables import TABLES
 from tcprobe.schema.timeline import Timeline
 from tcprobe.schema.waits import StartUp, Tuning, Waiting
+from tcprobe.schema.whatif import WhatIf
 
 NoteLevel = Literal["note", "warning", "error"]
 Trait = Literal["key_node", "serialises_kernels", "shows_xla", "figures_only"]

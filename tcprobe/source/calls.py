@@ -9,7 +9,7 @@ from functools import cached_property
 from msgspec import Struct
 
 from tcprobe.keras.catalogue import positional
-from tcprobe.schema.place import Place
+from tcprobe.schema.model import Place
 from tcprobe.source.names import DottedNames
 from tcprobe.source.values import Known
 from tcprobe.source.walk import Walk

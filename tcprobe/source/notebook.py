@@ -19,7 +19,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from tcprobe.errors import UnsupportedVersion, WrongFormat
-from tcprobe.schema.place import CellLine
+from tcprobe.schema.model import CellLine
 
 _LONGEST_WORD: Final = 40  # characters of a foreign word in a message
 _JSON: Final = json.JSONDecoder(strict=False)

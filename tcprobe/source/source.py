@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from tcprobe.errors import UnreadableInput, WrongFormat
 from tcprobe.foreign import read
-from tcprobe.schema.place import CellLine, Place
+from tcprobe.schema.model import CellLine, Place
 from tcprobe.source.calls import Call, CallTable
 from tcprobe.source.imports import LONGEST_SOURCE, MOST_BYTES, Reexports, file_of, note_folders
 from tcprobe.source.names import DottedNames

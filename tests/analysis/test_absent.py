@@ -15,7 +15,7 @@ import pytest
 from tcprobe.analysis import analyse
 from tcprobe.analysis.compare import compare
 from tcprobe.analysis.iterations import counted
-from tcprobe.analysis.key_node.search import find_key_nodes
+from tcprobe.analysis.key_node import find_key_nodes
 from tcprobe.errors import TcprobeError
 from tcprobe.readers.open import open_profile
 from tcprobe.report import DocumentKind, RenderSpec, renderers

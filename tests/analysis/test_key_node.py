@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from tcprobe.analysis.key_node.search import find_key_nodes
-from tcprobe.analysis.key_node.series import gap_cv
+from tcprobe.analysis.key_node import find_key_nodes, gap_cv
 from tcprobe.readers.open import open_profile
 from tcprobe.schema.columns import Table
 from tcprobe.schema.key_nodes import Candidate, KeyNodes

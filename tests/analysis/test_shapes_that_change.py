@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tcprobe.analysis import analyse
-from tcprobe.analysis.options import Options
+from tcprobe.analysis.context import Options
 from tcprobe.analysis.phases import of_no_shapes
 from tcprobe.schema.profile import Profile
 from tests.analysis import builders as b

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
+from tcprobe.analysis.context import Options
 from tcprobe.analysis.iterations import collect_iterations
-from tcprobe.analysis.options import Options
 from tcprobe.analysis.window import choose_window
 from tcprobe.errors import UsageError
 from tcprobe.schema.columns import Table

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tcprobe.api import magic
+from tcprobe.api import here
 from tcprobe.errors import UsageError
 
 InteractiveShell = pytest.importorskip("IPython.core.interactiveshell", reason="IPython is not there").InteractiveShell
@@ -25,7 +25,7 @@ def called(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
             function()
         return "the report"
 
-    monkeypatch.setattr(magic, "profile", profile)
+    monkeypatch.setattr(here, "profile", profile)
     return given
 
 
@@ -45,5 +45,5 @@ def test_a_cell_is_called_as_a_step_and_shows_the_report(
 @pytest.mark.parametrize("line", ["--step 5", "--steps", "--steps many", "5", "--steps -1"])
 def test_what_makes_no_sense_is_told(line: str) -> None:
     with pytest.raises(UsageError) as raised:
-        magic._options(line)
+        here._options(line)
     assert f"%%tcprobe {line}" in raised.value.message and "--warmup" in str(raised.value.hint)

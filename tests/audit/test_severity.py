@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from tcprobe.audit.severity import grade, grade_all, is_of_tests, severity_of
 from tcprobe.schema.finding import Finding, Range
 from tcprobe.schema.kinds import Evidence
-from tcprobe.schema.place import Place
+from tcprobe.schema.model import Place
 from tcprobe.schema.statement import say
 
 FINDING = Finding("TC101", say("not_a_multiple"), Place("/m.py", 1))

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from tcprobe.audit.suppress import Judged, comments_of, judge
 from tcprobe.schema.finding import Finding
-from tcprobe.schema.model import Unseen
-from tcprobe.schema.place import Place
+from tcprobe.schema.model import Place, Unseen
 from tcprobe.schema.statement import say
 
 PATH = "/m.py"

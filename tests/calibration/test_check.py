@@ -8,8 +8,17 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from tcprobe.calibration.check import ALL, Score, kind_of_row, scores, split_rows
-from tcprobe.calibration.files import calibrations, file_of, read_raw, text_of
+from tcprobe.calibration.files import (
+    ALL,
+    Score,
+    calibrations,
+    file_of,
+    kind_of_row,
+    read_raw,
+    scores,
+    split_rows,
+    text_of,
+)
 from tcprobe.cost.constants import load_constants
 from tcprobe.cost.measured import Measurement, conv_record, gemm_record
 from tcprobe.cost.predict import Target, op_cost

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tcprobe.calibration.check import split_rows
+from tcprobe.calibration.files import split_rows
 from tcprobe.calibration.plan import (
     CACHES,
     LARGE,

@@ -101,8 +101,7 @@ def test_what_exists_is_replaced_only_by_force(raw: Path) -> None:
 def test_constants_worse_than_the_shipped_ones_are_refused(tmp_path: Path, config: Path) -> None:
     """Times that the shipped constants predict exactly, but for those that are fitted: these are ten times longer."""
     path = raw_csv(tmp_path / "raw.csv", levels=1, constants=shipped())
-    from tcprobe.calibration.check import split_rows
-    from tcprobe.calibration.files import read_raw
+    from tcprobe.calibration.files import read_raw, split_rows
 
     fitted_rows = {repr(row.record) for row in split_rows(read_raw(path))[0]}
     lines = path.read_text(encoding="utf-8").splitlines()

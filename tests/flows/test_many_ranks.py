@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tcprobe.analysis.options import Options
+from tcprobe.analysis.context import Options
 from tcprobe.errors import ToolError, UsageError
 from tcprobe.flows.job import cluster
 from tcprobe.flows.job import report as ranks

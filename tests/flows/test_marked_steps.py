@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tcprobe.analysis.options import Options
+from tcprobe.analysis.context import Options
 from tcprobe.flows.report import make_report
 from tcprobe.schema.profile import Profile
 from tests import warm

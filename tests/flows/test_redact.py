@@ -16,7 +16,7 @@ from tcprobe.errors import MissingInput
 from tcprobe.flows.profile import ProfileOptions, profile
 from tcprobe.flows.redact import NothingToRedact, redact
 from tcprobe.flows.report import make_report
-from tcprobe.report.redact import lines_of
+from tcprobe.report.doctor import lines_of
 from tests import warm
 from tests.support import shared
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tcprobe.gemm.alignment import all_aligned, is_aligned, multiple_for, next_size
+from tcprobe.gemm.record import all_aligned, is_aligned, multiple_for, next_size
 
 
 @pytest.mark.parametrize(

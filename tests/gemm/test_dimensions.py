@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tcprobe.gemm.dimensions import named_sizes
+from tcprobe.gemm.resize import named_sizes
 from tcprobe.schema.op import OpRecord
 
 

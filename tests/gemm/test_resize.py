@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tcprobe.gemm.dimensions import named_sizes
 from tcprobe.gemm.ops import family_of, gemms_of
 from tcprobe.gemm.record import flops_of
-from tcprobe.gemm.resize import resized
+from tcprobe.gemm.resize import named_sizes, resized
 from tcprobe.keras.products.layers import records_of
 from tcprobe.schema.model import Layer
 from tcprobe.schema.op import OpRecord

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tcprobe.gemm.dimensions import named_sizes, tells_features
 from tcprobe.gemm.ops import gemms_of
+from tcprobe.gemm.resize import named_sizes, tells_features
 from tcprobe.schema.op import OpRecord
 
 

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tcprobe.gemm.dimensions import named_sizes
 from tcprobe.gemm.ops import gemms_of
 from tcprobe.gemm.record import flops_of
+from tcprobe.gemm.resize import named_sizes
 from tcprobe.keras.products.layers import records_of
-from tcprobe.keras.products.rnn import uses_cudnn
+from tcprobe.keras.products.sequences import uses_cudnn
 from tcprobe.keras.settings import UNRESOLVED
 from tcprobe.keras.shapes import output_shape
 from tcprobe.schema.model import Layer

@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import Final
 
 from tcprobe.analysis.capability import tc_capable
-from tcprobe.analysis.kernels.cxx import parse
-from tcprobe.analysis.kernels.mangled import readable
+from tcprobe.analysis.kernels.cxx import parse, readable
 from tcprobe.analysis.kernels.verdict import by_name
 from tcprobe.analysis.ops.attribution import GraphIndex, OpName, attribute_ops
 from tcprobe.analysis.ops.paths import plain_path
 from tcprobe.analysis.waits import tuning
 from tcprobe.errors import WrongFormat
-from tcprobe.gemm.einsum import einsum_gemms
+from tcprobe.gemm.matmul import einsum_gemms
 from tcprobe.gemm.ops import conv_like, family_of
 from tcprobe.hardware import gpus_named, partition_of
 from tcprobe.identify import has_tensor_cores

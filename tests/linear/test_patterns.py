@@ -25,7 +25,7 @@ ONLY_WHEN_RUN = {
     "tcprobe.capture.program: profiler.option": "a profiler's help",
     "tcprobe.capture.environment: f'<([01]{{{len(paths)}}})>'": "a number",
     (
-        "tcprobe.analysis.summary.updates: "
+        "tcprobe.analysis.summary.rates: "
         "'|'.join((*(f'(?:^|/){re.escape(n)}(?:_\\\\d+)?/' for n in names), *[_BRANCH] * dynamic))"
     ): "names of optimizers, escaped",
     "tcprobe.analysis.ranges.steps: pattern": "what a user asks for, which flows.patterns has looked at",

@@ -12,7 +12,7 @@ import pytest
 
 from tcprobe.analysis.kernels.rule import LONGEST_FUNCTION, LONGEST_NAME, is_cut
 from tcprobe.analysis.ops.paths import MOST_SCOPES, KnownScopes
-from tcprobe.analysis.slow import _commonest
+from tcprobe.analysis.phases import _commonest
 from tcprobe.analysis.validity import long_name_notes
 from tcprobe.errors import WrongFormat
 from tcprobe.readers.dlprof.layout import KERNEL

@@ -20,7 +20,7 @@ from tcprobe.report import RenderSpec, renderers
 from tcprobe.report.csv import write_table
 from tcprobe.report.document import ReportSpec
 from tcprobe.report.run.document import RunDocument
-from tcprobe.schema.place import Place
+from tcprobe.schema.model import Place
 from tests.fixtures import dlprof
 from tests.readers.run_folder.test_folder import OP, graph, make_run
 

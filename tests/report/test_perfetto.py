@@ -22,7 +22,7 @@ from tcprobe.report import RenderSpec
 from tcprobe.report.document import ReportSpec
 from tcprobe.report.perfetto import _Trace
 from tcprobe.report.run.document import RunDocument
-from tcprobe.report.run.lanes import class_words, group_words, lane_words, slice_words
+from tcprobe.report.run.timeline import class_words, group_words, lane_words, slice_words
 from tcprobe.schema.timeline import Lane, Thing, Timeline
 from tests.support import ROOT
 

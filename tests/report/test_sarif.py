@@ -13,7 +13,7 @@ from tcprobe.report.audit import sarif
 from tcprobe.rules.docs import DOCS
 from tcprobe.rules.docs.base import RuleDoc
 from tcprobe.schema.finding import Audited, AuditReport, Finding
-from tcprobe.schema.place import CellLine, Place
+from tcprobe.schema.model import CellLine, Place
 from tests.report.audit.builders import COSTLY, FILE, MILD, REPORTS, ROOT, SPEC, audited, document, report
 from tests.report.builders import rendered as rendered_document
 

@@ -20,9 +20,8 @@ from tcprobe.rules.model.sizes import LinkedChange
 from tcprobe.rules.model.step import Step
 from tcprobe.rules.registry import RULES, Rule
 from tcprobe.schema.finding import Finding
-from tcprobe.schema.model import Layer, Model, Product
+from tcprobe.schema.model import Layer, Model, Place, Product
 from tcprobe.schema.op import OpRecord, Shape
-from tcprobe.schema.place import Place
 
 FILE = "/project/model.py"
 tc101, tc102, tc103, tc104, tc105, tc106, tc107, tc108, tc109 = RULES[:9]

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tcprobe.errors import InputError, UnsupportedVersion, WrongFormat
-from tcprobe.schema.place import CellLine
+from tcprobe.schema.model import CellLine
 from tcprobe.source.notebook import Notebook, OtherLanguage, read_notebook
 from tests.support import notebook_text
 

@@ -10,7 +10,7 @@ import pytest
 
 from tcprobe.audit.source.read import parse_source, read_source
 from tcprobe.errors import MissingInput, UnreadableInput, WrongFormat
-from tcprobe.schema.place import Place
+from tcprobe.schema.model import Place
 from tcprobe.source.calls import Call
 from tcprobe.source.source import Source
 

@@ -17,8 +17,8 @@ from tcprobe.schema.advice import Advice, AdviceKind
 from tcprobe.schema.columns import FloatArray, Row, Table
 from tcprobe.schema.kinds import NOT_BLOCKED
 from tcprobe.schema.profile import OffTensorCores, Profile
-from tcprobe.schema.sizes import bounded_rows
 from tcprobe.schema.tables import ADVICE
+from tcprobe.schema.whatif import bounded_rows
 
 FIRST: Final[tuple[AdviceKind, ...]] = (
     "finite_loss",

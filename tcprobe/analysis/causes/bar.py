@@ -11,9 +11,8 @@ import numpy as np
 
 from tcprobe.analysis.causes.facts import CASTS, COPIES, TRANSPOSES
 from tcprobe.analysis.causes.kernels import Kernel, Kernels
-from tcprobe.analysis.kernels.kinds import kind_of
+from tcprobe.analysis.kernels.kinds import kind_of, part_of
 from tcprobe.analysis.kernels.launches import Launched
-from tcprobe.analysis.kernels.parts import part_of
 from tcprobe.analysis.ops.table import NO_OP, OpIdentity
 from tcprobe.grouping import distinct_numbers, positions_in, sum_by, union_by
 from tcprobe.schema.columns import FloatArray, IntArray, Row, Table

@@ -17,7 +17,7 @@ from tcprobe.analysis.iterations import counted
 from tcprobe.analysis.kernels.kinds import kind_of
 from tcprobe.analysis.kernels.names import COMMUNICATES
 from tcprobe.analysis.kernels.verdict import by_name
-from tcprobe.analysis.slow import leading_slow
+from tcprobe.analysis.phases import leading_slow
 from tcprobe.cost.alignment import RATE_FAMILIES, slowest_published
 from tcprobe.gemm.ops import conv_like
 from tcprobe.hardware import Gpu
@@ -285,7 +285,7 @@ def epoch_steps(profile: Profile, steps: float | None) -> int | None:
     """
     if "key_node" not in profile.traits:
         return None
-    from tcprobe.analysis.key_node.series import find_steps, series_of
+    from tcprobe.analysis.key_node import find_steps, series_of
 
     series = series_of(profile)
     key = profile.metadata.run.get("key_node")

@@ -15,8 +15,10 @@ from tcprobe.analysis.compare.runs import Run
 from tcprobe.analysis.iterations import counted
 from tcprobe.analysis.summary.rates import logged_throughput
 from tcprobe.analysis.summary.steps import spread_of, step_lengths
-from tcprobe.schema.changes.comparison import (
+from tcprobe.schema.columns import FloatArray, Table
+from tcprobe.schema.comparison import (
     FEWEST_STEPS,
+    SPREADS,
     Change,
     ComparedFigure,
     DifferenceKind,
@@ -25,8 +27,6 @@ from tcprobe.schema.changes.comparison import (
     StepsCompared,
     Why,
 )
-from tcprobe.schema.changes.condition import SPREADS
-from tcprobe.schema.columns import FloatArray, Table
 from tcprobe.schema.kinds import CAUSE_GROUPS, GROUP_OF, CauseGroup
 from tcprobe.schema.profile import Profile
 

@@ -11,8 +11,8 @@ from typing import Final
 
 import numpy as np
 
-from tcprobe.schema.changes.comparison import Interval
 from tcprobe.schema.columns import FloatArray
+from tcprobe.schema.comparison import Interval
 
 RESAMPLES: Final = 10_000
 TAILS: Final = (0.025, 0.975)

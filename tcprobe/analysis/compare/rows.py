@@ -12,8 +12,8 @@ from tcprobe.analysis.compare.names import Renaming, kernel_names, layer_names, 
 from tcprobe.analysis.compare.runs import Run
 from tcprobe.analysis.ops.table import NO_OP
 from tcprobe.grouping import lasting_since
-from tcprobe.schema.changes.comparison import ComparedRow, Loss, Renamed
 from tcprobe.schema.columns import Row, Table, Value
+from tcprobe.schema.comparison import ComparedRow, Loss, Renamed
 
 MIXED: Final = "unknown"
 Key: TypeAlias = tuple[str, str | None]

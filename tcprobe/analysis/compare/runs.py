@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 from msgspec.structs import replace
 
 from tcprobe.analysis.validity import NOT_FINITE
-from tcprobe.schema.changes.comparison import OTHER_WORK_PCT, ComparedFigure, ComparedRange
+from tcprobe.schema.comparison import OTHER_WORK_PCT, ComparedFigure, ComparedRange
 from tcprobe.schema.profile import Note, Profile
 
 UNNAMED: Final = "unknown"

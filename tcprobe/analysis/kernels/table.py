@@ -11,12 +11,17 @@ from numpy.typing import NDArray
 
 from tcprobe.analysis.context import identified, parse_capability, tf32_asked
 from tcprobe.analysis.kernels.counters import Configuration, Counters, reported_notes
-from tcprobe.analysis.kernels.details import with_details
+from tcprobe.analysis.kernels.details import sizes_of, waves_of, with_details
 from tcprobe.analysis.kernels.launches import NO, UNKNOWN, YES, Launched, LaunchGroups, group_launches
-from tcprobe.analysis.kernels.named import with_words
-from tcprobe.analysis.kernels.precision import precision_of_dtype
-from tcprobe.analysis.kernels.verdict import Verdict, classify, may_multiply, precision_as, refine
-from tcprobe.analysis.kernels.waves import sizes_of, waves_of
+from tcprobe.analysis.kernels.verdict import (
+    Verdict,
+    classify,
+    may_multiply,
+    precision_as,
+    precision_of_dtype,
+    refine,
+    with_words,
+)
 from tcprobe.gemm.ops import gemms_of
 from tcprobe.gemm.record import flops_of, parse_json_shapes, parse_shape
 from tcprobe.grouping import Numbers, count_by, distinct_rows, ranks, sum_by

@@ -20,12 +20,15 @@ from tcprobe.forest import NEVER, Forest
 from tcprobe.grouping import (
     Codes,
     Numbers,
+    count_by,
     distinct_numbers,
     distinct_rows,
     positions_in,
     rows_by_group,
+    sum_by,
 )
 from tcprobe.schema.columns import FloatArray, IntArray, Names, Table
+from tcprobe.schema.tables import RANGE_TIMES
 
 MOST_LEVELS: Final = 200
 """Ranges around one another; what paths take grows with them. More is no nesting that somebody marked."""
@@ -228,3 +231,26 @@ def latest(starts: IntArray, ends: IntArray, times: IntArray, least: IntArray) -
         node[rows] = 2 * node[rows] + 1
         node[rows] -= tops[level][node[rows]] <= least[rows]
     return node.astype(np.int32)
+
+
+def range_times(ranges: Table) -> Table | None:
+    """Return `range_times`, the longest sum first; None without a range."""
+    if not len(ranges):
+        return None
+    domain, name, spent = ranges.names("domain"), ranges.names("name"), ranges.numbers("duration_ns").astype(np.int64)
+    (domains, names), group = distinct_rows(domain.ids, name.ids)
+    count = len(names)
+    calls, total = count_by(group, count), sum_by(group, spent, count)
+    least, most = np.full(count, np.iinfo(np.int64).max), np.zeros(count, np.int64)
+    np.minimum.at(least, group, spent)
+    np.maximum.at(most, group, spent)
+    columns = {
+        "domain": Names(domains.astype(np.int32), domain.names),
+        "name": Names(names.astype(np.int32), name.names),
+        "calls": calls,
+        "sum_ns": total,
+        "mean_ns": total / calls,
+        "min_ns": least,
+        "max_ns": most,
+    }
+    return Table(RANGE_TIMES, columns).take(np.lexsort((names, -total)))

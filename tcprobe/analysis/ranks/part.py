@@ -11,8 +11,7 @@ from msgspec.structs import replace
 
 from tcprobe.analysis.causes.facts import costliest, sums_of
 from tcprobe.analysis.ranks.clocks import Arrivals, Clock, Moments, arrivals_of, compare_clocks, join_arrivals
-from tcprobe.analysis.ranks.figures import Figure, figures_of, join_figures
-from tcprobe.analysis.ranks.join import KEYS, Joined, join, of_one
+from tcprobe.analysis.ranks.join import KEYS, Figure, Joined, figures_of, join, join_figures, of_one
 from tcprobe.grouping import known_total
 from tcprobe.schema.advice import Advice
 from tcprobe.schema.columns import Row, Table, concatenate

@@ -10,8 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tcprobe.analysis.causes.advice import related
-from tcprobe.analysis.ranks.figures import summary_of
-from tcprobe.analysis.ranks.join import shares_of
+from tcprobe.analysis.ranks.join import shares_of, summary_of
 from tcprobe.analysis.ranks.part import Of, Part
 from tcprobe.analysis.screen.flow import with_screen
 from tcprobe.rules.registry import rule_of

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from tcprobe.analysis.sizes.run import JudgedStep, RecordedStep, run_model
 from tcprobe.cost.alignment import published_pct
-from tcprobe.gemm.alignment import next_size
+from tcprobe.gemm.record import next_size
 from tcprobe.rules.model.bad import Bad, convolves
 from tcprobe.rules.model.settled import settled_sizes
 from tcprobe.rules.model.sizes import INPUTS

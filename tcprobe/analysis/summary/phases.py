@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 from tcprobe.analysis.context import Context
 from tcprobe.analysis.ops.gemms import Gemms, build_gemms
-from tcprobe.analysis.phases import graph_of, is_recorded, of_no_shapes, steps_by_phase
-from tcprobe.analysis.slow import slow_steps
+from tcprobe.analysis.phases import graph_of, is_recorded, of_no_shapes, slow_steps, steps_by_phase
 from tcprobe.analysis.summary.figures import SummaryInputs
 from tcprobe.analysis.summary.steps import StepTime, phase_step_time
 from tcprobe.probe.constants import SKIPPED_STEPS

@@ -11,8 +11,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from tcprobe.analysis.iterations import Iterations, marked_step
-from tcprobe.analysis.phases import steps_by_phase, window_phase
-from tcprobe.analysis.slow import SlowSteps, slow_steps
+from tcprobe.analysis.phases import SlowSteps, slow_steps, steps_by_phase, window_phase
 from tcprobe.analysis.summary.reported import AVERAGE, ITERATIONS, WALL, Reported
 from tcprobe.grouping import distinct_rows, ratio_pct, union_by
 from tcprobe.schema.columns import FloatArray, Table
@@ -20,7 +19,7 @@ from tcprobe.schema.profile import Profile
 from tcprobe.schema.waits import StepLength, Waiting
 
 if TYPE_CHECKING:
-    from tcprobe.schema.changes.comparison import StepsCompared
+    from tcprobe.schema.comparison import StepsCompared
 
 UNDER_PROFILER: Final = "steps under the profiler, which slows them"
 RATE_KINDS: Final = {

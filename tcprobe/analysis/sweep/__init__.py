@@ -1,6 +1,5 @@
 """What the runs of a sweep say together: which combination is fastest, what each change gives, whose losses stray."""
 
-from tcprobe.analysis.sweep.flow import result_of
-from tcprobe.analysis.sweep.runs import figures_of_run
+from tcprobe.analysis.sweep.flow import figures_of_run, result_of
 
 __all__ = ["figures_of_run", "result_of"]

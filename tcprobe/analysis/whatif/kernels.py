@@ -16,11 +16,11 @@ from msgspec import Struct
 from tcprobe.cost.constants import Rate, RateFamily
 from tcprobe.cost.shipped import fitted
 from tcprobe.hardware import Gpu
-from tcprobe.schema.changes.whatif import WhatIf
 from tcprobe.schema.columns import Row
 from tcprobe.schema.finding import Range
 from tcprobe.schema.kinds import CauseKind
 from tcprobe.schema.profile import Profile
+from tcprobe.schema.whatif import WhatIf
 
 Units: TypeAlias = Literal["mixed_float16", "mixed_bfloat16", "allow_tf32", "tensor_cores"]
 _LOWERED: Final[tuple[Units, ...]] = ("mixed_float16", "mixed_bfloat16")

@@ -13,12 +13,12 @@ from tcprobe.analysis.sizes.run import JudgedStep, RecordedStep, RunProduct, run
 from tcprobe.analysis.summary.rates import not_of_steps
 from tcprobe.cost.predict import Cost
 from tcprobe.rules.model.step import Changes, Step, added, rests_on, share_saved
-from tcprobe.schema.changes.whatif import WhatIfBasis
 from tcprobe.schema.columns import Row
 from tcprobe.schema.finding import Range
 from tcprobe.schema.kinds import SIXTEEN_BIT, BlockerKind, Evidence, UsesTc
 from tcprobe.schema.profile import Profile
 from tcprobe.schema.provenance import Provenance
+from tcprobe.schema.whatif import WhatIfBasis
 
 Keys: TypeAlias = frozenset[OpIdentity]
 _TIMES: Final = ("split_ns", "union_ns", "sum_ns")

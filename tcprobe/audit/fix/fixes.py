@@ -20,9 +20,8 @@ from tcprobe.audit.fix.wants import FixRefusal, NotCertain, Read, Want, wants_of
 from tcprobe.errors import InputError
 from tcprobe.rules.model.step import Step
 from tcprobe.schema.finding import Edit, Finding, Fix
-from tcprobe.schema.model import Layer, Model
+from tcprobe.schema.model import Layer, Model, Place
 from tcprobe.schema.op import Shape
-from tcprobe.schema.place import Place
 from tcprobe.schema.statement import say
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tcprobe.audit.fix.wants import NotCertain, Want
 from tcprobe.schema.finding import Edit
-from tcprobe.schema.place import Place
+from tcprobe.schema.model import Place
 from tcprobe.schema.statement import say
 
 if TYPE_CHECKING:

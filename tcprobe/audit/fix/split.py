@@ -13,8 +13,7 @@ from tcprobe.audit.fix.text import edited
 from tcprobe.audit.fix.wants import NotCertain, Read
 from tcprobe.rules.precision.dtypes import SPLIT
 from tcprobe.schema.finding import Edit, Finding, Fix
-from tcprobe.schema.model import Layer
-from tcprobe.schema.place import Place
+from tcprobe.schema.model import Layer, Place
 from tcprobe.schema.statement import About, say
 
 if TYPE_CHECKING:

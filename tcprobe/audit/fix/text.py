@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tcprobe.errors import InputError
 from tcprobe.schema.finding import Edit, Finding, Fix
-from tcprobe.schema.place import Place
+from tcprobe.schema.model import Place
 from tcprobe.source.source import Source, lines_of
 
 

@@ -13,10 +13,8 @@ from msgspec.structs import replace
 
 from tcprobe.keras.catalogue import LAYER_CLASSES, class_of
 from tcprobe.rules.model.sizes import INPUTS, OUTPUTS, LinkedChange, grouped
-from tcprobe.schema.finding import Finding
-from tcprobe.schema.finding_kinds import LinkReason, RefusalKind
-from tcprobe.schema.model import Layer, Model
-from tcprobe.schema.place import Place
+from tcprobe.schema.finding import Finding, LinkReason, RefusalKind
+from tcprobe.schema.model import Layer, Model, Place
 from tcprobe.schema.statement import Statement, say
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from msgspec import Struct, field
 from msgspec.structs import force_setattr
 
 from tcprobe.keras.products.own import OwnOp
+from tcprobe.schema.model import Place
 from tcprobe.schema.op import Shape, Size, known_shape, known_size
-from tcprobe.schema.place import Place
 from tcprobe.source.scopes import FunctionNode
 from tcprobe.source.source import Source
 from tcprobe.source.values import Doubts, Known

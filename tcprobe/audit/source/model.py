@@ -24,9 +24,8 @@ from tcprobe.keras.products.layers import records_of
 from tcprobe.keras.products.own import Operand, own_records
 from tcprobe.keras.products.passes import Records
 from tcprobe.rules.precision.policy import setters
-from tcprobe.schema.model import SAMPLES, Layer, Model, NotJudged, Product, Unseen
+from tcprobe.schema.model import SAMPLES, Layer, Model, NotJudged, Place, Product, Unseen
 from tcprobe.schema.op import Shape
-from tcprobe.schema.place import Place
 from tcprobe.source.calls import Call
 from tcprobe.source.frameworks import ELSEWHERE, Foreign, foreign, foreign_base, foreign_layer
 from tcprobe.source.source import Source

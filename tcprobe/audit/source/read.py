@@ -15,8 +15,7 @@ from tcprobe.audit.source.program import Program
 from tcprobe.audit.source.state import MOST_VALUES
 from tcprobe.audit.source.values import SpentError, known_of
 from tcprobe.errors import UnreadableInput
-from tcprobe.schema.model import FixedBy, InputShape, Layer, Model
-from tcprobe.schema.place import Place
+from tcprobe.schema.model import FixedBy, InputShape, Layer, Model, Place
 from tcprobe.source.calls import Argument, Call
 from tcprobe.source.scopes import owner
 from tcprobe.source.source import Source

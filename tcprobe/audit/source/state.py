@@ -29,8 +29,7 @@ from tcprobe.audit.source.kinds import (
 )
 from tcprobe.audit.source.layers import SourceLayers
 from tcprobe.audit.source.values import SpentError, guessed, one_of, tensors_of
-from tcprobe.schema.model import GpuAsked
-from tcprobe.schema.place import Place
+from tcprobe.schema.model import GpuAsked, Place
 from tcprobe.source.source import Source
 from tcprobe.source.values import Doubts, Known
 

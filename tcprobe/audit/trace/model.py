@@ -14,9 +14,8 @@ from tcprobe.gemm.record import MOST_SHAPE_DIMENSIONS, flops_of
 from tcprobe.keras.catalogue import class_of
 from tcprobe.keras.products.layers import records_of
 from tcprobe.keras.settings import is_size, no_size, with_sizes
-from tcprobe.schema.model import SAMPLES, GpuAsked, Layer, Model, Product, Unseen
+from tcprobe.schema.model import SAMPLES, GpuAsked, Layer, Model, Place, Product, Unseen
 from tcprobe.schema.op import PASSES, OpRecord, Shape, known_shape, known_size
-from tcprobe.schema.place import Place
 
 OPEN: Final = "its model leaves %s open, so that its products cannot be predicted; --input-shape tells them"
 SINGLE: Final = "groups of one channel run in a depthwise kernel, whose time is not predicted"

@@ -19,7 +19,7 @@ from tcprobe.errors import MissingInput, UnsupportedVersion, WrongFormat
 from tcprobe.foreign import read
 from tcprobe.jsonfile import MOST_BYTES, parse
 from tcprobe.schema.finding import AuditReport, Finding, Identity
-from tcprobe.schema.place import Place
+from tcprobe.schema.model import Place
 from tcprobe.schema.records import as_dict
 
 VERSION: Final = 1

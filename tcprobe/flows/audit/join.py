@@ -7,8 +7,7 @@ from typing import Final, TypeAlias
 
 from msgspec.structs import replace
 
-from tcprobe.schema.model import FixedBy, Layer, Model, Product, Unseen
-from tcprobe.schema.place import Place
+from tcprobe.schema.model import FixedBy, Layer, Model, Place, Product, Unseen
 
 UNREACHED: Final = "importing the file does not construct it: --run runs the file as a script, --mode source reads it"
 REST: Final = "the traced script was left before it came to these layers: they are read from the source"

@@ -14,10 +14,8 @@ from msgspec.structs import replace
 from tcprobe.cost.constants import Constants
 from tcprobe.flows.audit.options import Choice
 from tcprobe.hardware import Gpu
-from tcprobe.schema.finding import SEVERITIES, Audited, Finding, Range
-from tcprobe.schema.finding_kinds import COST_UNKNOWN
-from tcprobe.schema.model import Model, Unseen
-from tcprobe.schema.place import Place
+from tcprobe.schema.finding import COST_UNKNOWN, SEVERITIES, Audited, Finding, Range
+from tcprobe.schema.model import Model, Place, Unseen
 from tcprobe.schema.statement import parts
 
 if TYPE_CHECKING:

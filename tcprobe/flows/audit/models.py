@@ -27,8 +27,7 @@ from tcprobe.flows.audit.options import Choice
 from tcprobe.flows.write import Say
 from tcprobe.hardware import Gpu
 from tcprobe.schema.finding import Audited, AuditReport, Finding
-from tcprobe.schema.model import Model, Unseen
-from tcprobe.schema.place import Place
+from tcprobe.schema.model import Model, Place, Unseen
 
 if TYPE_CHECKING:
     from tcprobe.source.source import Source

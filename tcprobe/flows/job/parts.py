@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 import numpy as np
 from msgspec import Struct
 
-from tcprobe.analysis.options import Options
+from tcprobe.analysis.context import Options
 from tcprobe.analysis.ranks.clocks import Moments, moments_of
 from tcprobe.analysis.ranks.part import Part, joined, part_of, tree
 from tcprobe.analysis.ranks.whole import Unread

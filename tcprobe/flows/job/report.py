@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from tcprobe.analysis.options import Options
+from tcprobe.analysis.context import Options
 from tcprobe.analysis.ranks.part import tree
 from tcprobe.analysis.ranks.whole import whole
 from tcprobe.errors import ToolError, UsageError

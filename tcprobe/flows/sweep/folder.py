@@ -27,8 +27,8 @@ from tcprobe.jsonfile import read_object
 from tcprobe.masking import mask_words
 from tcprobe.probe.constants import PARTIAL, RECORD
 from tcprobe.readers.run_folder.folder import how_ended
-from tcprobe.schema.changes.sweep import Plan, PlannedRun, RunState
 from tcprobe.schema.records import as_dict
+from tcprobe.schema.sweep import Plan, PlannedRun, RunState
 from tcprobe.source.imports import MOST_BYTES
 
 EARLIER: Final = "earlier"

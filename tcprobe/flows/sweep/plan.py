@@ -18,7 +18,7 @@ from tcprobe.errors import UsageError
 from tcprobe.flows.profile import PRECISIONS, ProfileOptions, changed_source
 from tcprobe.flows.workloads import find_workload
 from tcprobe.masking import mask_text, mask_words
-from tcprobe.schema.changes.sweep import Combination, Factor, FactorKind, Plan, PlannedRun
+from tcprobe.schema.sweep import Combination, Factor, FactorKind, Plan, PlannedRun
 
 SWITCH: Final = ("on", "off")
 CHOICES: Final = {

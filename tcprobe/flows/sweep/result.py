@@ -10,7 +10,7 @@ from tcprobe.analysis.sweep import figures_of_run, result_of
 from tcprobe.errors import TcprobeError
 from tcprobe.flows.report import make_report
 from tcprobe.flows.sweep.folder import plan_in, state_of
-from tcprobe.schema.changes.sweep import PlannedRun, RunFigures, SweepResult, SweepRun
+from tcprobe.schema.sweep import PlannedRun, RunFigures, SweepResult, SweepRun
 
 
 def read_sweep(

@@ -18,7 +18,7 @@ from tcprobe.flows.sweep.plan import SweepOptions, environment_of, options_of, p
 from tcprobe.jsonfile import read_object
 from tcprobe.probe.constants import RECORD
 from tcprobe.report.sweep.words import name_of, plan_text
-from tcprobe.schema.changes.sweep import Plan, PlannedRun, RunFigures
+from tcprobe.schema.sweep import Plan, PlannedRun, RunFigures
 
 Say = Callable[[str], None]
 REFUSED: Final = 2

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from tcprobe.keras.catalogue import canonical_kind, class_of
-from tcprobe.keras.products.attention import attention, grouped_query, multi_head
 from tcprobe.keras.products.conv import conv, conv_recurrent, conv_transpose, separable
 from tcprobe.keras.products.passes import (
     InputShapes,
@@ -17,7 +16,7 @@ from tcprobe.keras.products.passes import (
     fully_connected,
     times,
 )
-from tcprobe.keras.products.rnn import recurrent
+from tcprobe.keras.products.sequences import attention, grouped_query, multi_head, recurrent
 from tcprobe.keras.row import ProductRule
 from tcprobe.keras.settings import LayerSettings, size_of, wrapped_layer
 from tcprobe.keras.shapes import dot_axes, einsum_sizes, reads_backwards

@@ -11,7 +11,7 @@ from tcprobe.formatting import relative
 from tcprobe.report.audit import unjudged, words
 from tcprobe.report.document import DataTable, ReportSpec, data_of
 from tcprobe.schema.finding import SEVERITIES, Audited, AuditReport, Finding, Fix, Range
-from tcprobe.schema.place import Place
+from tcprobe.schema.model import Place
 from tcprobe.schema.provenance import COLUMNS as PROVENANCE
 from tcprobe.schema.provenance import Provenance
 from tcprobe.schema.statement import Statement

@@ -1,7 +1,7 @@
 """The document of an audit: for a terminal one line per finding, as linters print them; a page for a pull request.
 
 Errors and warnings come before notes, each in the order of file and line; what many layers on one line share is
-printed once (`tcprobe.report.audit.fold`).
+printed once (`tcprobe.report.audit.screen`).
 """
 
 from __future__ import annotations
@@ -15,9 +15,8 @@ from msgspec import Struct
 from tcprobe import formatting as f
 from tcprobe.hardware import lookup_gpu
 from tcprobe.masking import mask_words
-from tcprobe.report.audit import fold, pictures, unjudged, words
-from tcprobe.report.audit.fold import FoldedFindings
-from tcprobe.report.audit.screen import screen_of
+from tcprobe.report.audit import pictures, screen, unjudged, words
+from tcprobe.report.audit.screen import FoldedFindings, ReasonGroup, screen_of
 from tcprobe.report.document import (
     Block,
     Cell,
@@ -34,9 +33,8 @@ from tcprobe.report.document import (
     wrapped_line,
 )
 from tcprobe.report.fields import cell_of, section
-from tcprobe.schema.finding import SEVERITIES, Audited, AuditReport, Finding, Range
-from tcprobe.schema.finding_kinds import COST_UNKNOWN
-from tcprobe.schema.place import Place
+from tcprobe.schema.finding import COST_UNKNOWN, SEVERITIES, Audited, AuditReport, Finding, Range
+from tcprobe.schema.model import Place
 
 if TYPE_CHECKING:
     from tcprobe.report.document import DataTable
@@ -61,8 +59,8 @@ class AuditDocument(Struct, frozen=True):
         if self.spec.brief:
             following = next_step(self.report, self.spec.typed)
             return [screen_of(self.report, self.spec.cwd, following, self.spec.width)]
-        found = fold.folded(words.rows(self.report))
-        severe, notes = ([one for one in found if fold.is_note(one) == note] for note in (False, True))
+        found = screen.folded(words.rows(self.report))
+        severe, notes = ([one for one in found if screen.is_note(one) == note] for note in (False, True))
         broken = [_at(place, text) for place, text in self._broken()]
         lines = [[*map(self._finding, severe)], [*self._notes(notes)], broken]
         closing = [self._verbose() if self.spec.verbose else [], self._limits(), self._end()]
@@ -71,10 +69,10 @@ class AuditDocument(Struct, frozen=True):
     def page(self) -> list[Block]:
         """Return the count, what to change first, every finding, and what figures rest on."""
         report = self.report
-        told, left = fold.split(fold.folded(words.rows(report)), self.spec.verbose)
+        told, left = screen.split(screen.folded(words.rows(report)), self.spec.verbose)
         broken = [f"{place}: {text}" for place, text in self._broken()]
         lists = TextPart("--verbose", "code"), " lists them."
-        best_left = [line_of(f"{fold.best_left(left)}; ", *lists)] if left else []
+        best_left = [line_of(f"{screen.best_left(left)}; ", *lists)] if left else []
         first: list[Block] = [Heading("Layer sizes and precision", 2)]
         if self.spec.web:
             first = [Heading("Layer sizes and precision", 1), Screen((), pictures.first_of(report, self.spec.cwd))]
@@ -119,17 +117,17 @@ class AuditDocument(Struct, frozen=True):
 
         Sizes that are best left as they are take one line together.
         """
-        told, left = fold.split(notes, self.spec.verbose)
-        if self.spec.verbose or len(told) <= fold.MOST_NOTES:
+        told, left = screen.split(notes, self.spec.verbose)
+        if self.spec.verbose or len(told) <= screen.MOST_NOTES:
             yield from map(self._finding, told)
         else:
             many = sum(one.count for one in told)
             yield line_of(TextPart(f"Notes: {many:,}, by reason; --verbose gives each its line", "strong"))
-            yield from map(self._reason, fold.by_reason(told))
+            yield from map(self._reason, screen.by_reason(told))
         if left:
-            yield line_of(f"{fold.best_left(left)}; --verbose lists them")
+            yield line_of(f"{screen.best_left(left)}; --verbose lists them")
 
-    def _reason(self, group: fold.ReasonGroup) -> TextLine:
+    def _reason(self, group: ReasonGroup) -> TextLine:
         """Return ``path:lines: TC101 filters=6, 20 (3): why``."""
         where = ":".join(part for part in (self._place(None, group.file), ",".join(group.lines)) if part)
         sizes = f"{group.sizes}: " if group.sizes else ""
@@ -164,7 +162,11 @@ class AuditDocument(Struct, frozen=True):
             cell_of("now -> suggested", lambda row: words.change(row[1]) or f.NA),
             cell_of("likely", lambda row: _cell(row[1].saving_ns, f.likely, "ns"), right=True),
             cell_of("saves", lambda row: saves(*row), 1),
-            cell_of("of the step", lambda row: _cell(row[1].saving_pct, words.floor_share, "pct"), right=True),
+            cell_of(
+                "of the step",
+                lambda row: _cell(row[1].saving_pct, lambda share: words.floor_percent(share.mid), "pct"),
+                right=True,
+            ),
         )
         return section(f"Costliest{each}", fields, top) if len(top) > 1 else None
 
@@ -268,7 +270,7 @@ def _cell(figure: Range | None, text: Any, unit: str) -> Cell:
 
 
 def _gained(share: Range) -> str:
-    return words.floor_share(share) if share.mid > 0 else f.NA
+    return words.floor_percent(share.mid) if share.mid > 0 else f.NA
 
 
 VERB: Final = ("tcprobe", "audit-shapes")

@@ -12,7 +12,7 @@ from tcprobe.formatting import relative
 from tcprobe.report import RenderSpec
 from tcprobe.report.audit import words
 from tcprobe.report.audit.data import notices
-from tcprobe.schema.place import Place
+from tcprobe.schema.model import Place
 from tcprobe.visible import shown
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from tcprobe import formatting as f
-from tcprobe.report.audit import fold, screen, words
+from tcprobe.report.audit import screen, words
 from tcprobe.report.document import First, Task, TextLine
 from tcprobe.schema.finding import AuditReport
 
@@ -41,7 +41,7 @@ def _pair(line: TextLine) -> tuple[str, str]:
     return name, said
 
 
-def _tasks(severe: list[fold.FoldedFindings], cwd: str) -> Iterator[Task]:
+def _tasks(severe: list[screen.FoldedFindings], cwd: str) -> Iterator[Task]:
     """Yield the costliest findings: layer and change, what that saves, where it stands."""
     for one in severe[: screen.MOST]:
         finding, saved = one.finding, one.finding.saving_ns

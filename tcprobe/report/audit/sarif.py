@@ -22,7 +22,7 @@ from tcprobe.report.audit.data import Notice, notices
 from tcprobe.rules.docs import DOCS
 from tcprobe.rules.docs.base import RuleDoc
 from tcprobe.schema.finding import Audited, AuditReport, Edit, Finding, Fix, Range
-from tcprobe.schema.place import Place
+from tcprobe.schema.model import Place
 from tcprobe.visible import shown
 
 if TYPE_CHECKING:

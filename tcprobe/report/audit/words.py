@@ -20,9 +20,16 @@ from tcprobe.report.sentences import constants_of
 from tcprobe.rules.base import Says
 from tcprobe.rules.says import SAYS as RULES_SAY
 from tcprobe.rules.words import listed
-from tcprobe.schema.finding import SEVERITIES, WARNING_PCT, Audited, AuditReport, Finding, Fix, Range
-from tcprobe.schema.finding_kinds import AddedKind, EffectKind, FindingKind, LinkReason, RefusalKind, WhyKind
-from tcprobe.schema.place import Place
+from tcprobe.schema.finding import (
+    SAID,
+    SEVERITIES,
+    WARNING_PCT,
+    Audited,
+    AuditReport,
+    Finding,
+    Fix,
+)
+from tcprobe.schema.model import Place
 from tcprobe.schema.provenance import merged
 from tcprobe.schema.statement import About, FieldValue, Statement, parts
 
@@ -38,8 +45,7 @@ MOST_FILES: Final = 4
 """Files named with what limits them; of more, the first and how many more."""
 ModelFinding = tuple[Audited, Finding]
 
-_KINDS: Final = (FindingKind, WhyKind, EffectKind, AddedKind, LinkReason, RefusalKind)
-_RANKS: Final = {kind: f"{rank:03}" for rank, kind in enumerate(kind for kinds in _KINDS for kind in get_args(kinds))}
+_RANKS: Final = {kind: f"{rank:03}" for rank, kind in enumerate(kind for kinds in SAID for kind in get_args(kinds))}
 SAYS: Final[Says] = {
     **RULES_SAY,
     "not_literal": lambda argument: (
@@ -236,11 +242,6 @@ def floor_percent(value: float) -> str:
     if 0 < value < 0.1:
         return "<0.1 %"
     return f"{math.floor(value * 10 + 1e-9) / 10:g} %" if value < 10 else f"{math.floor(value)} %"
-
-
-def floor_share(share: Range) -> str:
-    """Return the likely value of a share, rounded down."""
-    return floor_percent(share.mid)
 
 
 def gains(report: AuditReport, most: int | None) -> list[str]:

@@ -33,9 +33,8 @@ from tcprobe.report.document import (
     spelt,
     wrapped_line,
 )
-from tcprobe.schema.changes.comparison import Change, ComparedPlace, ComparedRange, ComparedRow, Comparison
-from tcprobe.schema.changes.condition import Verdict
 from tcprobe.schema.columns import Value
+from tcprobe.schema.comparison import Change, ComparedPlace, ComparedRange, ComparedRow, Comparison, Verdict
 from tcprobe.schema.records import as_dict
 
 BOTH: Final = ("the other run", "this run")

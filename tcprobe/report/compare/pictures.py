@@ -15,7 +15,7 @@ from tcprobe.report.document import First, TextLine
 from tcprobe.report.drawn import BarChart, BarLine, Drawn, Part
 from tcprobe.report.run import about, pictures
 from tcprobe.report.run.screen import title_of
-from tcprobe.schema.changes.comparison import ComparedRow, Comparison
+from tcprobe.schema.comparison import ComparedRow, Comparison
 
 MOST_BARS: Final = 10
 MOST_RUNS: Final = 4  # that have a picture of what changed; the tables have all

@@ -13,8 +13,8 @@ from tcprobe.report.run import about
 from tcprobe.report.run.figures import label, value_text
 from tcprobe.report.run.screen import WIDTH, WORD_STYLES
 from tcprobe.report.sentences import gpu_of
-from tcprobe.schema.changes.comparison import ComparedFigure, Comparison
 from tcprobe.schema.columns import Row
+from tcprobe.schema.comparison import ComparedFigure, Comparison
 from tcprobe.schema.screen import VerdictWord
 from tcprobe.visible import columns, shown
 

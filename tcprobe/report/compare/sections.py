@@ -14,8 +14,16 @@ from tcprobe.report.run.causes import GROUP_WORDS
 from tcprobe.report.run.figures import label, value_text
 from tcprobe.report.run.words import kind_label
 from tcprobe.rules.words import listed
-from tcprobe.schema.changes.comparison import ComparedFigure, ComparedPlace, ComparedRow, Comparison, Loss, Side
-from tcprobe.schema.changes.condition import SPREADS, Verdict
+from tcprobe.schema.comparison import (
+    SPREADS,
+    ComparedFigure,
+    ComparedPlace,
+    ComparedRow,
+    Comparison,
+    Loss,
+    Side,
+    Verdict,
+)
 from tcprobe.schema.kinds import CAUSE_GROUPS
 
 FIRST: Final = (

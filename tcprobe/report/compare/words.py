@@ -9,16 +9,18 @@ from msgspec.structs import replace
 
 from tcprobe import formatting as f
 from tcprobe.rules.words import listed
-from tcprobe.schema.changes.comparison import (
+from tcprobe.schema.comparison import (
+    COMPARED,
     FEWEST_STEPS,
     OTHER_WORK_PCT,
     Change,
     ComparedFigure,
     Comparison,
     Interval,
+    MetricUnit,
+    Verdict,
     Why,
 )
-from tcprobe.schema.changes.condition import COMPARED, MetricUnit, Verdict
 
 ON_CPUS: Final = "No GPU ran in these runs: of one, and of a precision on one, this says nothing."
 OTHER_LOAD: Final = "The steps differ, though settings do not: the code, or other load on the machine. Run both again."

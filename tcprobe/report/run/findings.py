@@ -26,12 +26,11 @@ from tcprobe.report.fields import (
 from tcprobe.report.run import words
 from tcprobe.report.run.causes import cause_of_op
 from tcprobe.report.sentences import constants_of, gpu_of
-from tcprobe.schema.changes.whatif import WhatIf
 from tcprobe.schema.columns import Row
 from tcprobe.schema.kinds import LEAVE, Blocker, ChangeKind, SizeAdvice
 from tcprobe.schema.profile import OffTensorCores, Profile
 from tcprobe.schema.provenance import Provenance, merged
-from tcprobe.schema.sizes import bounded_rows, is_bounded, saving_of, worst_first
+from tcprobe.schema.whatif import WhatIf, bounded_rows, is_bounded, saving_of, worst_first
 
 _SAVING_BASES: Final = {
     "measured x predicted": "a predicted share of their measured time",

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, cast
 
 from tcprobe import formatting as f
-from tcprobe.gemm.alignment import next_size
+from tcprobe.gemm.record import next_size
 from tcprobe.hardware import lookup_gpu, spoken_name
 from tcprobe.rules.words import (
     BOUND,

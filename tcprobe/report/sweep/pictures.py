@@ -9,7 +9,7 @@ from tcprobe.report.curves import Logged, curves_of
 from tcprobe.report.document import First
 from tcprobe.report.drawn import BarChart, BarLine, Curves, Part
 from tcprobe.report.sweep import words
-from tcprobe.schema.changes.sweep import Speedup, SweepResult, SweepRow
+from tcprobe.schema.sweep import Speedup, SweepResult, SweepRow
 
 MOST_BARS: Final = 24
 LEGEND: Final = (("used", "fastest"), ("others", "times as fast as the baseline"), ("idle", "95 % interval"))

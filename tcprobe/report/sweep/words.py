@@ -10,9 +10,9 @@ import numpy as np
 
 from tcprobe import formatting as f
 from tcprobe.rules.words import listed
-from tcprobe.schema.changes.sweep import Combination, Factor, Gain, Plan, Speedup, SweepResult, SweepRow
 from tcprobe.schema.columns import FloatArray
 from tcprobe.schema.finding import Range
+from tcprobe.schema.sweep import Combination, Factor, Gain, Plan, Speedup, SweepResult, SweepRow
 
 BARS: Final = "▁▂▃▄▅▆▇█"
 ODD: Final = "!"

@@ -21,10 +21,9 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tcprobe.gemm.alignment import bytes_of, multiple_for, next_size
 from tcprobe.gemm.ops import is_convolution
-from tcprobe.rules.model.fixed import fixed
-from tcprobe.rules.model.links import IMAGE_CHANNELS, Linked, is_image
+from tcprobe.gemm.record import bytes_of, multiple_for, next_size
+from tcprobe.rules.model.links import IMAGE_CHANNELS, Linked, fixed, is_image
 from tcprobe.rules.model.sizes import (
     FEATURES,
     HEADS,
@@ -38,8 +37,7 @@ from tcprobe.rules.model.sizes import (
     is_head_size,
 )
 from tcprobe.rules.model.step import Gain, Step, added
-from tcprobe.schema.finding import Range
-from tcprobe.schema.finding_kinds import WhyKind
+from tcprobe.schema.finding import Range, WhyKind
 from tcprobe.schema.statement import Statement
 
 TINY: Final = 16

@@ -12,8 +12,7 @@ from msgspec.structs import replace
 from tcprobe.gemm.ops import gemms_of
 from tcprobe.gemm.record import flops_of
 from tcprobe.rules.model.bad import Bad, bad_sizes, with_parts
-from tcprobe.rules.model.fixed import fixed
-from tcprobe.rules.model.links import Linked
+from tcprobe.rules.model.links import Linked, fixed
 from tcprobe.rules.model.sizes import INPUTS, Dimension, LinkedChange, units_of
 from tcprobe.rules.model.step import Step, added, idle
 from tcprobe.schema.finding import Range

@@ -9,9 +9,8 @@ from typing import Final, TypeVar
 from msgspec import Struct
 
 from tcprobe.gemm.conv import CONV_PASSES, convolution_of
-from tcprobe.gemm.dimensions import named_sizes
 from tcprobe.gemm.ops import family_of
-from tcprobe.gemm.resize import resized
+from tcprobe.gemm.resize import named_sizes, resized
 from tcprobe.keras.catalogue import LAYER_CLASSES, class_of
 from tcprobe.keras.settings import wrapped_layer
 from tcprobe.schema.model import Layer, Model, Product
@@ -57,7 +56,7 @@ class Dimension(Struct, frozen=True):
     """One contiguous dimension of a layer."""
 
     layer: str  # name of the layer; the op's name where it belongs to none
-    # in the words of `tcprobe.gemm.dimensions` (units, inputs, filters, channels, features), or ``output_dim`` of a
+    # in the words of `tcprobe.gemm.resize` (units, inputs, filters, channels, features), or ``output_dim`` of a
     # layer that multiplies nothing itself (Embedding)
     name: str
     size: int  # in elements

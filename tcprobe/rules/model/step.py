@@ -25,8 +25,7 @@ from tcprobe.rules.model.sizes import (
     with_heads,
     with_units,
 )
-from tcprobe.schema.finding import Range
-from tcprobe.schema.finding_kinds import WhyKind
+from tcprobe.schema.finding import Range, WhyKind
 from tcprobe.schema.kinds import Evidence
 from tcprobe.schema.model import Model
 from tcprobe.schema.op import OpRecord

@@ -28,10 +28,8 @@ from tcprobe.rules.precision.policy import (
     touched,
     with_saving,
 )
-from tcprobe.schema.finding import Edit, Finding, Fix, Severity
-from tcprobe.schema.finding_kinds import FindingKind
-from tcprobe.schema.model import Layer, Product
-from tcprobe.schema.place import Place
+from tcprobe.schema.finding import Edit, Finding, FindingKind, Fix, Severity
+from tcprobe.schema.model import Layer, Place, Product
 from tcprobe.schema.statement import About, Both, Statement, say
 
 SPLIT: Final[FindingKind] = "probabilities_in_half"

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 from weakref import WeakKeyDictionary, proxy
 
-from tcprobe.schema.place import Place
+from tcprobe.schema.model import Place
 from tcprobe.source.scopes import FunctionNode, every_node, is_main_guard
 
 if TYPE_CHECKING:

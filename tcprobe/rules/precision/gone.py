@@ -11,8 +11,7 @@ from tcprobe.keras.catalogue import KERAS_2, by_path, known
 from tcprobe.rules.base import Says, Subject
 from tcprobe.rules.precision.file import File, keyword
 from tcprobe.rules.precision.policy import files_of, keras_major
-from tcprobe.schema.finding import Edit, Finding, Fix, Severity
-from tcprobe.schema.finding_kinds import FindingKind
+from tcprobe.schema.finding import Edit, Finding, FindingKind, Fix, Severity
 from tcprobe.schema.statement import Both, Statement, say
 
 SAYS: Final[Says] = {

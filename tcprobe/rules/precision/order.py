@@ -25,8 +25,7 @@ from tcprobe.rules.precision.policy import (
     with_saving,
 )
 from tcprobe.schema.finding import ERROR_PCT, Finding
-from tcprobe.schema.model import Layer
-from tcprobe.schema.place import Place
+from tcprobe.schema.model import Layer, Place
 from tcprobe.schema.statement import Both, say
 from tcprobe.source.scopes import FunctionNode
 

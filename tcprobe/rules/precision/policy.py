@@ -13,8 +13,7 @@ from tcprobe.hardware import Capability, Gpu
 from tcprobe.rules.base import Subject
 from tcprobe.rules.model.step import added, rests_on
 from tcprobe.rules.precision.file import File, Setter, file_of
-from tcprobe.schema.finding import Finding, Range
-from tcprobe.schema.finding_kinds import WhyKind
+from tcprobe.schema.finding import Finding, Range, WhyKind
 from tcprobe.schema.model import Layer, Product
 from tcprobe.schema.provenance import Provenance
 from tcprobe.schema.statement import say

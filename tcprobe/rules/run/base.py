@@ -262,7 +262,7 @@ class Run:
     @cached_property
     def sizes(self) -> Sequence[Row]:
         """The rows of `bad_sizes`, costliest first."""
-        from tcprobe.schema.sizes import worst_first  # which loads numpy
+        from tcprobe.schema.whatif import worst_first  # which loads numpy
 
         return list(worst_first(self.profile.require("bad_sizes")).rows())
 

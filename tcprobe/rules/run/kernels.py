@@ -1,4 +1,4 @@
-"""TC309, TC310, TC311, TC314: kernels of no op that is named, tiny ones, those of layouts, and one that dominates."""
+"""TC309-311, TC314, TC318-320: kernels of no named op, tiny ones, changes of layout, chains, waves and alignment."""
 
 from __future__ import annotations
 
@@ -7,16 +7,117 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from tcprobe.formatting import duration, percent, shorten, whole_percent
-from tcprobe.rules.run.base import TINY_NS, VECTOR, Run, RunSays, TopKernel, names_in, to_change
+from tcprobe.formatting import duration, many, percent, shorten, whole_percent
+from tcprobe.rules.run.base import TINY_NS, VECTOR, ChainWork, Run, RunSays, TopKernel, names_in, to_change
 from tcprobe.rules.run.waiting import FEWER, LONGER, bounded, named_work, of_step, saves, usual_step, waiting_of
-from tcprobe.rules.words import NAME_WIDTH, Act, Ways, short_name, way
+from tcprobe.rules.words import NAME_WIDTH, Act, Ways, listed, short_name, way
 from tcprobe.schema.advice import COPIES, LAUNCHES, Advice, AdviceKind, Concern
-from tcprobe.schema.kinds import BlockerKind, CauseKind
+from tcprobe.schema.kinds import BlockerKind, CauseKind, KernelKind
 from tcprobe.schema.statement import Statement, say
 
+LEAST_PCT: Final = 5.0  # of the kernel time
+MOST_KINDS: Final = 3  # that the sentence names
+FUSE: Final[Ways] = {
+    None: ("a compiler",),
+    "tensorflow": ("jit_compile=True",),
+    "pytorch": ("torch.compile",),
+    "jax": ("jax.jit of the whole step",),
+}
+PLURALS: Final[dict[KernelKind, str]] = {
+    "elementwise": "elementwise kernels", "copy": "copies", "normalisation": "norms", "softmax": "softmax",
+    "reduction": "reductions", "random": "random numbers",
+}  # fmt: skip
+
+
+def _fuse_chain(
+    _: Advice, framework: str | None, kinds: tuple[KernelKind, ...], launches: float, chains: float, **f: Any
+) -> Act:
+    norm = ("a fused norm",) if "normalisation" in kinds and framework in (None, "pytorch") else ()
+    when = f"{' a GPU' if f['gpus'] > 1 else ''}{' a step' if f['of_a_step'] else ''}"
+    why = [f"{launches:,.0f} launches{when}, one after the other in {chains:,.0f} chains"]
+    why.append(listed(PLURALS[kind] for kind in kinds[:MOST_KINDS]))
+    if f["moved_bytes"]:
+        why.append(
+            f"up to {100.0 * f['again_bytes'] / f['moved_bytes']:.0f} % of the bytes moved only pass between them"
+        )
+    return Act("Fuse elementwise ops", (*way(FUSE, framework), *norm), tuple(why))
+
+
+def _said_of_launches(run: Run, found: ChainWork) -> bool:
+    """Return whether these kernels are tiny, and TC301 or TC310 says already that a compiler fuses such kernels."""
+    tiny = found.ns < TINY_NS * found.launches
+    return tiny and ("launch" in named_work(run) or any(True for _ in tc310(run)))
+
+
+def tc318(run: Run) -> Iterator[Advice]:
+    """Yield one item where such chains take a noticeable part of the kernel time; none of steps with autotuning."""
+    found = run.facts.chains
+    if found is None or run.kernel_ns <= 0 or run.tuning is not None or run.compiled:
+        return
+    share = 100.0 * found.ns / run.kernel_ns
+    if share < LEAST_PCT or _said_of_launches(run, found):
+        return
+    concern = run.part_of(found.ns, found.at_most_ns, "bandwidth" if found.at_most_ns < found.ns else "kernel time")
+    steps = (run.steps or 1.0) * run.gpus
+    yield Advice(
+        "TC318",
+        say(
+            "fuse_chain",
+            framework=run.facts.framework,
+            kinds=found.kinds,
+            launches=found.launches / steps,
+            chains=found.chains / steps,
+            gpus=run.gpus,
+            moved_bytes=found.moved_bytes,
+            again_bytes=found.again_bytes,
+            of_a_step=run.steps is not None and (run.waiting is None or run.waiting.length != "capture"),
+        ),
+        concern,
+        found.where,
+        draws_on=found.ops | {LAUNCHES} | ({COPIES} if "copy" in found.kinds else set()),
+    )
+
+
+ALIGN: Final = ("views and leading dimensions too", "tcprobe profile or NVTX ranges with shapes tell which")
+
+
+def _fill_waves(_: Advice, kernel: str, waves: float, blocks_per_sm: int, tile: str) -> Act:
+    each = f"{many(blocks_per_sm, 'block')} of {tile} on each SM"
+    why = f"{waves:.2f} waves of {each}: the last is partly empty, above all of {shorten(kernel, NAME_WIDTH)}"
+    return Act("Fill the last wave of blocks", ("batch or sizes", "larger products"), (why,))
+
+
+def _align_kernel(_: Advice, kernel: str, alignment: int, rate_pct: int, timed: str) -> Act:
+    loads = f"{short_name(kernel)} loads {many(alignment, 'element')} at once"
+    rate = f"large products of such sizes were timed at {rate_pct} % of an aligned one's rate ({timed})"
+    return Act("Align the odd sizes: multiples of 8 (TF32: 4)", ALIGN, (loads, rate))
+
+
+def tc319(run: Run) -> Iterator[Advice]:
+    """Yield one item where the empty part of last waves may take a noticeable part of the kernel time."""
+    found = run.facts.tail
+    if found is None or run.kernel_ns <= 0 or run.tuning is not None or 100.0 * found.ns < LEAST_PCT * run.kernel_ns:
+        return
+    concern = run.part_of(found.ns, found.ns, "full waves")
+    said: Statement[AdviceKind] = say(
+        "fill_waves", kernel=found.kernel, waves=found.waves, blocks_per_sm=found.blocks_per_sm, tile=found.tile
+    )
+    yield Advice("TC319", said, concern, found.where, draws_on=names_in(found.where))
+
+
+def tc320(run: Run) -> Iterator[Advice]:
+    """Yield one item where Tensor Core kernels of no op are misaligned; TC306 speaks of those with shapes."""
+    found = run.facts.misaligned
+    if found is None or run.kernel_ns <= 0 or run.tuning is not None:
+        return
+    concern = run.part_of(found.ns, found.at_most_ns, "aligned rates")
+    said: Statement[AdviceKind] = say(
+        "align_kernel", kernel=found.kernel, alignment=found.alignment, rate_pct=found.rate_pct, timed=found.timed
+    )
+    yield Advice("TC320", said, concern)
+
+
 LEAST_TINY: Final = 50  # tiny kernels in a step: fewer take less than a millisecond of launches
-LEAST_PCT: Final = 5.0  # of the step
 MUCH_IDLE_PCT: Final = 25.0  # of the calls of ops on the GPU
 MANY: Final = 0.5  # of the launches
 DOMINATES_PCT: Final = 25.0  # of the kernel time: below that other kernels matter as much
@@ -147,6 +248,9 @@ SAYS: Final[RunSays] = {
     "fill_ops": _fill_ops,
     "keep_layout": _keep_layout,
     "change_kernel": _change_kernel,
+    "fuse_chain": _fuse_chain,
+    "fill_waves": _fill_waves,
+    "align_kernel": _align_kernel,
 }
 
 

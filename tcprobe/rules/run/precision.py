@@ -14,10 +14,10 @@ from tcprobe.rules.run.base import Run, RunSays, Tf32Off
 from tcprobe.rules.run.savings import SMALLEST_PCT, of_run, predicted
 from tcprobe.rules.words import NAME_WIDTH, Act, Ways, kept, listed, way
 from tcprobe.schema.advice import Advice, AdviceKind, Concern, Saving
-from tcprobe.schema.changes.whatif import WhatIf
 from tcprobe.schema.finding import Range
 from tcprobe.schema.kinds import BlockerKind, ChangeKind
 from tcprobe.schema.statement import Statement, say
+from tcprobe.schema.whatif import WhatIf
 
 LOWER: Final[dict[str | None, AdviceKind]] = {
     "float64": "use_float32",

@@ -9,9 +9,9 @@ from tcprobe.rules.model.sizes import INPUTS, OUTPUTS, grouped
 from tcprobe.rules.model.step import added
 from tcprobe.rules.run.base import OffOp, Run, summed, text
 from tcprobe.schema.advice import Saving, ShareOf, SizeChange
-from tcprobe.schema.changes.whatif import WhatIf
 from tcprobe.schema.finding import Range
 from tcprobe.schema.kinds import ChangeKind, SizeAdvice
+from tcprobe.schema.whatif import WhatIf
 
 if TYPE_CHECKING:
     from tcprobe.schema.columns import Row
@@ -122,7 +122,7 @@ def sized(rows: Sequence[Row]) -> tuple[tuple[SizeChange, ...], SizeAdvice | Non
 
 def _together(rows: Sequence[Row]) -> Range | None:
     """Return what the rows save together, in ns a step; None where one of them is unknown."""
-    from tcprobe.schema.sizes import saving_of  # which loads numpy
+    from tcprobe.schema.whatif import saving_of  # which loads numpy
 
     found = [saving_of(row) for row in rows]
     known = [saved for saved in found if saved is not None]

@@ -26,6 +26,43 @@ from tcprobe.schema.advice import LAUNCHES, Advice, AdviceKind, Concern, Where
 from tcprobe.schema.statement import Statement, say
 from tcprobe.schema.waits import HOST_WORK, HostWork, Waiting
 
+LARGEST_HALF: Final = 65_504
+"""The largest finite float16. Source: IEEE 754-2008, binary16."""
+_IN_FLOAT32: Final = "train as many steps in float32 with the same seed"
+_OVERFLOW: Final = f"find whether float16 overflows ({LARGEST_HALF:,})"
+_HALF: Final[dict[str | None, tuple[str, ...]]] = {
+    "dynamic": (f"find what overflows float16 ({LARGEST_HALF:,}) in the forward pass",),
+    "none": (_OVERFLOW, "the forward pass, or a scale that the script applies", _IN_FLOAT32),
+    None: (_OVERFLOW, _IN_FLOAT32),
+}
+_OTHER: Final = ("the learning rate", "the data", "a division or logarithm of 0")
+_NAME: Final = 16  # columns of a loss
+
+
+def _finite_loss(_: Advice, name: str, value: str, step: int | None, before: int | None, **f: Any) -> Act:
+    since = "" if step is None else f" since step {step:,}"
+    if f["half"] and f["scale"] == "fixed":
+        title = f"A loss scale below {f['scale_value']:,.7g}, or a dynamic one"
+        how: tuple[str, ...] = (f"gradients times the scale stay below {LARGEST_HALF:,}",)
+    else:
+        title, how = f"Find out why {shorten(name, _NAME)} is {value}", _HALF[f["scale"]] if f["half"] else _OTHER
+    updates = "with no finite value before"
+    if step is not None and before is not None:
+        last = "" if step - before == 1 else f" to {step - 1:,}"
+        updates = f"{'updates' if last else 'the update'} before: step{'s' if last else ''} {before:,}{last}"
+        updates += f"; step {before:,} logged {f['before_value']:.4g}"
+    return Act(title, how, (f"{name} is {value}{since}: no step after is of a training", updates))
+
+
+def tc321(run: Run) -> Iterator[Advice]:
+    """Yield one item where a loss that the workload logged is no finite number from some step on."""
+    found = run.facts.diverged
+    if found is None:
+        return
+    said: Statement[AdviceKind] = say("finite_loss", **{name: getattr(found, name) for name in found.__struct_fields__})
+    yield Advice("TC321", said, Concern(100.0, "step", None, None, run.step_ns, run.length))
+
+
 MOST_USED_PCT: Final = 50.0  # of the memory: beyond that twice the batch may not fit
 LEAST_SMALL_PCT: Final = 10.0  # of the kernel time, in products that are too small
 MOST_START_PCT: Final = 50.0  # of the waiting: from here on a usual step is likely to wait otherwise
@@ -95,6 +132,7 @@ SAYS: Final[RunSays] = {
     "profile_steps": _profile_steps,
     "profile_usual_steps": _profile_usual_steps,
     "larger_batch": _larger_batch,
+    "finite_loss": _finite_loss,
     "key_node": lambda _, times: Act(
         "A key node that runs once a step: find-key-node", (), (f"most ops run {times:,} times in each of its steps",)
     ),

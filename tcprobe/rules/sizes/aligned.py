@@ -15,8 +15,7 @@ from tcprobe.rules.model.sizes import HEADS, INPUTS, OUTPUTS, Dimension
 from tcprobe.rules.model.step import Step, total_range
 from tcprobe.rules.sizes.findings import Effect, effect, finding_of, is_timed, subject_of, why_unknown
 from tcprobe.rules.words import MAY_LOSE
-from tcprobe.schema.finding import Finding, Range, Severity
-from tcprobe.schema.finding_kinds import COST_UNKNOWN, AddedKind, EffectKind, FindingKind, WhyKind
+from tcprobe.schema.finding import COST_UNKNOWN, AddedKind, EffectKind, Finding, FindingKind, Range, Severity, WhyKind
 from tcprobe.schema.kinds import SIXTEEN_BIT
 from tcprobe.schema.statement import Both, Statement, say
 

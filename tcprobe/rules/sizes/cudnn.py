@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from tcprobe.keras.catalogue import class_of
-from tcprobe.keras.products.rnn import meets
+from tcprobe.keras.products.sequences import meets
 from tcprobe.rules.base import Says, Subject
-from tcprobe.schema.finding import Finding
-from tcprobe.schema.finding_kinds import WhyKind
+from tcprobe.schema.finding import Finding, WhyKind
 from tcprobe.schema.model import Layer
 from tcprobe.schema.statement import About, Both, Statement, say
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from tcprobe.cost.alignment import published_pct
 from tcprobe.cost.constants import RateFamily
 from tcprobe.cost.predict import Cost
-from tcprobe.cost.ways import XLA_PADS_FROM
+from tcprobe.cost.works import XLA_PADS_FROM
 from tcprobe.gemm.ops import family_of, gemms_of
 from tcprobe.keras.catalogue import class_of, rank_of
 from tcprobe.rules.base import Says
@@ -19,12 +19,10 @@ from tcprobe.rules.model.bad import Bad, convolves
 from tcprobe.rules.model.sizes import INPUTS, OUTPUTS, Dimension
 from tcprobe.rules.model.step import Step, idle
 from tcprobe.rules.words import BOUND, ESTIMATED, UNHURT, listed, with_article
-from tcprobe.schema.finding import Finding, Range
-from tcprobe.schema.finding_kinds import EffectKind, FindingKind, InputSize, RelatedKind, WhyKind
+from tcprobe.schema.finding import EffectKind, Finding, FindingKind, InputSize, Range, RelatedKind, WhyKind
 from tcprobe.schema.kinds import SIXTEEN_BIT
-from tcprobe.schema.model import Layer
+from tcprobe.schema.model import Layer, Place
 from tcprobe.schema.op import PASSES, OpRecord, product
-from tcprobe.schema.place import Place
 from tcprobe.schema.statement import About, Statement, say
 
 TF32: Final = ("float32", "float", "tf32")  # dtypes that run as TF32 where the GPU can

@@ -8,8 +8,8 @@ from typing import Final
 from msgspec.structs import replace
 
 from tcprobe.cost.predict import saving
-from tcprobe.gemm.alignment import RULE_OF_EIGHT, next_size
 from tcprobe.gemm.ops import family_of
+from tcprobe.gemm.record import RULE_OF_EIGHT, next_size
 from tcprobe.rules.base import Says, Subject
 from tcprobe.rules.model.settled import (
     NOTICED_PCT,
@@ -28,10 +28,9 @@ from tcprobe.rules.model.sizes import Dimension, grouped
 from tcprobe.rules.model.step import Step, added
 from tcprobe.rules.sizes.findings import about, place_of, subject_of
 from tcprobe.rules.words import listed, with_article
-from tcprobe.schema.finding import Finding, Range
-from tcprobe.schema.finding_kinds import FindingKind, WhyKind
+from tcprobe.schema.finding import Finding, FindingKind, Range, WhyKind
+from tcprobe.schema.model import Place
 from tcprobe.schema.op import OpRecord
-from tcprobe.schema.place import Place
 from tcprobe.schema.statement import Both, Statement, say
 
 DOMINATED_PCT: Final = 50.0

@@ -9,7 +9,7 @@ import pytest
 
 from tcprobe.analysis import analyse
 from tcprobe.analysis.causes.kernels import Few, OpFacts, few_of, few_of_gradients
-from tcprobe.analysis.kernels.parts import is_direct, part_of
+from tcprobe.analysis.kernels.kinds import is_direct, part_of
 from tcprobe.flows.report import make_report
 from tcprobe.schema.kinds import BLOCKERS
 from tcprobe.schema.op import OpRecord

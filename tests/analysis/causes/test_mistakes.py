@@ -9,12 +9,12 @@ from msgspec.structs import replace
 from tcprobe.analysis.causes.advice import advise, off_tensor_cores
 from tcprobe.analysis.flow import analyse
 from tcprobe.readers.open import open_profile
-from tcprobe.schema.changes.whatif import WhatIf
 from tcprobe.schema.columns import Value
 from tcprobe.schema.finding import Range
 from tcprobe.schema.kinds import Blocker
 from tcprobe.schema.profile import Metadata, Profile, Window
 from tcprobe.schema.waits import Waiting
+from tcprobe.schema.whatif import WhatIf
 from tests.report.builders import table
 from tests.support import shared
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from tcprobe.analysis import analyse
 from tcprobe.analysis.compare import compare
-from tcprobe.schema.changes.comparison import ComparedFigure, ComparedRow, Comparison
+from tcprobe.schema.comparison import ComparedFigure, ComparedRow, Comparison
 from tcprobe.schema.profile import Profile
 from tests.analysis.builders import FP32, OTHER, TC, details, devices, launches, marks, profile, steps
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from tcprobe.analysis import analyse
 from tcprobe.analysis.compare import compare
-from tcprobe.schema.changes.comparison import Comparison
 from tcprobe.schema.columns import Table
+from tcprobe.schema.comparison import Comparison
 from tcprobe.schema.profile import Profile
 from tests.analysis.builders import FP32, OTHER, TC, UNKNOWN, details, devices, launches, marks, metrics, profile, steps
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tcprobe.flows.compare import make_comparison
-from tcprobe.schema.changes.comparison import Comparison
+from tcprobe.schema.comparison import Comparison
 from tests.analysis.compare.builders import figure, row
 from tests.support import shared
 

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from tcprobe.analysis.kernels.cxx import KernelName, parse, split_list
-from tcprobe.analysis.kernels.mangled import readable
+from tcprobe.analysis.kernels.cxx import KernelName, parse, readable, split_list
 from tcprobe.analysis.kernels.verdict import classify
 from tests.analysis.kernels.examples import NAMES
 from tests.analysis.kernels.grammar_examples import GRAMMAR_NAMES

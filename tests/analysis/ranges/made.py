@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tcprobe.analysis.options import Options
+from tcprobe.analysis.context import Options
 from tcprobe.analysis.ranges.ops import with_ranges
 from tcprobe.schema.columns import Table
 from tcprobe.schema.profile import Metadata, Profile

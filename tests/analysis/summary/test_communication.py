@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tcprobe.analysis.context import Options
 from tcprobe.analysis.flow import analyse
-from tcprobe.analysis.options import Options
 from tcprobe.schema.profile import Profile
 from tcprobe.schema.tables import KERNELS
 from tests.analysis.builders import FP32, TC, devices, launches, marks, profile, summary, table

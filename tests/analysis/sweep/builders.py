@@ -10,8 +10,8 @@ import numpy as np
 from msgspec.structs import replace
 
 from tcprobe.analysis.sweep import result_of
-from tcprobe.schema.changes.comparison import Side
-from tcprobe.schema.changes.sweep import Combination, Factor, Plan, PlannedRun, RunFigures, SweepResult, SweepRun
+from tcprobe.schema.comparison import Side
+from tcprobe.schema.sweep import Combination, Factor, Plan, PlannedRun, RunFigures, SweepResult, SweepRun
 
 NO_GPU = Side(None, reason="no GPU: its time was not measured")
 

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from tcprobe.analysis.sweep.speed import Measured, Speeds
 from tcprobe.report.sweep.words import answer
-from tcprobe.schema.changes.comparison import Side
-from tcprobe.schema.changes.sweep import Gain
+from tcprobe.schema.comparison import Side
+from tcprobe.schema.sweep import Gain
 from tests.analysis.sweep.builders import around, figures, plan, result
 
 PAIR = {"precision": ("float32", "mixed_float16"), "sizes": ("bad", "good")}

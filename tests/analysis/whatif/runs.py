@@ -7,9 +7,9 @@ from typing import Any
 from tcprobe.analysis import Options, analyse
 from tcprobe.cost.constants import Constants, Multiplier, Rate
 from tcprobe.hardware import Gpu
-from tcprobe.schema.changes.whatif import WhatIf
 from tcprobe.schema.columns import Table
 from tcprobe.schema.profile import Profile
+from tcprobe.schema.whatif import WhatIf
 from tests.analysis import builders as b
 
 # One tile of 128 x 128 at the full peak, no launch, nothing hidden, half the rate for even sizes that are not aligned.

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from tcprobe.analysis import flow
 from tcprobe.analysis.whatif.flow import with_what_ifs
-from tcprobe.schema.changes.whatif import WhatIf
 from tcprobe.schema.profile import Profile
+from tcprobe.schema.whatif import WhatIf
 from tests.analysis import builders as b
 from tests.analysis.whatif.runs import A100, analysed, dense, run, shipped
 from tests.support import examples

@@ -18,7 +18,7 @@ from tcprobe.errors import InputError
 from tcprobe.report.audit.words import fixing, why
 from tcprobe.rules.model.step import Step
 from tcprobe.schema.finding import Edit, Finding, Fix, Range
-from tcprobe.schema.place import Place
+from tcprobe.schema.model import Place
 from tcprobe.schema.statement import say
 from tests.audit.fix.fixes.whole import TARGET, Whole, whole
 

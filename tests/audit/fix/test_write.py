@@ -11,7 +11,7 @@ from tcprobe.audit.fix.write import write
 from tcprobe.audit.source.read import read_source
 from tcprobe.errors import InputError, MissingInput, OutputError, UnreadableInput, WrongFormat
 from tcprobe.schema.finding import Edit, Fix
-from tcprobe.schema.place import Place
+from tcprobe.schema.model import Place
 from tcprobe.schema.statement import say
 from tcprobe.source.source import Source
 

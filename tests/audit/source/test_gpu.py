@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tcprobe.audit.source.read import parse_source, read_model, read_source
-from tcprobe.schema.model import GpuAsked, Model
-from tcprobe.schema.place import Place
+from tcprobe.schema.model import GpuAsked, Model, Place
 
 HEAD = "import os\nimport tensorflow as tf\nimport torch, jax\n"
 END = "tf.keras.layers.Dense(units)(tf.keras.Input((8,)))\n"

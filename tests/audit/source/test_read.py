@@ -12,8 +12,7 @@ import pytest
 from tcprobe.audit.source.layers import snake
 from tcprobe.audit.source.operators import AT_DEFAULTS
 from tcprobe.audit.source.read import parse_source, read_model, read_source, with_arguments
-from tcprobe.schema.model import Layer, Model, Product
-from tcprobe.schema.place import Place
+from tcprobe.schema.model import Layer, Model, Place, Product
 from tests.support import ROOT
 
 SCRIPTS = Path(__file__).parent / "scripts"

@@ -13,9 +13,8 @@ import pytest
 from tcprobe.audit.trace.model import read_models
 from tcprobe.audit.trace.traced import TraceRequest, audited, trace, why_untraceable
 from tcprobe.errors import InputError, MissingInput, TcprobeError, ToolError, UnreadableInput
-from tcprobe.schema.model import GpuAsked
+from tcprobe.schema.model import GpuAsked, Place
 from tcprobe.schema.op import OpRecord
-from tcprobe.schema.place import Place
 
 FILE = "/home/me/model.py"
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from tcprobe.errors import InputError, MissingInput, UnsupportedVersion, WrongFormat
 from tcprobe.flows.audit.baseline import Baseline, KnownFindings, counted, read_baseline, write_entries
 from tcprobe.schema.finding import Audited, AuditReport, Finding, Identity
-from tcprobe.schema.place import Place
+from tcprobe.schema.model import Place
 from tcprobe.schema.statement import say
 
 FILE = "/p/src/m.py"

@@ -5,9 +5,8 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from tcprobe.flows.audit.join import UNREACHED, join, with_unreached
-from tcprobe.schema.model import Layer, Model, Product, Unseen
+from tcprobe.schema.model import Layer, Model, Place, Product, Unseen
 from tcprobe.schema.op import OpRecord
-from tcprobe.schema.place import Place
 
 FILE = "/home/me/train.py"
 

@@ -13,7 +13,7 @@ from tcprobe.errors import UsageError
 from tcprobe.flows.audit.options import AuditOptions, Choice, choose_options
 from tcprobe.rules.registry import RETIRED
 from tcprobe.schema.finding import Finding
-from tcprobe.schema.place import Place
+from tcprobe.schema.model import Place
 from tcprobe.schema.statement import say
 
 CODES = ["TC101", "TC102", "TC110", "TC201"]

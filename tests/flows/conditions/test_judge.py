@@ -9,8 +9,17 @@ import pytest
 from msgspec.structs import replace
 
 from tcprobe.flows.conditions import exit_code, judge_comparison, judge_run, parse_conditions
-from tcprobe.schema.changes.comparison import Change, ComparedFigure, Comparison, DifferenceKind, Interval, Loss, Side
-from tcprobe.schema.changes.condition import COMPARED, Verdict
+from tcprobe.schema.comparison import (
+    COMPARED,
+    Change,
+    ComparedFigure,
+    Comparison,
+    DifferenceKind,
+    Interval,
+    Loss,
+    Side,
+    Verdict,
+)
 from tcprobe.schema.profile import Metadata, Profile
 from tests.analysis.compare.builders import AFTER, BEFORE, pair, run, timed
 from tests.report.builders import figure as row

@@ -10,7 +10,7 @@ from tcprobe.errors import UsageError
 from tcprobe.flows.compare import make_comparison
 from tcprobe.flows.conditions import PRECISION, UNITS, parse_conditions
 from tcprobe.flows.report import make_report
-from tcprobe.schema.changes.condition import COMPARED, OF_ONE_RUN, RELATIONS, Condition
+from tcprobe.schema.comparison import COMPARED, OF_ONE_RUN, RELATIONS, Condition
 from tests.report.builders import PROFILES
 from tests.support import ROOT, shared
 

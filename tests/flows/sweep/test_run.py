@@ -21,7 +21,7 @@ from tcprobe.flows.sweep.folder import state_of
 from tcprobe.flows.sweep.plan import SweepOptions
 from tcprobe.flows.sweep.result import read_sweep
 from tcprobe.flows.sweep.run import run_sweep
-from tcprobe.schema.changes.sweep import SweepResult
+from tcprobe.schema.sweep import SweepResult
 
 WORK = """
 import argparse, os, tcprobe

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from tcprobe.report.audit.document import AuditDocument
 from tcprobe.report.document import ReportSpec
-from tcprobe.schema.finding import Audited, AuditReport, Edit, Finding, Fix, Range, UnjudgedFile
-from tcprobe.schema.finding_kinds import EffectKind, FindingKind
-from tcprobe.schema.model import NotJudged, Unseen
-from tcprobe.schema.place import Place
+from tcprobe.schema.finding import (
+    Audited,
+    AuditReport,
+    Edit,
+    EffectKind,
+    Finding,
+    FindingKind,
+    Fix,
+    Range,
+    UnjudgedFile,
+)
+from tcprobe.schema.model import NotJudged, Place, Unseen
 from tcprobe.schema.provenance import Provenance, Stack
 from tcprobe.schema.statement import About, Statement, say
 

@@ -8,12 +8,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from tcprobe.report.audit import fold as audit_fold
+from tcprobe.report.audit import screen as audit_fold
 from tcprobe.report.audit import words
-from tcprobe.schema.finding import Audited, AuditReport, Finding, Range
-from tcprobe.schema.finding_kinds import EffectKind, FindingKind, WhyKind
-from tcprobe.schema.model import GpuAsked
-from tcprobe.schema.place import CellLine, Place
+from tcprobe.schema.finding import Audited, AuditReport, EffectKind, Finding, FindingKind, Range, WhyKind
+from tcprobe.schema.model import CellLine, GpuAsked, Place
 from tcprobe.schema.statement import About, Statement, say
 from tests.report.audit.builders import COSTLY, FILE, FREE, MILD, ROOT, SILENT, SPEC, audited, document, slower
 from tests.report.builders import rendered

@@ -15,10 +15,10 @@ from msgspec.structs import replace
 
 from tcprobe.flows.audit.flow import audit
 from tcprobe.flows.audit.options import AuditOptions
-from tcprobe.report.audit import fold, words
+from tcprobe.report.audit import screen, words
 from tcprobe.report.audit.document import next_step
 from tcprobe.report.document import ReportSpec
-from tcprobe.schema import finding_kinds
+from tcprobe.schema import finding
 from tcprobe.schema.finding import AuditReport, Finding
 from tcprobe.schema.statement import Both, Statement, say
 from tests.report.audit.builders import COSTLY, MILD, ROOT, SPEC, audited, document, report, slower
@@ -47,8 +47,8 @@ def scrambled(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
 
 def told(report_: AuditReport, spec: ReportSpec) -> list[object]:
     """Return all that reports decide of an audit, without a word of it."""
-    found = fold.folded(words.rows(report_))
-    groups = fold.by_reason([f for f in found if fold.is_note(f)])
+    found = screen.folded(words.rows(report_))
+    groups = screen.by_reason([f for f in found if screen.is_note(f)])
     return [
         [unworded(f) for _, f in words.rows(report_)],
         [(unworded(f.finding), f.count) for f in found],
@@ -106,7 +106,7 @@ def folding() -> AuditReport:
     return AuditReport((audited(found), replace(audited((*found, COSTLY)), label="twin")), root=ROOT)
 
 
-REASONS: Sequence[Statement[finding_kinds.WhyKind]] = (
+REASONS: Sequence[Statement[finding.WhyKind]] = (
     *(say("bound_by_launch"), say("bound_by_memory")),
     say("nothing_saved", suggested=64),
 )
@@ -126,7 +126,7 @@ def test_every_sentence_is_replaced(scrambled: Callable[[], None]) -> None:
 
 
 def test_every_kind_has_one_sentence() -> None:
-    lists = [getattr(finding_kinds, name) for name in vars(finding_kinds) if name.endswith(("Kind", "Reason"))]
+    lists = [getattr(finding, name) for name in vars(finding) if name.endswith(("Kind", "Reason"))]
     kinds = [kind for listed in lists for kind in get_args(listed)]
     assert len(kinds) == len(set(kinds))
     assert set(kinds) == set(words.SAYS)

@@ -6,8 +6,7 @@ import pytest
 
 from tcprobe.report.audit import unjudged, words
 from tcprobe.schema.finding import Audited, AuditReport, UnjudgedFile
-from tcprobe.schema.model import NotJudged, NotJudgedKind, Unseen
-from tcprobe.schema.place import Place
+from tcprobe.schema.model import NotJudged, NotJudgedKind, Place, Unseen
 from tests.report.audit.builders import FILE
 
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from tcprobe.formatting import relative
 from tcprobe.report.audit import words
 from tcprobe.schema.finding import Audited, AuditReport, Range
-from tcprobe.schema.place import Place
+from tcprobe.schema.model import Place
 from tcprobe.schema.statement import say
 from tests.report.audit.builders import COSTLY, FILE, FREE, MILD, ROOT, audited, document, report
 from tests.report.builders import rendered

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from tcprobe.report.compare.document import CompareDocument
 from tcprobe.report.document import ReportSpec
-from tcprobe.schema.changes.comparison import (
+from tcprobe.schema.comparison import (
     Change,
     ComparedFigure,
     ComparedRow,
@@ -17,8 +17,8 @@ from tcprobe.schema.changes.comparison import (
     Loss,
     Renamed,
     Side,
+    Verdict,
 )
-from tcprobe.schema.changes.condition import Verdict
 from tcprobe.schema.profile import Metadata, Note, Profile
 
 MS = 1_000_000.0

@@ -21,7 +21,7 @@ from tcprobe.report.compare.words import (
     span,
     time_change,
 )
-from tcprobe.schema.changes.comparison import Change, Comparison, Interval
+from tcprobe.schema.comparison import Change, Comparison, Interval
 from tcprobe.visible import visible
 from tests.report.builders import rendered
 from tests.report.compare.builders import MS, document, faster, figure, with_step

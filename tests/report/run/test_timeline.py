@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from tcprobe.report.run import timeline as made
-from tcprobe.report.run.lanes import lane_words, slice_words
+from tcprobe.report.run.timeline import lane_words, slice_words
 from tcprobe.schema.profile import Metadata, Profile, Window
 from tcprobe.schema.timeline import Lane, LaneKind, Thing, Timeline
 from tests.report.builders import figure, table

@@ -8,11 +8,11 @@ import pytest
 from msgspec.structs import replace
 
 from tcprobe.report.run.findings import change_of, what_if_table
-from tcprobe.schema.changes.whatif import Throughput, WhatIf
 from tcprobe.schema.finding import Range
 from tcprobe.schema.kinds import CHANGES, ChangeKind
 from tcprobe.schema.profile import Profile
 from tcprobe.schema.provenance import Provenance, Stack
+from tcprobe.schema.whatif import Throughput, WhatIf
 from tests.report.builders import MS, gpu_profile, rendered, run, texts
 
 OWN = Provenance("a100-sxm-40", "a100-sxm-40", Stack(name="PyTorch 2.13.0"))

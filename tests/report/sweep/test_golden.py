@@ -17,9 +17,9 @@ from tcprobe.flows.write import write_tables
 from tcprobe.report.document import ReportSpec
 from tcprobe.report.sweep.document import SweepDocument
 from tcprobe.report.sweep.words import answer, sparkline, times
-from tcprobe.schema.changes.comparison import Side
-from tcprobe.schema.changes.sweep import RunFigures, SweepResult
+from tcprobe.schema.comparison import Side
 from tcprobe.schema.finding import Range
+from tcprobe.schema.sweep import RunFigures, SweepResult
 from tests.analysis.sweep.builders import around, figures, plan, result
 from tests.report.builders import rendered
 from tests.support import ROOT

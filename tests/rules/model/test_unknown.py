@@ -19,8 +19,7 @@ from tcprobe.rules.model.bad import TINY, Bad, bad_sizes
 from tcprobe.rules.model.step import Step
 from tcprobe.rules.registry import RULES
 from tcprobe.rules.sizes.findings import why_unknown
-from tcprobe.schema.finding import Finding
-from tcprobe.schema.finding_kinds import COST_UNKNOWN, WhyKind
+from tcprobe.schema.finding import COST_UNKNOWN, Finding, WhyKind
 from tcprobe.schema.model import Model
 from tcprobe.schema.op import OpRecord
 from tcprobe.schema.statement import parts

@@ -9,8 +9,7 @@ import pytest
 
 from tcprobe.audit.source.read import parse_source
 from tcprobe.report.audit.words import message
-from tcprobe.schema.model import Layer
-from tcprobe.schema.place import Place
+from tcprobe.schema.model import Layer, Place
 from tests.rules.precision.builders import FILE, FLOAT16, found, read, said, subject
 from tests.rules.precision.test_tc208 import mended
 

@@ -8,9 +8,8 @@ import pytest
 from msgspec.structs import replace
 
 from tcprobe.report.audit.words import why
-from tcprobe.schema.model import Layer, Product
+from tcprobe.schema.model import Layer, Place, Product
 from tcprobe.schema.op import OpRecord
-from tcprobe.schema.place import Place
 from tests.rules.precision.builders import FILE, FLOAT16, HEAD, PLAIN, dense, found, read, said, subject
 from tests.rules.precision.test_tc208 import mended
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tcprobe.schema.model import Layer
-from tcprobe.schema.place import Place
+from tcprobe.schema.model import Layer, Place
 from tests.rules.precision.builders import FILE, HEAD, dense, found, said, subject
 
 SET = 'mixed_precision.set_global_policy("mixed_float16")\n'

@@ -9,13 +9,13 @@ from msgspec.structs import replace
 from tcprobe.rules.registry import RUN_RULES, Rule
 from tcprobe.rules.run.base import Facts, OffOp, Run
 from tcprobe.schema.advice import Advice
-from tcprobe.schema.changes.whatif import WhatIf
 from tcprobe.schema.columns import Row
 from tcprobe.schema.finding import Range
 from tcprobe.schema.kinds import Blocker, BlockerKind, ChangeKind, SizeAdviceKind
 from tcprobe.schema.profile import Metadata, Profile
 from tcprobe.schema.tables import BAD_SIZES, GAPS, WAITS
 from tcprobe.schema.waits import HostWork, StepLength, Waiting
+from tcprobe.schema.whatif import WhatIf
 
 MS = 1_000_000
 

@@ -22,12 +22,12 @@ from tcprobe.rules.run.base import (
     WarmUp,
 )
 from tcprobe.schema.advice import Where
-from tcprobe.schema.changes.whatif import WhatIf
 from tcprobe.schema.columns import Table
 from tcprobe.schema.finding import Range
 from tcprobe.schema.kinds import BLOCKERS, CAUSES, CHANGES, SIZE_ADVICE
 from tcprobe.schema.tables import SUMMARY, USES_TC
 from tcprobe.schema.waits import HOST_WORK, STEP_LENGTHS, StepLength, Tuning, Waiting
+from tcprobe.schema.whatif import WhatIf
 from tests.rules.run.builders import MS, found, off, rule, saved, size, subject, waited, waits, what_if
 from tests.support import examples
 

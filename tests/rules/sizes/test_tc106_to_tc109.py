@@ -13,9 +13,8 @@ from tcprobe.report.audit.words import message, why
 from tcprobe.rules.model.sizes import LinkedChange
 from tcprobe.rules.sizes.tiles import with_batch
 from tcprobe.schema.finding import Finding
-from tcprobe.schema.model import Layer, Model
+from tcprobe.schema.model import Layer, Model, Place
 from tcprobe.schema.op import OpRecord
-from tcprobe.schema.place import Place
 from tests.rules.builders import (
     FILE,
     Network,

@@ -26,7 +26,7 @@ from tcprobe.audit.source.kinds import (
 from tcprobe.audit.source.layers import multiplies
 from tcprobe.audit.source.state import State
 from tcprobe.audit.source.values import SpentError, tensors_of
-from tcprobe.schema.place import Place
+from tcprobe.schema.model import Place
 
 _MOST_PARTS: Final = 200_000
 

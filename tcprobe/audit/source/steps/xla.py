@@ -10,7 +10,7 @@ from msgspec import Struct
 from tcprobe.audit.source.kinds import Arguments
 from tcprobe.audit.source.state import State
 from tcprobe.audit.source.steps.apart import SourceStep
-from tcprobe.keras.products.rnn import uses_cudnn
+from tcprobe.keras.products.sequences import uses_cudnn
 from tcprobe.keras.settings import wrapped_layer
 from tcprobe.schema.model import Layer
 from tcprobe.source.source import Source

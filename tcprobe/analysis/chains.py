@@ -16,18 +16,93 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tcprobe.analysis.chains.moved import moved_by
 from tcprobe.analysis.context import identified
 from tcprobe.analysis.host import processes_of
 from tcprobe.analysis.kernels.details import details_of
 from tcprobe.analysis.kernels.kinds import kind_of
 from tcprobe.analysis.kernels.launches import Launched, LaunchGroups
+from tcprobe.gemm.record import bytes_of, parse_json_shapes, parse_shape
 from tcprobe.grouping import Codes, distinct_numbers, distinct_rows, rows_by_group, sum_by
 from tcprobe.hardware import Gpu
 from tcprobe.schema.columns import FloatArray, IntArray, Row, Table
 from tcprobe.schema.kinds import KernelKind, KernelLibrary
+from tcprobe.schema.op import Shape, product
 from tcprobe.schema.profile import Profile
 from tcprobe.schema.tables import CHAINS
+
+_PARTLY: Final = re.compile(r"(?i)slice|gather|scatter|index|embedding|split|unstack|unbind|chunk|pad")
+"""Ops, or parts of compiled ones, that read a part of what they are given, or write one of several results."""
+_OTHER_TYPE: Final = re.compile(
+    r"(?i)cast|convert|_?to(?:_copy)?_?|copy_?|clone|(?:not_?)?equal|greater\w*|less\w*|logical\w*|is_?(?:finite|nan|inf)"
+    r"|[gl][te]_?|eq_?|ne_?|where|select\w*|bitwise\w*|arg_?m(?:ax|in)"
+)
+"""Types of ops whose result may be of another type than what they read."""
+_PRECISIONS: Final = {"fp64": 8, "fp32": 4, "tf32": 4, "fp16": 2, "bf16": 2, "fp8": 1, "int8": 1}
+
+
+class Moved(NamedTuple):
+    """Bytes that one execution of an op must read and write at least, where nothing stays in a cache."""
+
+    read: float
+    written: float
+
+
+def moved_by(op: Row, kind: KernelKind, kernel: str, precision: str | None) -> Moved | None:
+    """Return what an op must read and write; None where its shapes or types do not tell all of it.
+
+    An element of a result reads one element of each operand: what is larger (a view, a slice) is not read whole. Only
+    reductions, normalisations, softmax and compiled fusions read more than they write.
+
+    Args:
+        op: of `op_details`.
+        kind: what its kernel does.
+        kernel: name of it.
+        precision: of its operands, by the kernel, where the op has no dtype.
+    """
+    kind_of_op = str(op["op_type"] or "").rpartition("::")[2]
+    if _PARTLY.search(kind_of_op) or (kind == "fusion" and _PARTLY.search(kernel)):
+        return None
+    dtype = None if op["dtype"] is None else str(op["dtype"])
+    width = bytes_of(dtype) if dtype else _PRECISIONS.get(precision or "")
+    shapes = parse_json_shapes(_text(op, "input_shapes"))
+    inputs = [_elements(shape) for shape in shapes]
+    result = _result(parse_shape(_text(op, "output_shape")), shapes, kind)
+    if width is None or not inputs or None in inputs or result is None:
+        return None
+    wide = bytes_of(_text(op, "output_dtype")) if op["output_dtype"] else None
+    if wide is None and (op["hlo_op"] is not None or _OTHER_TYPE.fullmatch(kind_of_op) or kind == "copy"):
+        return None
+    whole = kind in ("reduction", "normalisation", "softmax", "fusion")
+    read = sum(size if whole else min(size, result) for size in inputs if size is not None)
+    return Moved(float(width * read), float((wide or width) * result))
+
+
+def _result(output: Shape | None, inputs: tuple[Shape | None, ...], kind: KernelKind) -> int | None:
+    """Return the elements of a result: where its shape is not recorded, of what has the shape of its operands."""
+    if output is not None:
+        return product(output)
+    known = [shape for shape in inputs if shape is not None]
+    if len(known) < len(inputs) or not known:
+        return None
+    if kind in ("normalisation", "softmax"):
+        sizes = [_elements(shape) for shape in known]
+        return None if None in sizes else max(size or 0 for size in sizes)
+    if kind != "elementwise":
+        return None
+    rank = max(map(len, known))
+    padded = [(1,) * (rank - len(shape)) + shape for shape in known]
+    if any(size is None for shape in padded for size in shape):
+        return None
+    return product(max(size or 0 for size in sizes) for sizes in zip(*padded, strict=True))
+
+
+def _elements(shape: Shape | None) -> int | None:
+    return None if shape is None else product(shape)
+
+
+def _text(op: Row, column: str) -> str | None:
+    return None if op[column] is None else str(op[column])
+
 
 FUSIBLE: Final[frozenset[KernelKind]] = frozenset(
     {"elementwise", "normalisation", "reduction", "softmax", "copy", "random", "fusion"}

@@ -6,8 +6,8 @@ from typing import Literal, NamedTuple
 
 from msgspec import Struct
 
-from tcprobe.schema.changes.comparison import DifferenceKind, Side, StepsCompared
 from tcprobe.schema.columns import FloatArray
+from tcprobe.schema.comparison import DifferenceKind, Side, StepsCompared
 from tcprobe.schema.finding import Range
 
 FactorKind = Literal[

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tcprobe.analysis.kernels.details import with_details
-from tcprobe.analysis.kernels.named import with_words
+from tcprobe.analysis.kernels.verdict import with_words
 from tcprobe.errors import UsageError
 from tcprobe.flows.report import make_report
 from tcprobe.schema.columns import Table

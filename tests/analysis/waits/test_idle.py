@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tcprobe.analysis.waits.calls import training_calls
+from tcprobe.analysis.waits.idle import training_calls
 from tests.analysis import builders as b
 from tests.analysis.waits.test_gaps import events
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tcprobe.analysis.chains.table import build_chains
+from tcprobe.analysis.chains import build_chains
 from tcprobe.analysis.flow import analyse
 from tcprobe.analysis.kernels.launches import Launched, group_launches
 from tcprobe.readers.open import open_profile

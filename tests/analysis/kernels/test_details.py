@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tcprobe.analysis.flow import analyse
-from tcprobe.analysis.kernels.waves import Sizes, _size, blocks_per_sm, waves_of
+from tcprobe.analysis.kernels.details import Sizes, _size, blocks_per_sm, waves_of
 from tcprobe.schema.columns import Row
 from tcprobe.schema.tables import LAUNCH_CONFIGS, LAUNCHES
 from tests.analysis.builders import devices, profile, rows, table

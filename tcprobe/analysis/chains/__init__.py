@@ -1,1 +1,0 @@
-"""Chains: kernels that multiply nothing and follow one another on a stream."""
