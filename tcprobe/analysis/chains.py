@@ -28,6 +28,7 @@ from tcprobe.schema.columns import FloatArray, IntArray, Row, Table
 from tcprobe.schema.kinds import KernelKind, KernelLibrary
 from tcprobe.schema.op import Shape, product
 from tcprobe.schema.profile import Profile
+from tcprobe.schema.records import text_of
 from tcprobe.schema.tables import CHAINS
 
 _PARTLY: Final = re.compile(r"(?i)slice|gather|scatter|index|embedding|split|unstack|unbind|chunk|pad")
@@ -62,7 +63,7 @@ def moved_by(op: Row, kind: KernelKind, kernel: str, precision: str | None) -> M
     kind_of_op = str(op["op_type"] or "").rpartition("::")[2]
     if _PARTLY.search(kind_of_op) or (kind == "fusion" and _PARTLY.search(kernel)):
         return None
-    dtype = None if op["dtype"] is None else str(op["dtype"])
+    dtype = text_of(op["dtype"])
     width = bytes_of(dtype) if dtype else _PRECISIONS.get(precision or "")
     shapes = parse_json_shapes(_text(op, "input_shapes"))
     inputs = [_elements(shape) for shape in shapes]
@@ -101,7 +102,7 @@ def _elements(shape: Shape | None) -> int | None:
 
 
 def _text(op: Row, column: str) -> str | None:
-    return None if op[column] is None else str(op[column])
+    return text_of(op[column])
 
 
 FUSIBLE: Final[frozenset[KernelKind]] = frozenset(

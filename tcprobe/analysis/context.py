@@ -13,6 +13,7 @@ from tcprobe.identify import Identification, identify
 from tcprobe.schema.columns import Table, Value
 from tcprobe.schema.kinds import NamedKernel
 from tcprobe.schema.profile import Profile
+from tcprobe.schema.records import text_of
 from tcprobe.schema.tables import DEVICES
 
 __all__ = ["DEFAULT_TARGET", "Options"]
@@ -94,7 +95,7 @@ def identified(row: dict[str, Value]) -> Identification:
         _number(row["bandwidth_bytes_per_s"]),
         _number(row["memory_bytes"]),
         _number(row["clock_khz"]),
-        None if row["name"] is None else str(row["name"]),
+        text_of(row["name"]),
     )
 
 

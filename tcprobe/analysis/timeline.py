@@ -22,6 +22,7 @@ from tcprobe.grouping import Codes, Numbers, distinct_numbers, distinct_rows, ro
 from tcprobe.schema.columns import IntArray, Row, Table
 from tcprobe.schema.kinds import PRODUCTS, KernelKind
 from tcprobe.schema.profile import Profile
+from tcprobe.schema.records import text_of
 from tcprobe.schema.screen import RowKind
 from tcprobe.schema.timeline import Lane, LaneKind, Thing, Timeline
 
@@ -193,7 +194,7 @@ class _Kernels:
             counts = [("counted", "yes" if groups.counted[group] else "no")]
             self.things.append(Thing(name, of, kind, _filled([*told, *whose, *sizes, *counts])))
             layer, passed = place.get("layer"), place.get("pass")
-            self.layers.append(None if layer is None else (str(layer), None if passed is None else str(passed)))
+            self.layers.append(None if layer is None else (str(layer), text_of(passed)))
 
     def runs(self, kind: LaneKind, device: int) -> Iterator[Lane]:
         """Yield layers, or classes, of successive kernels of one step: until the next one begins, or the last ends."""

@@ -280,10 +280,7 @@ class _Runs(NamedTuple):
 
 def _of_summary(profile: Profile, metric: str) -> Side | None:
     row = profile.figure(metric)
-    if row is None:
-        return None
-    value, low, high = (None if row[key] is None else float(row[key] or 0) for key in ("value", "low", "high"))
-    return Side(value, low, high, None if row["reason"] is None else str(row["reason"]))
+    return None if row is None else Side.of(row)
 
 
 def _absent(profile: Profile, metric: str) -> Side:

@@ -7,8 +7,10 @@ from typing import Final, Literal
 
 from msgspec import Struct, field
 
+from tcprobe.schema.columns import Row
 from tcprobe.schema.kinds import CAUSE_GROUPS, KernelKind
 from tcprobe.schema.profile import Note, Profile
+from tcprobe.schema.records import text_of
 
 Relation = Literal["<", "<=", ">", ">=", "==", "!="]
 RELATIONS: Final[tuple[Relation, ...]] = ("<=", ">=", "==", "!=", "<", ">")
@@ -167,6 +169,13 @@ class Side(Struct, frozen=True):
     low: float | None = None
     high: float | None = None
     reason: str | None = None
+
+    @classmethod
+    def of(cls, row: Row, share: float = 1.0) -> Side:
+        """Return a row of `summary`, or a share of its figure."""
+        ends = (None if row[at] is None else float(row[at] or 0) * share for at in ("value", "low", "high"))
+        value, low, high = ends
+        return cls(value, low, high, text_of(row["reason"]))
 
 
 class ComparedFigure(Struct, frozen=True):

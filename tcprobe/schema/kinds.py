@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
 
 from msgspec import Struct
 
+from tcprobe.schema.records import text_of
+
 if TYPE_CHECKING:
     from tcprobe.schema.columns import Row
 
@@ -256,7 +258,7 @@ class Blocker(Struct, frozen=True):
             return None
         op_type = row["op_type"] if kind in ("type", "type_unknown") else None
         named = (row[f"tc_blocker_{name}"] for name in ("dtype", "gpu", "capability", "kernel"))
-        return cls(kind, *(None if value is None else str(value) for value in (op_type, *named)))
+        return cls(kind, *(text_of(value) for value in (op_type, *named)))
 
     def columns(self) -> Row:
         """Return the columns of `ops` and `gemms` that store it; the op's type is in them already."""

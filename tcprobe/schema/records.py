@@ -1,4 +1,4 @@
-"""`as_dict`: a record and the records in it as dictionaries, for JSON."""
+"""Records as dictionaries, for JSON, and a value of a row as text."""
 
 from __future__ import annotations
 
@@ -23,3 +23,8 @@ def plain(value: Any) -> Any:
             return {key: plain(one) for key, one in value.items()}
         case _:
             return value
+
+
+def text_of(value: object) -> str | None:
+    """Return a value as text; None where it is NA."""
+    return None if value is None else str(value)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 import numpy as np
@@ -74,7 +74,7 @@ def advise(profile: Profile) -> Profile:
     run = Run(profile, facts_of(profile))
     items = [item for rule in RUN_RULES for item in rule.check(run)]
     ranked = related(sorted(_by_step(items) if run.waiting else _by_share(items), key=_turn))
-    table = Table.from_rows(ADVICE, [_row(rank, item) for rank, item in enumerate(ranked, 1)])
+    table = Table.from_rows(ADVICE, advice_rows(ranked))
     return replace(profile, advice=ranked).with_tables(table)
 
 
@@ -115,6 +115,9 @@ def _by_share(items: list[Advice]) -> Iterator[Advice]:
     yield from (next(saving) if item.saving else item for item in ranked)
 
 
-def _row(rank: int, item: Advice) -> Row:
-    """Return an item as a row of `advice`; its text is the report's."""
-    return {"rank": rank, "code": item.code, "name": rule_of(item.code).name, "kind": item.kind, **item.figures()}
+def advice_rows(items: Iterable[Advice]) -> list[Row]:
+    """Return items as rows of `advice`, the first to do first; their text is the report's."""
+    return [
+        {"rank": rank, "code": item.code, "name": rule_of(item.code).name, "kind": item.kind, **item.figures()}
+        for rank, item in enumerate(items, 1)
+    ]

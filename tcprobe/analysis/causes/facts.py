@@ -37,9 +37,10 @@ from tcprobe.rules.run.base import (
 )
 from tcprobe.rules.words import Framework, framework_of
 from tcprobe.schema.advice import Where
-from tcprobe.schema.columns import FloatArray, Row, Table, Value
+from tcprobe.schema.columns import FloatArray, Row, Table
 from tcprobe.schema.kinds import PRODUCTS, CauseKind
 from tcprobe.schema.profile import Profile
+from tcprobe.schema.records import text_of
 
 K = TypeVar("K")
 CASTS: Final = ("Cast", "convert", "aten::to", "aten::_to_copy")
@@ -169,13 +170,9 @@ def _costliest_op(profile: Profile, kernels: Table, spent: FloatArray) -> _Place
     for row in ops.take(ops.names("op").among(op)).rows():
         if op_type is None or row["op_type"] == op_type:
             line = row["source"] or row["called_from"]
-            where = Where(_text(row["layer"]), op, _text(row["pass"]), _text(line))
+            where = Where(text_of(row["layer"]), op, text_of(row["pass"]), text_of(line))
             return _Place(where, op_type, row, sums[key])
     return _Place(Where(op=op), op_type, None, sums[key])
-
-
-def _text(value: Value) -> str | None:
-    return None if value is None else str(value)
 
 
 def top_kernel(profile: Profile) -> TopKernel | None:
@@ -354,7 +351,7 @@ def chain_work(profile: Profile) -> ChainWork | None:
     ns, at_most, launches, chains = (summed(rows, name) for name in ("sum_ns", "at_most_ns", "launches", "calls"))
     moved, again = (summed(rows, name) if all(row[name] is not None for row in rows) else None for name in _BYTES)
     first = rows[0]
-    where = Where(*(_text(first[name]) for name in ("layer", "op", "pass", "source")))
+    where = Where(*(text_of(first[name]) for name in ("layer", "op", "pass", "source")))
     named = frozenset(str(row[name]) for row in rows for name in ("op", "layer") if row[name] is not None)
     ordered = sorted(kinds, key=lambda kind: (-kinds[kind], kind))
     return ChainWork(ns, at_most, launches, chains, tuple(ordered), moved, again, where, named)

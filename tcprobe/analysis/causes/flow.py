@@ -29,7 +29,7 @@ from tcprobe.analysis.kernels.kinds import part_of, transforms
 from tcprobe.analysis.kernels.table import Device, devices_of
 from tcprobe.analysis.kernels.verdict import by_name, may_multiply
 from tcprobe.analysis.ops.gemms import NO_LAYER
-from tcprobe.analysis.ops.table import NO_OP, OpIdentity
+from tcprobe.analysis.ops.table import NO_OP, OpIdentity, identity_of
 from tcprobe.analysis.sizes.run import JudgedStep
 from tcprobe.analysis.summary.figures import SummaryInputs
 from tcprobe.gemm.record import is_aligned
@@ -171,7 +171,7 @@ def with_causes(profile: Profile, inputs: SummaryInputs, gpu: KnownGpu, judged: 
     if table is None or not len(table):
         reason = profile.absent.get("kernels", reason)
         return profile.with_absent(causes=reason, kinds=reason)
-    rows: dict[OpIdentity, Row] = {_key(row): row for row in ops.rows()}
+    rows: dict[OpIdentity, Row] = {identity_of(row): row for row in ops.rows()}
     every = kernels_of(table, rows)
     kernels = by_op(every)
     speeds = Speeds(inputs, gpu, layout_ns(kernels), judged)
@@ -196,10 +196,6 @@ def with_causes(profile: Profile, inputs: SummaryInputs, gpu: KnownGpu, judged: 
     return profile.with_tables(*tables)
 
 
-def _key(row: Row) -> OpIdentity:
-    return str(row["op"]), None if row["op_type"] is None else str(row["op_type"])
-
-
 def _facts(op: OpIdentity, row: Row, speeds: Speeds) -> OpFacts:
     speed, record = speeds.facts(op)
     return OpFacts(row, speed, few_of(record, op[1]))
@@ -212,7 +208,7 @@ def _op(fact: OpFacts, kernels: Sequence[Kernel], split: Split | None) -> Row:
         members[kernel.cause].append(kernel)
     causes: Collection[str] = members.keys() - {"layout"} or members.keys()
     cause = min(causes, key=lambda one: (-sum(k.ns or 0 for k in members[one]), one), default=None)
-    speed, part = fact.speed, None if split is None else split.ops.get(_key(fact.row), 0)
+    speed, part = fact.speed, None if split is None else split.ops.get(identity_of(fact.row), 0)
     row: Row = {**fact.row, "cause": cause, "split_ns": part}
     if speed is not None:
         row |= {**speed.columns(), "predicted_ns": speed.predicted_ns, "flop_per_byte": speed.flop_per_byte}

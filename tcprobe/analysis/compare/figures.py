@@ -119,8 +119,7 @@ def _side(run: Run, figure: _Figure) -> Side:
     if row is None:
         named = figure.metric == COMMUNICATION and len(run.profile.require("kernels"))
         return Side(0.0) if named else Side(None, reason=NOT_RECORDED)
-    value, low, high = (None if row[key] is None else float(row[key] or 0) * share for key in ("value", "low", "high"))
-    return Side(value, low, high, None if row["reason"] is None else str(row["reason"]))
+    return Side.of(row, share)
 
 
 def _settled(figure: _Figure, side: Side) -> Side:

@@ -18,6 +18,7 @@ from tcprobe.schema.columns import FloatArray
 from tcprobe.schema.comparison import ComparedPlace, ComparedRange, Comparison
 from tcprobe.schema.kinds import KernelKind
 from tcprobe.schema.profile import Profile
+from tcprobe.schema.records import text_of
 
 LEAST_ALIKE: Final = 0.9  # of the kernels of a unit must do the same kind of work in the same place
 LONGEST: Final = 4096  # kernels; a longer unit is not turned
@@ -34,7 +35,7 @@ def compared_ranges(runs: Sequence[Run]) -> tuple[ComparedRange, ...]:
         changes = tuple(None if None in (means[0], mean) else (mean or 0.0) - (means[0] or 0.0) for mean in means[1:])
         if sum(mean is not None for mean in means) > 1:
             domain, name = key
-            rows.append(ComparedRange(str(name), None if domain is None else str(domain), means, changes, calls))
+            rows.append(ComparedRange(str(name), text_of(domain), means, changes, calls))
     return tuple(sorted(rows, key=lambda row: (-_weight(row), row.name, row.domain or "")))
 
 

@@ -14,6 +14,7 @@ from tcprobe.analysis.ops.table import NO_OP
 from tcprobe.grouping import lasting_since
 from tcprobe.schema.columns import Row, Table, Value
 from tcprobe.schema.comparison import ComparedRow, Loss, Renamed
+from tcprobe.schema.records import text_of
 
 MIXED: Final = "unknown"
 Key: TypeAlias = tuple[str, str | None]
@@ -77,7 +78,7 @@ def _types(tables: Sequence[Table], named: Sequence[Renaming]) -> dict[str, str]
 
 def _layers(table: Table, named: Renaming) -> Parts | None:
     return _grouped(
-        ((named[str(row["layer"])], None), _Part(*_times(row), source=_text(row["source"]))) for row in table.rows()
+        ((named[str(row["layer"])], None), _Part(*_times(row), source=text_of(row["source"]))) for row in table.rows()
     )
 
 
@@ -91,9 +92,9 @@ def _ops(table: Table, named: Renaming, layers: Renaming, types: Mapping[str, st
             _Part(
                 *_times(row),
                 "yes" if row["tc_ns"] else "no" if row["tc_ns"] == 0 and not row["unknown_ns"] else "unknown",
-                layers.get(str(row["layer"]), _text(row["layer"])),
-                _text(row["pass"]),
-                _text(row["source"]),
+                layers.get(str(row["layer"]), text_of(row["layer"])),
+                text_of(row["pass"]),
+                text_of(row["source"]),
             ),
         )
         for row in rows
@@ -129,7 +130,7 @@ def _by_op(table: Table, named: Renaming, ops: Renaming, types: Mapping[str, str
 
 
 def _op(name: str, row: Row, types: Mapping[str, str]) -> Key:
-    return name, _text(row["op_type"]) or types.get(name)
+    return name, text_of(row["op_type"]) or types.get(name)
 
 
 def _times(row: Row) -> tuple[float | None, float | None, float | None]:
@@ -153,10 +154,6 @@ def _sum(values: Iterable[float | None]) -> float | None:
 
 def _number(value: Value) -> float | None:
     return None if value is None else float(value)
-
-
-def _text(value: Value) -> str | None:
-    return None if value is None else str(value)
 
 
 def compared_rows(runs: Sequence[Run], parts: Sequence[Parts | None]) -> tuple[ComparedRow, ...]:

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from tcprobe.analysis.validity import NOT_FINITE
 from tcprobe.schema.comparison import OTHER_WORK_PCT, ComparedFigure, ComparedRange
 from tcprobe.schema.profile import Note, Profile
+from tcprobe.schema.records import text_of
 
 UNNAMED: Final = "unknown"
 """What to call a GPU without a name."""
@@ -108,7 +109,7 @@ def _settings(run: Run) -> dict[str, str | None]:
 
 
 def _text(value: Any) -> str | None:
-    return ("yes" if value else "no") if isinstance(value, bool) else None if value is None else str(value)
+    return ("yes" if value else "no") if isinstance(value, bool) else text_of(value)
 
 
 def notes_of(

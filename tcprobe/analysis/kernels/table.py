@@ -30,6 +30,7 @@ from tcprobe.schema.columns import FloatArray, IntArray, Names, Table, Value
 from tcprobe.schema.kinds import NamedKernel
 from tcprobe.schema.op import OpRecord
 from tcprobe.schema.profile import Note, Profile
+from tcprobe.schema.records import text_of
 from tcprobe.schema.tables import KERNELS
 
 __all__ = ["Verdict", "classify", "derive_kernels", "reclassify", "refine"]
@@ -66,9 +67,9 @@ class Device(Struct, frozen=True):
 
 
 def _device(row: dict[str, Value]) -> Device:
-    name = None if row["name"] is None else str(row["name"])
+    name = text_of(row["name"])
     capability = parse_capability(row["compute_capability"])
-    vendor = None if row["vendor"] is None else str(row["vendor"])
+    vendor = text_of(row["vendor"])
     if vendor is not None and vendor.lower() != "nvidia":
         return Device(None, name, capability, vendor, "no")
     found = identified(row)

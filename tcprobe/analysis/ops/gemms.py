@@ -20,6 +20,7 @@ from tcprobe.gemm.record import all_aligned, parse_object
 from tcprobe.schema.columns import Row, Table, Value
 from tcprobe.schema.op import OpRecord
 from tcprobe.schema.profile import Profile
+from tcprobe.schema.records import text_of
 from tcprobe.schema.tables import GEMMS, LAYERS
 
 LARGEST_CALLS: Final = 1e9
@@ -187,7 +188,7 @@ def _from_profile(profile: Profile, ops: Ops | None, context: Context) -> Gemms:
     calls, rows, numbers = calls_per_step(profile, gpus) if alike else {}, list[Row](), list[int]()
     for members in alike.values():
         first, source = members[0], known[keys[members[0]]]
-        record = profile_record(details, first, _text(source["pass"]), _text(source["dtype"]))
+        record = profile_record(details, first, text_of(source["pass"]), text_of(source["dtype"]))
         made = _rows(record, {**source, "executes": "yes"}, context)
         spent = _spent(ops, members, source, shapes[keys[first]]) if len(made) == 1 else None
         told: Row = {"calls_per_step": _sum(calls, members), "at_least": False, "basis": "shape", "kernel_ns": spent}
@@ -216,10 +217,6 @@ def _sum(calls: Mapping[int, float | None], members: Sequence[int]) -> float | N
 def _step_flops(row: Row) -> int | None:
     calls, flops = row["calls_per_step"], row["flops"]
     return None if calls is None or flops is None else round(int(flops) * float(calls))
-
-
-def _text(value: Value) -> str | None:
-    return None if value is None else str(value)
 
 
 NO_LAYER: Final = "(no layer)"

@@ -31,6 +31,7 @@ from tcprobe.grouping import distinct_rows, ranks, sum_by, union_by
 from tcprobe.schema.columns import IntArray, Row, Table, Value
 from tcprobe.schema.op import OpRecord, Size
 from tcprobe.schema.profile import Profile
+from tcprobe.schema.records import text_of
 from tcprobe.schema.tables import OPS
 
 
@@ -67,6 +68,11 @@ _PRECISION_DTYPES: Final = {
     "fp32": "float32", "tf32": "float32", "fp16": "float16", "bf16": "bfloat16", "fp64": "float64",
 }  # fmt: skip
 OpIdentity: TypeAlias = tuple[str, str | None]
+
+
+def identity_of(row: Row) -> OpIdentity:
+    """Return the op of a row by its name and type, where the table has types."""
+    return str(row["op"]), text_of(row.get("op_type"))
 
 
 class Ops(Struct, frozen=True):
@@ -123,9 +129,7 @@ def build_ops(
         named = [(b, beside) if b.rows and not a.rows else (a, graph) for a, b in zip(attributed, others, strict=True)]
     rows = [_row(f, *where, context, told) for f, where in zip(found.values(), named, strict=True)]
     by_op = _by_op(rows, attributed)
-    rows_of = {
-        (str(row["op"]), _text(row.get("op_type"))): tuple(a.rows) for row, a in zip(rows, attributed, strict=True)
-    }
+    rows_of = {identity_of(row): tuple(a.rows) for row, a in zip(rows, attributed, strict=True)}
     rows.sort(key=_order)
     table = Table.from_rows(OPS, rows)
     if launched is None:
@@ -212,7 +216,7 @@ def _timed(profile: Profile, launched: Launched | None, kernels: Table) -> dict[
         return _from_launches(profile, launched)
     found: dict[OpIdentity, _OpEntry] = {}
     for kernel in kernels.rows():
-        key = (NO_OP if kernel["op"] is None else str(kernel["op"]), _text(kernel["op_type"]))
+        key = (NO_OP if kernel["op"] is None else str(kernel["op"]), text_of(kernel["op_type"]))
         row = found.setdefault(key, _OpEntry({"op": key[0], "op_type": key[1]}, OpName(*key), [])).row
         spent = kernel["sum_ns"]
         _accumulate(row, "launches", kernel["calls"])
@@ -226,10 +230,6 @@ def _accumulate(row: Row, column: str, value: Value) -> None:
     """Add `value` to a sum of the row; None makes the sum None."""
     before = row.get(column, 0)
     row[column] = None if value is None or before is None else int(before) + int(value)
-
-
-def _text(value: Value) -> str | None:
-    return None if value is None else str(value)
 
 
 def _from_launches(profile: Profile, launched: Launched) -> dict[OpIdentity, _OpEntry]:
@@ -299,7 +299,7 @@ def _add_read(found: dict[OpIdentity, _OpEntry], profile: Profile) -> None:
 
 
 def _merge(found: dict[OpIdentity, _OpEntry], row: Row, shapes: str = "") -> None:
-    key = (str(row["op"]), _text(row.get("op_type")))
+    key = identity_of(row)
     entry = found.setdefault(key, _OpEntry({"op": key[0], "op_type": key[1]}, OpName(*key), []))
     for column, value in row.items():
         if entry.row.get(column) is None:
@@ -319,7 +319,7 @@ def _add_graph(
     joined = {row for a in attributed for row in a.rows}
     added: list[OpName] = []
     for row, record in enumerate(graph.rows()):
-        key = (str(record["executed_op"] or record["op"]), _text(record["executed_type"] or record["op_type"]))
+        key = (str(record["executed_op"] or record["op"]), text_of(record["executed_type"] or record["op_type"]))
         if row not in joined and record["executes"] == "yes" and key not in found:
             found[key] = _OpEntry({"op": key[0], "op_type": key[1]}, OpName(*key), [])
             added.append(found[key].name)
@@ -327,7 +327,7 @@ def _add_graph(
 
 
 def _row(found: _OpEntry, where: Attribution, graph: Table, context: Context, kernels: _KernelFacts) -> Row:
-    direction = where.pass_ or _text(found.row.get("pass"))
+    direction = where.pass_ or text_of(found.row.get("pass"))
     records = [graph_record(graph, r) for r in where.rows] or [replace(r, pass_=direction) for r in found.records]
     row: Row = {
         "layer": where.layer, "pass": where.pass_, "source": where.source, "called_from": where.called_from,
@@ -337,7 +337,7 @@ def _row(found: _OpEntry, where: Attribution, graph: Table, context: Context, ke
         "basis": where.basis or ("shape" if any(r.input_shapes for r in records) else None),
     }  # fmt: skip
     row = {**row, **{k: v for k, v in found.row.items() if v is not None}}
-    key = (str(row["op"]), _text(row.get("op_type")))
+    key = identity_of(row)
     row["dtype"] = row["dtype"] or kernels.dtypes.get(key)
     if row["op"] == NO_OP:
         return {**row, "tc_capable": "unknown"}
@@ -360,18 +360,18 @@ def _flops(graph: Table, records: list[OpRecord], rows: Sequence[int]) -> Iterat
 
 
 def _capability(row: Row, records: list[OpRecord], context: Context, kernel: str | None) -> Row:
-    types = [_text(row.get("op_type")), *dict.fromkeys(r.op_type for r in records)]
+    types = [text_of(row.get("op_type")), *dict.fromkeys(r.op_type for r in records)]
     spent, unclear, said = row.get("tc_ns"), row.get("unknown_ns"), row.get("tc_blocker_kind")
     capable = "yes" if spent or row.get("tc_capable") == "yes" else is_capable(types)
     if capable != "yes":
         return {"tc_capable": capable, "tc_blocker_kind": None}
     if spent or said is not None:
         return {"tc_capable": capable, "tc_blocker_kind": "none" if spent else said}
-    aligned = all_aligned(_contiguous(records), _text(row.get("dtype")))
+    aligned = all_aligned(_contiguous(records), text_of(row.get("dtype")))
     idle = spent is not None and not unclear and (row.get("sum_ns") or row.get("union_ns"))
     uses = None if not context.measured else "no" if idle else "unknown"
     kind = next((t for t in types if is_capable([t]) == "yes"), types[0])
-    why = why_not(kind, _text(row.get("dtype")), context, aligned, uses, kernel)
+    why = why_not(kind, text_of(row.get("dtype")), context, aligned, uses, kernel)
     return {"tc_capable": capable, **why.columns()}
 
 

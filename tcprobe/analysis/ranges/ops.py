@@ -18,6 +18,7 @@ from tcprobe.gemm.torch import convolves, form_of, multiplies
 from tcprobe.grouping import count_by, distinct_numbers, distinct_rows, positions_in
 from tcprobe.schema.columns import IntArray, Row, Table, Value
 from tcprobe.schema.profile import Note, Profile
+from tcprobe.schema.records import text_of
 from tcprobe.schema.tables import GRAPH_OPS, LAUNCHES, OP_DETAILS
 
 _PASS_OF: Final = {
@@ -247,7 +248,7 @@ def _innermost(ranges: Table) -> IntArray:
 
 
 def _row(detail: Row, times: float) -> Row:
-    layer = None if detail["layer"] is None else str(detail["layer"])
+    layer = text_of(detail["layer"])
     kind = _CLASS.fullmatch(layer or "")
     return {
         "op": detail["op"],

@@ -9,11 +9,10 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tcprobe.analysis.causes.advice import related
+from tcprobe.analysis.causes.advice import advice_rows, related
 from tcprobe.analysis.ranks.join import shares_of, summary_of
 from tcprobe.analysis.ranks.part import Of, Part
 from tcprobe.analysis.screen.flow import with_screen
-from tcprobe.rules.registry import rule_of
 from tcprobe.schema.advice import Advice
 from tcprobe.schema.columns import FloatArray, Row, Table
 from tcprobe.schema.profile import Note, Profile
@@ -49,7 +48,7 @@ def whole(part: Part, path: str, unread: Sequence[Unread] = (), *, some: bool = 
     kernel_ns = float(np.nansum(ranks.numbers("kernel_ns")))
     tables = [shares_of(one.table, kernel_ns) for one in part.tables.values()]
     advice = related(_ranked(part))
-    rows = [_advice_row(at, item) for at, item in enumerate(advice, 1)]
+    rows = advice_rows(advice)
     notes = [*_job_notes(part, ranks, unread), *_rank_notes(part)]
     absent = {spec.name: EACH for spec in DERIVED} | part.absent
     profile = replace(
@@ -65,10 +64,6 @@ def _mean(part: Part) -> Waiting | None:
     if (sums := part.waiting) is None:
         return None
     return Waiting(sums.step_ns / part.gpus, sums.length, sums.busy_ns / part.gpus, sums.idle_ns / part.gpus)
-
-
-def _advice_row(rank: int, item: Advice) -> Row:
-    return {"rank": rank, "code": item.code, "name": rule_of(item.code).name, "kind": item.kind, **item.figures()}
 
 
 def _ranked(part: Part) -> list[Advice]:

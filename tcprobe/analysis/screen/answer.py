@@ -17,6 +17,7 @@ from tcprobe.analysis.causes.facts import costliest, sums_of
 from tcprobe.schema.columns import Row, Table, Value
 from tcprobe.schema.kinds import GROUP_OF, PRODUCTS, CauseGroup, CauseKind, KernelKind
 from tcprobe.schema.profile import Profile
+from tcprobe.schema.records import text_of
 from tcprobe.schema.screen import OFF_CAUSES, ROW_KINDS, Answer, AnswerKind, Bar, BarOf, BarRow, RowKind, VerdictWord
 from tcprobe.schema.statement import FieldValue, Statement, say
 
@@ -161,9 +162,9 @@ def _without_times(profile: Profile) -> Answer | None:
         return Answer("NOT MEASURED", say("no_kernels", reason=_reason(profile)))
     gpu = next(iter(profile.active_gpus), {})
     if reason == "not_nvidia":
-        return Answer("NOT APPLICABLE", say("not_nvidia", vendor=_text(gpu.get("vendor"))), _busy(profile))
+        return Answer("NOT APPLICABLE", say("not_nvidia", vendor=text_of(gpu.get("vendor"))), _busy(profile))
     if reason == "no_tensor_cores":
-        return Answer("NOT APPLICABLE", say("no_tensor_cores", gpu=_text(gpu.get("name"))), _busy(profile))
+        return Answer("NOT APPLICABLE", say("no_tensor_cores", gpu=text_of(gpu.get("name"))), _busy(profile))
     if (tuning := profile.tuning) is not None:
         kernels, share = profile.value("kernels"), tuning.share_pct
         says: Statement[AnswerKind] = say("autotuning", kernels=tuning.kernels, of=kernels, pct=share, ops=tuning.ops,
@@ -200,7 +201,7 @@ def _nothing_multiplies(profile: Profile) -> Answer | None:
         return Answer("CANNOT TELL", say("no_products", kinds=kinds))
     reached, names = kernels.numbers("memory_pct"), set(kernels.values("kernel"))
     low, high = (None, None) if np.isnan(reached).any() else (float(reached.min()), float(reached.max()))
-    kernel = _text(names.pop()) if len(names) == 1 else None
+    kernel = text_of(names.pop()) if len(names) == 1 else None
     return Answer("NOTHING TO GAIN", say("nothing_multiplies", kernel=kernel, kinds=kinds, low_pct=low, high_pct=high))
 
 
@@ -270,7 +271,7 @@ def _slowed_by(profile: Profile) -> str | None:
     """Return the cause of most of the time that is slow on Tensor Cores, misaligned sizes apart."""
     causes = profile.require("causes")
     slow = causes.take(causes.names("group").among("slowly") & ~causes.names("cause").among("tc_misaligned"))
-    return _text(_largest(_spent(slow, "cause", "share_pct")))
+    return text_of(_largest(_spent(slow, "cause", "share_pct")))
 
 
 def _waiting(profile: Profile, bar: Bar) -> Statement[AnswerKind]:
@@ -294,7 +295,7 @@ def _busy(profile: Profile) -> tuple[Statement[AnswerKind], ...]:
 def _reason(profile: Profile) -> str | None:
     figure = profile.figure("tc_kernel_time_pct")
     reason = None if figure is None else figure["reason"]
-    return _text(reason) or profile.absent.get("kernels") or profile.absent.get("summary")
+    return text_of(reason) or profile.absent.get("kernels") or profile.absent.get("summary")
 
 
 def _spent(table: Table, key: str, times: str = "sum_ns") -> dict[Any, float]:
@@ -305,7 +306,3 @@ def _spent(table: Table, key: str, times: str = "sum_ns") -> dict[Any, float]:
 def _largest(spent: dict[Any, float]) -> Any:
     """Return the key with the most time; None without any."""
     return costliest(spent) if spent else None
-
-
-def _text(value: object) -> str | None:
-    return None if value is None else str(value)

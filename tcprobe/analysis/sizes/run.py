@@ -24,6 +24,7 @@ from tcprobe.schema.columns import Row
 from tcprobe.schema.model import Layer, Model, Product
 from tcprobe.schema.op import OpRecord, Shape
 from tcprobe.schema.profile import Profile
+from tcprobe.schema.records import text_of
 
 FAMILIES: Final = ("matmul", "conv", "conv_dgrad", "conv_wgrad")
 LOGGED: Final = ("cpu_batch", "gpu_batch")
@@ -227,13 +228,13 @@ def _of_shapes(profile: Profile, gemms: Gemms, ops: Ops | None) -> list[RunProdu
     products: list[RunProduct] = []
     for number, time in times.items():
         row = {**known[names[number], types[number]], "layer_class": None}
-        product = _product(row, profile_record(details, number, _text(row["pass"]), _text(row["dtype"])))
+        product = _product(row, profile_record(details, number, text_of(row["pass"]), text_of(row["dtype"])))
         products.append(replace(_timed(product, row, time, ops.detail_gpus.get(number, 1)), number=number))
     return products
 
 
 def _product(row: Row, record: Any, calls: float = 1.0, sure: bool = True) -> Product:
-    return Product(record, _text(row["layer"]), calls, str(row["op"]), sure=sure)
+    return Product(record, text_of(row["layer"]), calls, str(row["op"]), sure=sure)
 
 
 def _timed(product: Product, row: Row, spent: int | None, gpus: int) -> RunProduct:
@@ -245,7 +246,3 @@ def _forward(timed: RunProduct) -> RunProduct:
     """Return a product that tells its features as one of the forward pass, where the profile names none."""
     record = timed.product.record
     return replace(timed, product=replace(timed.product, record=replace(record, pass_=record.pass_ or "forward")))
-
-
-def _text(value: object) -> str | None:
-    return None if value is None else str(value)

@@ -16,6 +16,7 @@ from tcprobe.analysis.summary.reported import ITERATIONS
 from tcprobe.analysis.summary.steps import TwoKinds, spread_of, window_steps
 from tcprobe.schema.columns import FloatArray, Row, Value
 from tcprobe.schema.profile import Profile
+from tcprobe.schema.records import text_of
 
 LOOKS: Final = ("IsFinite", "All")
 """Types of the ops by which a dynamic loss scale looks at gradients."""
@@ -185,7 +186,7 @@ def logged_throughput(profile: Profile) -> Logged | None:
     chosen, odd = pool & finite, int(np.count_nonzero(pool & ~finite))
     order = np.lexsort((values[chosen], during[chosen]))
     unit = units.pop() if len(units) == 1 else None
-    return Logged(values[chosen][order], None if unit is None else str(unit), quiet, odd)
+    return Logged(values[chosen][order], text_of(unit), quiet, odd)
 
 
 def _throughput(inputs: SummaryInputs) -> Row:

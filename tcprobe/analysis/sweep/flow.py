@@ -59,10 +59,7 @@ def figures_of_run(profile: Profile) -> RunFigures:
 
 def _side(profile: Profile, metric: str) -> Side:
     row = profile.figure(metric)
-    if row is None:
-        return Side(None, reason=NOT_RECORDED)
-    value, low, high = (None if row[key] is None else float(row[key] or 0) for key in ("value", "low", "high"))
-    return Side(value, low, high, None if row["reason"] is None else str(row["reason"]))
+    return Side(None, reason=NOT_RECORDED) if row is None else Side.of(row)
 
 
 def _rates(profile: Profile) -> dict[StepsCompared, FloatArray]:

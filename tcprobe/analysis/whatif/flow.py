@@ -24,6 +24,7 @@ from tcprobe.schema.columns import Row, Table
 from tcprobe.schema.finding import Range
 from tcprobe.schema.kinds import CHANGES, ChangeKind, NoWhatIf
 from tcprobe.schema.profile import Profile
+from tcprobe.schema.records import text_of
 from tcprobe.schema.screen import PredictedStep, Prediction
 from tcprobe.schema.tables import WHAT_IFS
 from tcprobe.schema.whatif import Throughput, WhatIf
@@ -215,7 +216,7 @@ class _Changes:
             dimension=str(row["dimension"]),
             size=int(row["size"] or 0),
             next_size=change.changes[0].new,
-            source=None if row["source"] is None else str(row["source"]),
+            source=text_of(row["source"]),
         )
         return self._what_if(named, predicted._replace(saved=change.saved))
 
@@ -283,7 +284,7 @@ def _throughput(profile: Profile, what: WhatIf) -> Throughput | None:
         return None
     now = float(row["value"])
     speeds = Range(*(now * what.step_ns / ns for ns in (then.high, then.mid, then.low)))
-    return Throughput(now, speeds, None if row["text"] is None else str(row["text"]))
+    return Throughput(now, speeds, text_of(row["text"]))
 
 
 def predicted_steps(profile: Profile, judged: JudgedStep | None) -> Prediction | None:

@@ -13,6 +13,7 @@ from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 
+from tcprobe.analysis.ops.table import identity_of
 from tcprobe.cost.constants import Rate, RateFamily
 from tcprobe.cost.shipped import fitted
 from tcprobe.hardware import Gpu
@@ -20,6 +21,7 @@ from tcprobe.schema.columns import Row
 from tcprobe.schema.finding import Range
 from tcprobe.schema.kinds import CauseKind
 from tcprobe.schema.profile import Profile
+from tcprobe.schema.records import text_of
 from tcprobe.schema.whatif import WhatIf
 
 Units: TypeAlias = Literal["mixed_float16", "mixed_bfloat16", "allow_tf32", "tensor_cores"]
@@ -102,7 +104,7 @@ def _ratio(gpu: Gpu, change: Units, row: Row) -> float | None:
     slow, fast = gpu.peak_flop_per_s("float32"), gpu.peak_flop_per_s(dtype)
     if slow is None or fast is None or not gpu.tensor_cores:
         return None
-    tile = None if row["tile"] is None else str(row["tile"])
+    tile = text_of(row["tile"])
     now = slow * _reached(fitted(gpu, "fp32").rate, tile)
     then = fast * _reached(fitted(gpu, family).rate, tile)
     return now / then if now < then else None
@@ -122,4 +124,4 @@ def _add(one: _Concerned, row: Row, ns: float, at_most_ns: float) -> None:
     one.at_most_ns += at_most_ns
     one.kernels += 1
     if row["op"] is not None:
-        one.ops |= {(str(row["op"]), None if row["op_type"] is None else str(row["op_type"]))}
+        one.ops |= {identity_of(row)}

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-from tcprobe.analysis.ops.table import OpIdentity, Ops
+from tcprobe.analysis.ops.table import OpIdentity, Ops, identity_of
 from tcprobe.analysis.sizes.run import JudgedStep, RecordedStep, RunProduct, run_model
 from tcprobe.analysis.summary.rates import not_of_steps
 from tcprobe.cost.predict import Cost
@@ -97,10 +97,10 @@ def _ops(profile: Profile) -> dict[OpIdentity, _Op]:
     kernels = profile.require("kernels")
     layout = defaultdict[OpIdentity, float](float)  # time of kernels that change layout or type for such an op
     for row in kernels.take(kernels.names("cause").among("layout")).rows():
-        layout[_key(row)] += float(row["sum_ns"] or 0)
+        layout[identity_of(row)] += float(row["sum_ns"] or 0)
     ops: dict[OpIdentity, _Op] = {}
     for row in profile.require("ops").rows():
-        key, spent = _key(row), float(row["sum_ns"] or 0)
+        key, spent = identity_of(row), float(row["sum_ns"] or 0)
         multiplies = max(0.0, 1.0 - layout[key] / spent) if spent else 0.0
         ops[key] = _Op(row, spent, _part_ns(row) * multiplies)
     return ops
@@ -110,14 +110,10 @@ def _part_ns(row: Row) -> float:
     return next((float(ns) for column in _TIMES if (ns := row[column]) is not None), 0.0)
 
 
-def _key(row: Row) -> OpIdentity:
-    return str(row["op"]), None if row["op_type"] is None else str(row["op_type"])
-
-
 def _owners(every: Sequence[RunProduct], ops: Ops, basis: str) -> list[Keys]:
     """Return which ops of the profile each product is, or may be."""
     if basis != "graph":
-        return [frozenset([_key(timed.row)]) for timed in every]
+        return [frozenset([identity_of(timed.row)]) for timed in every]
     owners = defaultdict[int, set[OpIdentity]](set)
     for key, rows in ops.rows_of.items():
         for number in rows:

@@ -49,6 +49,6 @@ def _tasks(severe: list[screen.FoldedFindings], cwd: str) -> Iterator[Task]:
         saves = (
             () if saved is None else tuple(zip(LIKELY, (f.likely(saved), f.likely(screen.high_of(saved))), strict=True))
         )
-        share = "" if finding.saving_pct is None else words.floor_share(finding.saving_pct)
+        share = "" if finding.saving_pct is None else words.floor_percent(finding.saving_pct.mid)
         place = words.location_text(finding.place, one.audited.file, cwd)
         yield Task(title, saves, share, finding.code, words.message_with_reason(finding), place)

@@ -10,6 +10,7 @@ from tcprobe import formatting as f
 from tcprobe.gemm.record import parse_object
 from tcprobe.report.fields import Field, field_of, name_of, number_of, source_of
 from tcprobe.schema.columns import Value
+from tcprobe.schema.records import text_of
 from tcprobe.schema.waits import HOST_WORK
 
 
@@ -107,11 +108,12 @@ MESSAGE_VIEW = View(
 
 def chain_label(kinds: Value) -> str:
     """Return what the kernels of a chain do: ``7 copy + 4 elementwise``."""
-    counts = parse_object(None if kinds is None else str(kinds))
+    counts = parse_object(text_of(kinds))
     return " + ".join(f"{count} {kind}" for kind, count in counts.items()) or f.any_text(kinds)
 
 
-def _rate(value: Value) -> str:
+def rate_text(value: Value) -> str:
+    """Return a number in three digits."""
     return f.NA if value is None else f.full_number(float(value), 3)
 
 
@@ -126,7 +128,7 @@ CHAIN_VIEW: Final = View(
         number_of("share", "share_pct", 1),
         number_of("one kernel saves at most", "at_most_ns"),
         number_of("moved", "moved_bytes", 3),
-        field_of("TB/s", "achieved_tb_per_s", 2, _rate, right=True),
+        field_of("TB/s", "achieved_tb_per_s", 2, rate_text, right=True),
         number_of("of the bandwidth", "bandwidth_pct", 1),
         name_of("costliest op", "op", 2),
         name_of("first kernel", "first_kernel", 5),

@@ -20,6 +20,7 @@ from tcprobe.report.run.time_views import (
     RANGE_TIME_VIEW,
     WAIT_VIEW,
     View,
+    rate_text,
 )
 from tcprobe.report.run.words import kind_label, phase_steps
 from tcprobe.schema.columns import Row, Value
@@ -70,10 +71,6 @@ def _repeated(row: Row) -> Cell:
     return Cell(f.at_least(text, row["at_least"] is True), calls)
 
 
-def _rate(value: Value) -> str:
-    return f.NA if value is None else f.full_number(float(value), 3)
-
-
 def _flops(row: Row) -> Cell:
     """Return the FLOPs of a step, or of a layer in it."""
     return Cell(f.at_least(f.flops(row["flops"]), row["at_least"] is True), row["flops"], "flops")
@@ -116,7 +113,7 @@ def _phase_profiled(row: Row) -> Cell:
 _TC_SHARE = cell_of("TC share", _tc_share, right=True)
 
 _RATES = (
-    field_of("TFLOP/s", "achieved_tflop_per_s", 3, _rate, right=True),
+    field_of("TFLOP/s", "achieved_tflop_per_s", 3, rate_text, right=True),
     number_of("of peak", "peak_pct", 2),
     field_of("limit", "limit", 6),
 )
@@ -149,7 +146,7 @@ KERNEL_VIEW = View(
         field_of("tile", "tile", 9),
         number_of("alignment", "alignment", 9),
         number_of("memory, of its peak, at least", "memory_pct", 5),
-        field_of("waves", "waves", 8, _rate, right=True),
+        field_of("waves", "waves", 8, rate_text, right=True),
         number_of("last wave empty, at most", "tail_ns", 8),
         number_of("GPU", "device", 3),
     ),

@@ -22,6 +22,7 @@ from tcprobe.rules.words import (
 from tcprobe.schema.columns import Row, Value
 from tcprobe.schema.kinds import Blocker, BlockerKind, KernelKind, SizeAdvice, SizeAdviceKind
 from tcprobe.schema.profile import Profile
+from tcprobe.schema.records import text_of
 
 KIND_WORDS: Final[Mapping[KernelKind, str]] = {
     "matmul": "matrix product",
@@ -59,17 +60,13 @@ def kind_label(kind: Value) -> str:
 def blocker_of(row: Row) -> str | None:
     """Return what keeps an op off the Tensor Cores, from a row of `ops` or `gemms`; None if unsaid."""
     found = Blocker.of(row)
-    return _given(row["tc_blocker"]) or (None if found is None else blocker(found))
+    return text_of(row["tc_blocker"]) or (None if found is None else blocker(found))
 
 
 def advice_of(row: Row) -> str | None:
     """Return what to do about a size, from a row of `bad_sizes`; None if unsaid."""
     found = SizeAdvice.of(row)
-    return _given(row["advice"]) or (None if found is None else size_advice(found))
-
-
-def _given(text: Value) -> str | None:
-    return None if text is None else str(text)
+    return text_of(row["advice"]) or (None if found is None else size_advice(found))
 
 
 def blocker(found: Blocker) -> str:

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from tcprobe.schema.advice import Advice, AdviceKind, Bound, Concern, ShareOf, Where
 from tcprobe.schema.finding import Range
 from tcprobe.schema.kinds import LEAVE, Blocker, BlockerKind, CauseKind, ChangeKind, KernelKind
+from tcprobe.schema.records import text_of
 from tcprobe.schema.statement import FieldValue, say
 
 if TYPE_CHECKING:
@@ -200,7 +201,7 @@ class OffOp(Struct, frozen=True):
     def where(self) -> Where:
         """Where it stands."""
         row = self.row
-        return Where(text(row["layer"]), text(row["op"]), text(row["pass"]), text(row["source"]))
+        return Where(text_of(row["layer"]), text_of(row["op"]), text_of(row["pass"]), text_of(row["source"]))
 
 
 def names_in(where: Where) -> frozenset[str]:
@@ -419,8 +420,3 @@ def idle_ns(rows: Iterable[Row]) -> float:
 def to_change(row: Row) -> bool:
     """Return whether to change this size: it costs something, and is not set by another layer."""
     return row["advice_kind"] in (None, "change")
-
-
-def text(value: Value) -> str | None:
-    """Return a name of a row as text; None if it has none."""
-    return None if value is None else str(value)

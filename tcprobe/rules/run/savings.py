@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Final
 
 from tcprobe.rules.model.sizes import INPUTS, OUTPUTS, grouped
 from tcprobe.rules.model.step import added
-from tcprobe.rules.run.base import OffOp, Run, summed, text
+from tcprobe.rules.run.base import OffOp, Run, summed
 from tcprobe.schema.advice import Saving, ShareOf, SizeChange
 from tcprobe.schema.finding import Range
 from tcprobe.schema.kinds import ChangeKind, SizeAdvice
+from tcprobe.schema.records import text_of
 from tcprobe.schema.whatif import WhatIf
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ def predicted(run: Run, changes: Sequence[WhatIf]) -> Saving | None:
 
 def of_run(run: Run, kind: ChangeKind, ops: Sequence[OffOp]) -> Saving | None:
     """Return what a change of the whole run saves; None where none is predicted that concerns one of these ops."""
-    names = {(str(op.row["op"]), text(op.row["op_type"])) for op in ops}
+    names = {(str(op.row["op"]), text_of(op.row["op_type"])) for op in ops}
     for change in run.what_ifs:
         if change.change == kind and change.layer is None and (not change.op_names or change.op_names & names):
             return predicted(run, (change,))
@@ -97,7 +98,7 @@ def of_sizes(run: Run, kind: ChangeKind, rows: Sequence[Row], follow: Sequence[R
         rows: of `bad_sizes`.
         follow: those that change with them.
     """
-    wanted = {(text(row["layer"]), text(row["dimension"]), row["size"]) for row in rows}
+    wanted = {(text_of(row["layer"]), text_of(row["dimension"]), row["size"]) for row in rows}
     made = [change for change in run.what_ifs if change.change == kind]
     made = [change for change in made if (change.layer, change.dimension, change.size) in wanted]
     if len(made) == len(wanted):

@@ -9,10 +9,11 @@ from msgspec.structs import replace
 
 from tcprobe.gemm.ops import conv_like
 from tcprobe.rules.model.sizes import grouped
-from tcprobe.rules.run.base import SHAPES, Run, RunSays, names_of, summed, text, to_change
+from tcprobe.rules.run.base import SHAPES, Run, RunSays, names_of, summed, to_change
 from tcprobe.rules.run.savings import followers, may_pay, of_sizes, share_of, size_key, sized
 from tcprobe.rules.words import MAY_LEAVE, Act, kept, output_channels
 from tcprobe.schema.advice import Advice, Concern, ShareOf, Where
+from tcprobe.schema.records import text_of
 from tcprobe.schema.statement import say
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def _number(row: Row) -> tuple[object, ...]:
 def _of_layer(run: Run, rows: Sequence[Row], follow: Sequence[Row]) -> Advice:
     """Return the item on the sizes of one layer, or on one size of several ops, the costliest first."""
     first = rows[0]
-    where = Where(layer=text(first["layer"]), source=text(first["source"]))
+    where = Where(layer=text_of(first["layer"]), source=text_of(first["source"]))
     saving = of_sizes(run, "change_size", rows, follow)
     drawn = frozenset(str(row["layer"]) for row in (*rows, *follow))
     others = len({row["layer"] for row in rows}) - 1
@@ -100,12 +101,12 @@ def tc307(run: Run) -> Iterator[Advice]:
     """Yield one item for each such convolution: by its kernels if these were measured, else by prediction."""
     for row in run.few_filters():
         blocker, drawn = None, frozenset([str(row["layer"])])
-        where = Where(layer=text(row["layer"]), source=text(row["source"]))
+        where = Where(layer=text_of(row["layer"]), source=text_of(row["source"]))
         off = [op for op in run.off if op.place == row["layer"] and op.chosen] if run.measured and run.total else []
         if off:  # its kernels ran without Tensor Cores: in its costliest pass
             blocker, drawn = off[0].blocker, drawn | names_of(off)
             concern = run.concern_of([op for op in off if op.row["pass"] == off[0].row["pass"]])
-            where = replace(where, op=text(off[0].row["op"]), pass_=text(off[0].row["pass"]))
+            where = replace(where, op=text_of(off[0].row["op"]), pass_=text_of(off[0].row["pass"]))
         elif row["kernel_ns"] is None and row["saving_ns"] is not None and may_pay([row]):
             concern = run.concern(float(row["saving_pct"] or 0), share_of([row]), None)
         else:
@@ -116,5 +117,7 @@ def tc307(run: Run) -> Iterator[Advice]:
 
 def tc308(run: Run) -> Iterator[Advice]:
     """Yield one item for convolutions, and one for other ops."""
-    for convolution, ops in grouped((conv_like(text(op.row["op_type"])), op) for op in run.blocked("library")).items():
+    for convolution, ops in grouped(
+        (conv_like(text_of(op.row["op_type"])), op) for op in run.blocked("library")
+    ).items():
         yield run.item("TC308", "library", ops, convolution=convolution, compiled=run.compiled)
