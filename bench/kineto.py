@@ -7,6 +7,7 @@
 external ids of their own, as a longer recording has. 20 copies of a100_nccl hold 811,000 events in 189 MB, 214 in 2 GB.
 Each run is a process of its own: the least user CPU time and the largest peak of memory of all runs. HTA
 (HolisticTraceAnalysis) and TraceLens are run in interpreters that have them; without one, their column is left out.
+TraceLens is AMD's (github.com/AMD-AGI/TraceLens), which PyPI does not have: its package of that name is another one.
 """
 
 from __future__ import annotations

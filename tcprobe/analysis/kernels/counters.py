@@ -131,6 +131,8 @@ def _beyond_hfma2(found: Sequence[_Reading]) -> _Reading | None:
 
 def _covers(idle: Sequence[_Reading], capability: Capability) -> bool:
     """Return whether counters that are 0 leave no Tensor Core instruction of this GPU out."""
+    if not idle:  # of a GPU without Tensor Cores nothing about them is counted, nor to be
+        return False
     double = {"dmma"} if capability in DOUBLE else set[str]()
     sources = {r.source for r in idle if r.pipe is None}
     needed = {name for name, since in SINCE.items() if capability >= since} | ({"fp64"} if double else set())

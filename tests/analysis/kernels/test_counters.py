@@ -32,6 +32,8 @@ def said(readings: dict[str, float], capability: Capability | None = T4) -> str 
 @pytest.mark.parametrize(
     ("readings", "capability", "expected"),
     [
+        ({}, (6, 0), None),  # Pascal has no Tensor Cores, and no counter of them
+        ({"dram__bytes_read.sum": 8.0}, (6, 0), None),
         ({PIPE: 4096.0}, T4, "yes"),
         ({PIPE: 0.0}, T4, "no"),
         ({PIPE: 4096.0}, A100, None),  # HFMA2 counts too
