@@ -13,6 +13,7 @@ from tcprobe.analysis.causes.advice import advice_rows, related
 from tcprobe.analysis.ranks.join import shares_of, summary_of
 from tcprobe.analysis.ranks.part import Of, Part
 from tcprobe.analysis.screen.flow import with_screen
+from tcprobe.formatting import many
 from tcprobe.schema.advice import Advice
 from tcprobe.schema.columns import FloatArray, Row, Table
 from tcprobe.schema.profile import Note, Profile
@@ -151,7 +152,8 @@ def _job_notes(part: Part, ranks: Table, unread: Sequence[Unread]) -> Iterator[N
         message = f"no file of rank {numbers(missing)}: sums are of the ranks that are there"
         yield Note("ranks-missing", message, "whether ranks above the highest ran is not told")
     yield from _clock_notes(part)
-    message = f"sums are over all GPUs of {len(part.ranks)} ranks; a step, and what it divides into, is a mean of them"
+    of = many(len(part.ranks), "rank")
+    message = f"sums are over all GPUs of {of}; a step, and what it divides into, is a mean of them"
     yield Note("ranks-joined", f"{message}; what to do is of the rank where it saves most", level="note")
 
 
