@@ -2,7 +2,7 @@
 
     python bench/fit.py kernels [SAMPLES] > tcprobe/cost/rates.json      # of serving stacks and benchmarks
     python bench/fit.py framework FOLDER > tcprobe/cost/rates.json       # of a framework, beside those
-    python bench/fit.py float32 FOLDER                                   # entries of tcprobe/cost/shipped.py
+    python bench/fit.py float32 FOLDER                                   # entries of tcprobe/cost/constants.py
     python bench/fit.py winograd FOLDER                                  # entries of tcprobe/cost/spread.py
     python bench/fit.py sums [SAMPLES]                                   # `SHARED` of tcprobe/cost/spread.py
 
@@ -54,11 +54,21 @@ from bench import public
 from bench.public import SEED, Predicted, in_train
 from tcprobe.calibration.files import KEY
 from tcprobe.cost.alignment import Library
-from tcprobe.cost.constants import FAMILIES, FORMAT, VERSION, Constants, Rate, RateFamily
+from tcprobe.cost.constants import (
+    FAMILIES,
+    FORMAT,
+    RELATIVE,
+    VERSION,
+    Constants,
+    Rate,
+    RateFamily,
+    inferred,
+    shipped,
+    widened,
+)
 from tcprobe.cost.fit import FEW, FEWEST_FOR_ALL, by_family, fit, fit_family, fit_rate, launch_told_apart, sample_of
 from tcprobe.cost.measured import Measurement
 from tcprobe.cost.predict import Target, op_cost, planner_of
-from tcprobe.cost.shipped import RELATIVE, inferred, shipped, widened
 from tcprobe.cost.spread import logs_of
 from tcprobe.cost.tiles import Work, chip_of
 from tcprobe.cost.works import task_of

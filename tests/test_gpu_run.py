@@ -191,8 +191,7 @@ def test_lost_events_predict_nothing(changed: Callable[[Change], Path]) -> None:
 
 
 def test_a_calibration_of_the_users_is_taken(tmp_path: Path) -> None:
-    from tcprobe.cost.constants import Constants
-    from tcprobe.cost.shipped import shipped
+    from tcprobe.cost.constants import Constants, shipped
 
     folder = tmp_path / "tcprobe" / "calibration"
     folder.mkdir(parents=True)

@@ -39,8 +39,7 @@ from tcprobe.analysis.screen.flow import with_screen
 from tcprobe.analysis.sizes.run import JudgedStep, judged_step, known_gpu
 from tcprobe.analysis.stretches import stretch_table, without_start_up
 from tcprobe.analysis.summary.figures import SummaryInputs, Totals, not_applicable
-from tcprobe.analysis.summary.kernels import build_summary, capable_times, precision_shares
-from tcprobe.analysis.summary.phases import phase_table
+from tcprobe.analysis.summary.kernels import build_summary, capable_times, phase_table, precision_shares
 from tcprobe.analysis.summary.reported import compare_reported
 from tcprobe.analysis.summary.steps import StepTime, step_time, with_waiting
 from tcprobe.analysis.units import find_units, unit_table, with_updates

@@ -3,6 +3,8 @@
 DLProf ends an iteration where an instance of its key node ends, so work of a step after that counts to the next one.
 Source: DLProf's help, --key_node: "Iteration intervals are determined from the NVTX end times of each key node
 instance."
+
+All ops and ranges that may mark steps: how often each ran and when it ended; and how many steps there are.
 """
 
 from __future__ import annotations

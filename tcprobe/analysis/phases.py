@@ -1,4 +1,7 @@
-"""Tell the phases of a run apart: which holds the window, and what its step multiplies."""
+"""Tell the phases of a run apart: which holds the window, and what its step multiplies.
+
+Tell why steps are far longer than the others: an epoch's end, a function traced again, or a kind of steps.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,11 @@
 
 A unit is as often a layer, a token, a micro-batch or an iteration of a solver: it is a step only where marks hold one
 unit each, or where it holds one update by an optimizer.
+
+Find what repeats in a sequence of numbers: launches of kernels, calls of a training.
+
+The search is for lags at which most of a stretch equals what stands one lag before. How many numbers do at every lag at
+once is a correlation, of random signs in place of the numbers; the lags where it is high are then looked at exactly.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""`tcprobe.profile` and `tcprobe.KerasCallback`: profile training in this process."""
+"""`tcprobe.profile` and `tcprobe.KerasCallback`: profile training in this process.
+
+The cell magic ``%%tcprobe``: profile a cell of a notebook, which is one training step.
+"""
 
 from __future__ import annotations
 

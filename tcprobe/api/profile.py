@@ -1,4 +1,7 @@
-"""`tcprobe.Profile`: a profile whose tables are pandas DataFrames."""
+"""`tcprobe.Profile`: a profile whose tables are pandas DataFrames.
+
+What can be shown: in a notebook, as text, as Markdown and as JSON.
+"""
 
 from __future__ import annotations
 

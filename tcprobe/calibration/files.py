@@ -1,6 +1,8 @@
 """The files of calibrations: raw CSVs of measured products, and constants, one file for each GPU of the user's.
 
 A raw CSV is checked line by line. Constants lie in the user's configuration folder.
+
+Check calibrated constants: their error on measurements that were not fitted, against the shipped constants.
 """
 
 from __future__ import annotations

@@ -8,8 +8,7 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
-from tcprobe.cost.constants import BYTES, Constants, Multiplier, Rate, RateFamily
-from tcprobe.cost.shipped import RunsThrough, fitted
+from tcprobe.cost.constants import BYTES, Constants, Multiplier, Rate, RateFamily, RunsThrough, fitted
 from tcprobe.gemm.record import ALIGN_BYTES
 from tcprobe.hardware import Gpu, find_gpu
 from tcprobe.schema.op import Contiguous

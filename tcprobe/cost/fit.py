@@ -20,10 +20,10 @@ from tcprobe.cost.constants import (
     Rate,
     RateFamily,
     TimeFactors,
+    fitted,
     launch_apart,
 )
 from tcprobe.cost.measured import Measurement
-from tcprobe.cost.shipped import fitted
 from tcprobe.cost.tiles import (
     PARTIAL_BYTES,
     SPLIT_K,

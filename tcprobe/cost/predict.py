@@ -9,8 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tcprobe.cost.alignment import HOPPER_TF32, Library, Penalty, level_of, penalty_of
-from tcprobe.cost.constants import Basis, Constants, Rate, RateFamily, TimeFactors
-from tcprobe.cost.shipped import RunsThrough, fitted
+from tcprobe.cost.constants import Basis, Constants, Rate, RateFamily, RunsThrough, TimeFactors, fitted
 from tcprobe.cost.spread import FEW, least_ns, spread_of
 from tcprobe.cost.tiles import Chip, chip_of, compute_bound
 from tcprobe.cost.works import (

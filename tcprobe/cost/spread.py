@@ -7,8 +7,17 @@ from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from tcprobe.cost.alignment import Library
-from tcprobe.cost.constants import Constants, TimeFactors
-from tcprobe.cost.shipped import RELATIVE, RunsThrough, conv_owner, fitted, since, widened, wider
+from tcprobe.cost.constants import (
+    RELATIVE,
+    Constants,
+    RunsThrough,
+    TimeFactors,
+    conv_owner,
+    fitted,
+    since,
+    widened,
+    wider,
+)
 from tcprobe.cost.tiles import Chip, Work, estimate
 from tcprobe.cost.works import Task
 from tcprobe.gemm.conv import Convolution

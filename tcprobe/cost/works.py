@@ -1,4 +1,7 @@
-"""`Task`: what an op computes, as kernels for the cost model: sizes and bytes moved, plain or padded."""
+"""`Task`: what an op computes, as kernels for the cost model: sizes and bytes moved, plain or padded.
+
+`Way`: one way to run a task, and its time: products as they are, or padded at run time by XLA or by hand.
+"""
 
 from __future__ import annotations
 

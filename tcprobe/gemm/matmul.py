@@ -1,4 +1,12 @@
-"""Multiplications of MatMul and BatchMatMul, from shapes and transposes."""
+"""Multiplications of MatMul and BatchMatMul, from shapes and transposes.
+
+Matrix multiplications of an Einsum with two operands.
+
+Multiplications of XLA's dot and convolution, whose dimension numbers say what each dimension is.
+
+Attributes carry the field names of XLA's DotDimensionNumbers and ConvolutionDimensionNumbers
+(xla_data.proto), at the top or in an object of that message's name.
+"""
 
 from __future__ import annotations
 

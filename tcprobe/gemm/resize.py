@@ -1,4 +1,7 @@
-"""Change one size of an op."""
+"""Change one size of an op.
+
+Name an op's dimensions as users know them: units, inputs, filters, channels, features.
+"""
 
 from __future__ import annotations
 

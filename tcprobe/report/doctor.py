@@ -1,4 +1,7 @@
-"""What `tcprobe doctor` says: a line for each check, how it stands and what to do."""
+"""What `tcprobe doctor` says: a line for each check, how it stands and what to do.
+
+What `redact` did, a line for each file.
+"""
 
 from __future__ import annotations
 

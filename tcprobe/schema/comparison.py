@@ -1,4 +1,7 @@
-"""`Comparison`: two or more runs side by side, the first of which the others are held against."""
+"""`Comparison`: two or more runs side by side, the first of which the others are held against.
+
+`Condition`: what `--fail-if` asks of a run, or of two, and what came of it.
+"""
 
 from __future__ import annotations
 

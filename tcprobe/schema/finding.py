@@ -1,4 +1,9 @@
-"""Findings, fixes and whole audits: what the audit hands to the reports."""
+"""Findings, fixes and whole audits: what the audit hands to the reports.
+
+Everything an audit can say, as closed lists of kinds; `tcprobe.report.audit.words` turns them into sentences.
+
+The order of a list also orders findings and reasons wherever nothing else does.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
 """An audited model: its layers, the products of one training step, and what could not be seen.
 
 Tracing a model and reading its source both fill these classes, so a rule need not know which it was.
+
+`Place`: where something stands in a source file or notebook of the user.
 """
 
 from __future__ import annotations

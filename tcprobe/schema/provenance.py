@@ -11,7 +11,6 @@ from msgspec.structs import replace
 StackKind = Literal["serving", "framework", "benchmark", "unknown"]
 Borrowed = Literal["gpu", "dtype", "stack", "convolution", "alignment"]
 COLUMNS: Final = ("constants_gpu", "constants_stack", "constants_borrowed")
-STACK_KINDS: Final[tuple[StackKind, ...]] = ("serving", "framework", "benchmark", "unknown")
 
 
 class Stack(Struct, frozen=True):

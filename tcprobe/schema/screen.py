@@ -23,7 +23,6 @@ VerdictWord = Literal[
     "SLOWLY",  # they run on them, slowed by something else
     "GOOD",  # the ops that can use them do
 ]
-VERDICT_WORDS: Final[tuple[VerdictWord, ...]] = get_args(VerdictWord)
 """How well a run uses the Tensor Cores, in a word or two."""
 AnswerKind = Literal[
     "no_gpu",  # no GPU was used

@@ -9,10 +9,9 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from tcprobe.calibration.plan import Case, cases_for
-from tcprobe.cost.constants import Constants, Multiplier, Rate, RateFamily, launch_apart
+from tcprobe.cost.constants import Constants, Multiplier, Rate, RateFamily, fitted, launch_apart
 from tcprobe.cost.measured import csv_of, measurements_of
 from tcprobe.cost.predict import Target, op_cost
-from tcprobe.cost.shipped import fitted
 from tcprobe.hardware import Gpu, find_gpu
 
 H200 = find_gpu("h200-sxm")

@@ -15,10 +15,9 @@ from tcprobe.cost.alignment import (
     product_level,
     published_pct,
 )
-from tcprobe.cost.constants import Constants, Multiplier, RateFamily
+from tcprobe.cost.constants import Constants, Multiplier, RateFamily, fitted, shipped
 from tcprobe.cost.measured import conv_record, gemm_record
 from tcprobe.cost.predict import Target, op_cost
-from tcprobe.cost.shipped import fitted, shipped
 from tcprobe.gemm.ops import gemms_of
 from tcprobe.hardware import find_gpu
 from tcprobe.schema.op import Contiguous, OpRecord

@@ -10,8 +10,19 @@ import pytest
 from msgspec.structs import replace
 
 from bench.fit import text_of
-from tcprobe.cost.constants import Constants, Multiplier, calibration_folder, load_constants
-from tcprobe.cost.shipped import OTHER_VERSION, RELATIVE, SAME_CHIP, RunsThrough, fitted, shipped, widened
+from tcprobe.cost.constants import (
+    OTHER_VERSION,
+    RELATIVE,
+    SAME_CHIP,
+    Constants,
+    Multiplier,
+    RunsThrough,
+    calibration_folder,
+    fitted,
+    load_constants,
+    shipped,
+    widened,
+)
 from tcprobe.errors import InputError, UnsupportedVersion, WrongFormat
 from tcprobe.hardware import find_gpu, load_gpus
 from tcprobe.schema.provenance import Stack

@@ -10,11 +10,10 @@ import pytest
 from msgspec.structs import replace
 
 from bench.fit import START
-from tcprobe.cost.constants import Constants, Multiplier
+from tcprobe.cost.constants import Constants, Multiplier, shipped
 from tcprobe.cost.fit import estimates, fit, fit_rate, sample_of
 from tcprobe.cost.measured import MEASUREMENT_COLUMNS, Measurement, conv_record, csv_of, gemm_record, measurements_of
 from tcprobe.cost.predict import Target, op_cost
-from tcprobe.cost.shipped import shipped
 from tcprobe.cost.tiles import Chip, Work
 from tcprobe.errors import WrongFormat
 from tcprobe.gemm.conv import convolution_of

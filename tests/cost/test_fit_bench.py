@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from bench import public
+from tcprobe.cost.constants import shipped
 from tcprobe.cost.measured import conv_record, gemm_record
 from tcprobe.cost.predict import Target, op_cost, planner_of
-from tcprobe.cost.shipped import shipped
 from tcprobe.cost.spread import logs_of
 from tcprobe.gemm.conv import convolution_of
 from tcprobe.hardware import find_gpu

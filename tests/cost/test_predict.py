@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from tcprobe.cost.constants import Constants, Multiplier
+from tcprobe.cost.constants import RELATIVE, Constants, Multiplier, fitted, shipped
 from tcprobe.cost.measured import conv_record, gemm_record
 from tcprobe.cost.predict import (
     DIRECT_SPREAD,
@@ -24,7 +24,6 @@ from tcprobe.cost.predict import (
     padding,
     saving,
 )
-from tcprobe.cost.shipped import RELATIVE, fitted, shipped
 from tcprobe.hardware import find_gpu, load_gpus
 from tcprobe.schema.op import OpRecord
 from tcprobe.schema.provenance import Provenance, Stack

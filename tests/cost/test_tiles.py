@@ -7,9 +7,8 @@ import random
 import pytest
 from msgspec.structs import replace
 
-from tcprobe.cost.constants import Rate
+from tcprobe.cost.constants import Rate, shipped
 from tcprobe.cost.fit import estimates, sample_of
-from tcprobe.cost.shipped import shipped
 from tcprobe.cost.tiles import Chip, Work, compute_bound, estimate
 from tcprobe.hardware import find_gpu
 

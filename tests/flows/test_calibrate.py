@@ -13,10 +13,9 @@ from msgspec.structs import replace
 from tcprobe.calibration.files import calibrations, file_of
 from tcprobe.calibration.plan import Case
 from tcprobe.calibration.start import Device, MeasureResult
-from tcprobe.cost.constants import load_constants
+from tcprobe.cost.constants import fitted, load_constants
 from tcprobe.cost.measured import gemm_record
 from tcprobe.cost.predict import Target, op_cost
-from tcprobe.cost.shipped import fitted
 from tcprobe.errors import EmptyInput, InputError, MeasurementFailed, OutputError, ToolError, UsageError, WrongFormat
 from tcprobe.flows import calibrate as flow
 from tcprobe.flows.calibrate import Calibrated, CalibrateOptions, calibrate

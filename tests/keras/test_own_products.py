@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tcprobe.gemm.ops import gemms_of
-from tcprobe.keras.products.own import Operand, OwnOp, own_records
+from tcprobe.keras.products.layers import Operand, OwnOp, own_records
 from tcprobe.keras.products.passes import Passes, multiplied
 from tcprobe.schema.op import OpRecord, Shape
 

@@ -1,4 +1,7 @@
-"""Say why the time of the counted steps is spent as it is: a cause for every kernel, op, layer and GPU."""
+"""Say why the time of the counted steps is spent as it is: a cause for every kernel, op, layer and GPU.
+
+Tell causes by kernels' own names and counters: of kernels of no op, and of Tensor Core kernels without shapes.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,11 @@
-"""Give every kernel one cause: why its time is spent as it is."""
+"""Give every kernel one cause: why its time is spent as it is.
+
+How fast the products of a run are: FLOP/s, the share of the peak, what limits them, and why they are not faster.
+
+A product that reaches half of the GPU's dense peak uses Tensor Cores well: large aligned products reach a median of 0.6
+to 0.9 of it in serving stacks and 0.6 to 0.75 in frameworks (docs/cost-model.md). Of a slower one the cause is what, by
+the cost model, costs it most of the peak.
+"""
 
 from __future__ import annotations
 

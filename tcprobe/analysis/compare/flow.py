@@ -1,4 +1,10 @@
-"""Compare analysed profiles: figures, layers, ops, kernels, what the workloads logged, and settings."""
+"""Compare analysed profiles: figures, layers, ops, kernels, what the workloads logged, and settings.
+
+Compare what names do not join: NVTX ranges by their mean length, kernels by their place in a unit that repeats.
+
+Kernels have other names with another GPU or library; where runs repeat a unit of as many launches, the one that stands
+in the same place does the same work.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 TensorFlow and Keras number what is made again (``dense_1``), and functions (``__inference_step_123``); XLA numbers what
 it fuses. Nothing else of a name is touched, and numbers only where the runs then agree as a whole.
+
+Bring the names of kernels that tools print differently to one spelling, so that two runs can be joined by them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,10 @@
-"""Read the name of a kernel as C++: result type, scopes, function, template arguments, parameters."""
+"""Read the name of a kernel as C++: result type, scopes, function, template arguments, parameters.
+
+Turn a mangled C++ name (Itanium ABI) into readable text, as far as words and types of kernels need it.
+
+Pointers, references and const are left out, and of the substitutions only the first is resolved: it stands for the
+outermost scope.
+"""
 
 from __future__ import annotations
 

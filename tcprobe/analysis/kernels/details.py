@@ -1,8 +1,13 @@
-r"""What else the name of a kernel tells: library, generation, tile, stages, layout, alignment, accumulation, pass.
+"""What else the name of a kernel tells: library, generation, tile, stages, layout, alignment, accumulation, pass.
 
 The grammars are those of cuBLAS and cuDNN (volta_fp16_s884gemm_fp16_128x64_ldg8_f2f_nn), of CUTLASS's procedural names
 (cutlass_80_tensorop_f16_s16816gemm_f16_128x64_32x6_nn_align8), of xmma (sm80_xmma_gemm_f16f16_f16f32_f32_tn_n_
 tilesize128x128x32_stage4_...) and of nvjet (nvjet_tst_192x192_64x4_2x1_v_bz_TNN).
+
+How a product's grid fills a GPU: the blocks that fit on an SM, the waves that they make, how empty the last is.
+
+A kernel whose blocks stay for all tiles (nvjet, stream-K, the persistent ones of Hopper and later) launches about one
+block for each SM whatever it multiplies: its grid tells nothing.
 """
 
 from __future__ import annotations

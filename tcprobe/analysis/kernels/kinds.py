@@ -3,6 +3,8 @@
 Some rules of classes speak of one kind alone. Else the words of the function decide: of kernels that may multiply,
 those of products; of others, what they do. For the general kernels of frameworks (elementwise_kernel, EigenMetaKernel)
 the template arguments say what they are made for. docs/classification.md describes the kinds.
+
+Tell by a kernel's name what part it has in an op that multiplies matrices, and what a compiler's fusion holds.
 """
 
 from __future__ import annotations

@@ -3,6 +3,10 @@
 A verdict rests, in this order, on hardware counters (`counters`), on the instruction tokens and families in
 the full kernel name, on the dtype and shape of the op that launched it with the rate it reached, else it is
 unknown. docs/classification.md says how well that does, and where names cannot tell.
+
+Tell the precision of a kernel's operands (not of its accumulator) by its name.
+
+Take a user's word for kernels whose names do not tell.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Build the `gemms` table: the matrix multiplications of the graph, or those whose shapes the profile has."""
+"""Build the `gemms` table: the matrix multiplications of the graph, or those whose shapes the profile has.
+
+Build the `layers` table: sums over the ops of each layer.
+"""
 
 from __future__ import annotations
 

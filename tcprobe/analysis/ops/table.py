@@ -1,4 +1,7 @@
-"""Build the `ops` table: the time of each op, its layer and shapes, and what keeps it off the Tensor Cores."""
+"""Build the `ops` table: the time of each op, its layer and shapes, and what keeps it off the Tensor Cores.
+
+Split the time of an op whose shapes change from call to call: each step's kernels are of the shapes of that step.
+"""
 
 from __future__ import annotations
 
@@ -305,11 +308,7 @@ def _merge(found: dict[OpIdentity, _OpEntry], row: Row, shapes: str = "") -> Non
         if entry.row.get(column) is None:
             entry.row[column] = value
     if shapes and not entry.records:
-        entry.records.append(_host_record(key, shapes))
-
-
-def _host_record(key: OpIdentity, shapes: str) -> OpRecord:
-    return OpRecord(key[1] or "", parse_json_shapes(shapes))
+        entry.records.append(OpRecord(key[1] or "", parse_json_shapes(shapes)))
 
 
 def _add_graph(

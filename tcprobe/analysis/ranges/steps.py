@@ -1,4 +1,11 @@
-"""Mark the steps of a profile by its ranges: those that the reader tells, or those whose names somebody gives."""
+"""Mark the steps of a profile by its ranges: those that the reader tells, or those whose names somebody gives.
+
+Tell which ranges may be steps, where nobody says which are.
+
+A family is one name, or names that differ in a number: `iteration 7`, `iteration 8`. Its ranges are steps where they
+hold most kernels, each about as many, and their number rises and never comes twice on a thread. The number of a layer
+or a rank comes again with each step.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Join the tables of ranks row by row: sums, extremes and means by column, the rest as in the costliest rank."""
+"""Join the tables of ranks row by row: sums, extremes and means by column, the rest as in the costliest rank.
+
+Join the headline figures of ranks: sums over all, shares by the time that they are of, means of the rest.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 The first that holds: what needs no times; kernels of unknown class; waiting, from half of the step on; then the time
 of products on and off the Tensor Cores.
+
+Divide a step among a few rows that add up to it: on Tensor Cores, off them, other kernels, copies, nothing.
 """
 
 from __future__ import annotations

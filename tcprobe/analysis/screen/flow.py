@@ -1,4 +1,7 @@
-"""Add the first screen: where a step goes, what that says of the Tensor Cores, what to do first, how sure it is."""
+"""Add the first screen: where a step goes, what that says of the Tensor Cores, what to do first, how sure it is.
+
+Choose what to do first: advice that says something about this run, with what it saves of the bar.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The step that a run recorded, as a model with measured times: what the rules on sizes judge."""
+"""The step that a run recorded, as a model with measured times: what the rules on sizes judge.
+
+Make the products of a step those of another batch: of a run on a CPU that logs which one it would take on a GPU.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Summarise step time, throughput, FLOPs, and the share of the GPU's peak that they reach."""
+"""Summarise step time, throughput, FLOPs, and the share of the GPU's peak that they reach.
+
+Summarise what a step spends on the update of the weights, where the optimizers are known.
+"""
 
 from __future__ import annotations
 

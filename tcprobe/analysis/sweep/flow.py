@@ -1,4 +1,7 @@
-"""Put the runs of a sweep together: a row for each combination, the fastest, what each change gives, the losses."""
+"""Put the runs of a sweep together: a row for each combination, the fastest, what each change gives, the losses.
+
+Keep of the report of a run what a sweep compares: a few arrays and figures, where a profile may hold millions.
+"""
 
 from __future__ import annotations
 

@@ -4,6 +4,10 @@ Two noises count. That of steps, as `tcprobe.analysis.compare.noise` judges it o
 where combinations are repeated: the logarithm of a run's median is what its combination gives, plus what its round
 gives (interleaved runs drift together), plus a rest whose variance is taken to be one for all combinations (a
 randomised block design: Montgomery, Design and Analysis of Experiments, chapter 4). The wider interval holds.
+
+What each change gives: beside its others, by itself, in the mean over all settings, and in pairs.
+
+The losses of the runs side by side: their curves, and the runs whose losses leave those of the others.
 """
 
 from __future__ import annotations

@@ -1,4 +1,9 @@
-"""Build `waits`, `gaps` and `copies`; tell what ran around long stretches without a kernel, and what the host did."""
+"""Build `waits`, `gaps` and `copies`; tell what ran around long stretches without a kernel, and what the host did.
+
+Sum the copies and sets of each kind: device time, bytes, rate, and the time in which no kernel hides them.
+
+Sum what the host did while a GPU ran no kernel: rows that add up to all of that time.
+"""
 
 from __future__ import annotations
 

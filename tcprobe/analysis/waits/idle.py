@@ -1,4 +1,7 @@
-"""What one GPU ran, and every stretch in which it ran no kernel, with what the host recorded of that time."""
+"""What one GPU ran, and every stretch in which it ran no kernel, with what the host recorded of that time.
+
+Tell which calls of the framework train: those within which most kernels are launched.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Add the what-ifs of a run: for each change the step that is predicted with it, and with all that go together."""
+"""Add the what-ifs of a run: for each change the step that is predicted with it, and with all that go together.
+
+Predict the step of a run without a GPU on the one that it is judged for: as it is, and in mixed precision.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +15,16 @@ from tcprobe.analysis.context import Context
 from tcprobe.analysis.ops.table import Ops
 from tcprobe.analysis.sizes.run import JudgedStep
 from tcprobe.analysis.summary.rates import LOST, not_of_steps
-from tcprobe.analysis.whatif.kernels import kernel_what_ifs
-from tcprobe.analysis.whatif.predict import DTYPES, Precision, Predicted, Predictor, StepParts, by_product, parts_of
+from tcprobe.analysis.whatif.predict import (
+    DTYPES,
+    Precision,
+    Predicted,
+    Predictor,
+    StepParts,
+    by_product,
+    kernel_what_ifs,
+    parts_of,
+)
 from tcprobe.rules.model.bad import Bad, shared_out
 from tcprobe.rules.model.settled import settled_sizes, with_changes
 from tcprobe.rules.model.sizes import INPUTS, LinkedChange
@@ -66,7 +77,7 @@ def with_what_ifs(profile: Profile, judged: JudgedStep | None, ops: Ops | None, 
     if shaped and judged is not None and ops is not None:
         what_ifs = tuple(_Changes(profile, judged, parts_of(profile, judged.run, ops)).what_ifs())
     if not what_ifs:  # of kernels whose shapes nobody knows there is a bound
-        what_ifs = tuple(kernel_what_ifs(profile, context.judged, SMALLEST_PCT))
+        what_ifs = tuple(kernel_what_ifs(profile, context.judged))
     if not what_ifs:
         return _without(profile, "no_gain" if shaped else "no_products")
     table = Table.from_rows(WHAT_IFS, [one.columns() for one in what_ifs])

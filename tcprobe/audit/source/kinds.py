@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias
 from msgspec import Struct, field
 from msgspec.structs import force_setattr
 
-from tcprobe.keras.products.own import OwnOp
+from tcprobe.keras.products.layers import OwnOp
 from tcprobe.schema.model import Place
 from tcprobe.schema.op import Shape, Size, known_shape, known_size
 from tcprobe.source.scopes import FunctionNode
@@ -203,7 +203,7 @@ class Multiplied(Struct, eq=False):
     # a, b: of which tensors.
     a: Tensor
     b: Tensor
-    settings: dict[str, Any]  # as `tcprobe.keras.products.own.own_records` takes them
+    settings: dict[str, Any]  # as `tcprobe.keras.products.layers.own_records` takes them
     dtype: str | None  # that it computes in; None where unknown
     place: Place  # where it stands
     node: ast.expr  # the call, or the expression with the operator

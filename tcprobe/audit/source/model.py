@@ -20,8 +20,7 @@ from tcprobe.audit.source.steps.batches import batch_of
 from tcprobe.audit.source.steps.xla import compiled_by_xla
 from tcprobe.audit.source.values import tensors_of
 from tcprobe.keras.catalogue import class_of, layer_class
-from tcprobe.keras.products.layers import records_of
-from tcprobe.keras.products.own import Operand, own_records
+from tcprobe.keras.products.layers import Operand, own_records, records_of
 from tcprobe.keras.products.passes import Records
 from tcprobe.rules.precision.policy import setters
 from tcprobe.schema.model import SAMPLES, Layer, Model, NotJudged, Place, Product, Unseen

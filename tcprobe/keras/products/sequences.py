@@ -1,6 +1,10 @@
 """Recurrent layers: cuDNN's one op for all time steps, or Keras' loop of small products.
 
 Source: keras/src/layers/rnn and keras/src/backend/tensorflow/rnn.py (cudnn_ok), Keras 3.
+
+Attention layers as TensorFlow's ops, in the form in which Keras 3 calls them.
+
+Source: keras/src/layers/attention, and dot_product_attention of keras/src/backend/tensorflow/nn.py.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The first screen of an audit: the step, what badly sized layers cost of it, which to change, what to leave."""
+"""The first screen of an audit: the step, what badly sized layers cost of it, which to change, what to leave.
+
+Fold findings that say the same about one line: layers made by a loop, blocks of a ready-made model.
+"""
 
 from __future__ import annotations
 

@@ -121,9 +121,9 @@ def _about(meta: Metadata) -> str:
 
 def _target(profile: Profile) -> str:
     """Return the GPU that a run without one is judged for, and say so if it is only the default."""
-    if not _needs_target(profile):
+    if profile.metadata.target_gpu is None or profile.metadata.gpu_used is not False:
         return ""
-    target = str(profile.metadata.target_gpu)
+    target = profile.metadata.target_gpu
     default = target == DEFAULT_TARGET and profile.metadata.run.get("target_gpu") is None
     return f"{target} ({'the default: ' if default else ''}--target-gpu chooses)"
 
@@ -235,10 +235,6 @@ def _length(profile: Profile) -> str:
     if profile.waiting is not None and profile.waiting.length == "capture":
         known.append("no step is known" if each is None else "no kernel's step is known")
     return f"; {', '.join(known)}" if known else ""
-
-
-def _needs_target(profile: Profile) -> bool:
-    return profile.metadata.target_gpu is not None and profile.metadata.gpu_used is False
 
 
 _BECOME: Final[dict[GradientLoss, str]] = {

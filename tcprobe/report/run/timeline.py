@@ -1,4 +1,7 @@
-"""The timeline of a page: the lanes of a few steps as JSON in columns, which a script draws."""
+"""The timeline of a page: the lanes of a few steps as JSON in columns, which a script draws.
+
+The words of a timeline: what its groups, lanes and slices are called.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The document of a sweep: a first screen with verdict, table and curves; all tables; raw values for programs."""
+"""The document of a sweep: a first screen with verdict, table and curves; all tables; raw values for programs.
+
+The tables of a sweep for people: combinations, what changes give, runs, curves.
+"""
 
 from __future__ import annotations
 

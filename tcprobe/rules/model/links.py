@@ -1,4 +1,7 @@
-"""Which sizes of a model are one number: a layer's output and the input of what follows."""
+"""Which sizes of a model are one number: a layer's output and the input of what follows.
+
+Sizes that nobody may change here: what follows a layer, or what it multiplies, sets them.
+"""
 
 from __future__ import annotations
 

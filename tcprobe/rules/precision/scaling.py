@@ -1,4 +1,7 @@
-"""TC202, TC203, TC210: a loss that float16 needs scaled and is not, is scaled twice or by a constant, or needlessly."""
+"""TC202, TC203, TC210: a loss that float16 needs scaled and is not, is scaled twice or by a constant, or needlessly.
+
+Where a training loop of its own applies a tape's gradients, and whether what these are made of was scaled.
+"""
 
 from __future__ import annotations
 

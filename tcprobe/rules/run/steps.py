@@ -1,4 +1,7 @@
-"""TC302, TC312, TC313, TC315, TC316: steps that are none, or not usual ones; loss scaling, and batches too small."""
+"""TC302, TC312, TC313, TC315, TC316: steps that are none, or not usual ones; loss scaling, and batches too small.
+
+TC321: a loss that ends as NaN or an infinity: since which step, after which update, and what to do about it.
+"""
 
 from __future__ import annotations
 

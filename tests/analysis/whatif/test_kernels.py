@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tcprobe.analysis.flow import analyse
-from tcprobe.cost.shipped import fitted
+from tcprobe.cost.constants import fitted
 from tcprobe.hardware import find_gpu
 from tcprobe.schema.profile import Profile
 from tcprobe.schema.tables import LAUNCHES, OP_DETAILS

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
@@ -12,7 +13,7 @@ from tcprobe.report.run import verdict
 from tcprobe.report.run.advice import detail, headline
 from tcprobe.report.run.screen import MOST_LINES, labelled, screen_of
 from tcprobe.schema.profile import Profile
-from tcprobe.schema.screen import VERDICT_WORDS, Answer, Bar, BarRow, FirstScreen, RowKind
+from tcprobe.schema.screen import Answer, Bar, BarRow, FirstScreen, RowKind, VerdictWord
 from tcprobe.schema.statement import say
 from tests.report.builders import PROFILES, gpu_profile, rendered, run
 from tests.support import ROOT, shared
@@ -54,7 +55,7 @@ def lines_of(profile: Profile, width: int | None) -> list[str]:
 def holds(profile: Profile) -> None:
     """Check what holds of every first screen."""
     screen = profile.screen
-    assert screen is not None and screen.answer.word in VERDICT_WORDS
+    assert screen is not None and screen.answer.word in get_args(VerdictWord)
     lines = lines_of(profile, 80)
     assert len(lines) <= MOST_LINES and max(map(len, lines)) <= 80
     assert "None" not in " ".join(lines) and "nan" not in " ".join(lines).split()
@@ -129,8 +130,6 @@ def test_every_item_has_a_title_that_fits_its_column() -> None:
 
 
 def test_every_word_and_kind_has_its_words() -> None:
-    from typing import get_args
-
     from tcprobe.rules.run.waiting import WAYS
     from tcprobe.schema.screen import ROW_KINDS, AnswerKind, LimitKind
     from tcprobe.schema.waits import HOST_WORK

@@ -12,7 +12,7 @@ from tcprobe.audit.source.kinds import Arguments, Instance, Multiplied, SourceVa
 from tcprobe.audit.source.layers import policy_dtypes
 from tcprobe.audit.source.state import State
 from tcprobe.audit.source.steps.trainings import note_rows, running
-from tcprobe.keras.products.own import OwnOp
+from tcprobe.keras.products.layers import OwnOp
 from tcprobe.source.values import Known
 
 
