@@ -49,31 +49,21 @@ def test_options_of_every_verb_are_documented() -> None:
     assert not [o for o in OF_EVERY_VERB if f"`{o}" not in DOCS["options.md"]]
 
 
-def constants(trees: dict[str, ast.Module]) -> dict[str, str]:
-    """Return the texts that modules give a name at their top."""
-    assigned = (node for tree in trees.values() for node in tree.body if isinstance(node, ast.Assign | ast.AnnAssign))
-    return {
-        ast.unparse(node.targets[0] if isinstance(node, ast.Assign) else node.target): node.value.value
-        for node in assigned
-        if isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
-    }
-
-
 def read_variables() -> set[str]:
     """Return the variables of the environment that the package reads by name, as far as the code spells them."""
-    trees = {str(p): ast.parse(p.read_text(encoding="utf-8")) for p in (ROOT / "tcprobe").rglob("*.py")}
-    names = constants(trees)
+    texts = [p.read_text(encoding="utf-8") for p in (ROOT / "tcprobe").rglob("*.py")]
+    constants = dict(pair for text in texts for pair in re.findall(r'(?m)^(\w+)(?:: [^=]+)? = "([^"]*)"', text))
     asked = set()
-    for node in (node for tree in trees.values() for node in ast.walk(tree)):
+    for node in (node for text in texts if "environ" in text for node in ast.walk(ast.parse(text))):
         match node:
             case (
                 ast.Call(func=ast.Attribute(value=ast.Attribute(attr="environ"), attr="get"), args=[key, *_])
                 | ast.Subscript(value=ast.Attribute(attr="environ"), slice=key)
                 | ast.Compare(left=key, ops=[ast.In()], comparators=[ast.Attribute(attr="environ")])
             ):
-                spelled = key.value if isinstance(key, ast.Constant) else names.get(ast.unparse(key).rpartition(".")[2])
-                asked |= {str(spelled)} if spelled else set()
-    return asked
+                name = ast.unparse(key).rpartition(".")[2]
+                asked.add(key.value if isinstance(key, ast.Constant) else constants.get(name))
+    return {str(name) for name in asked if name}
 
 
 def test_every_environment_variable_is_documented() -> None:
