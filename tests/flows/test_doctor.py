@@ -12,7 +12,7 @@ from typing import Any, Final, get_args
 
 import pytest
 
-from tcprobe.capture import nsys, program, smi
+from tcprobe.capture import dlprof, nsys, program, smi
 from tcprobe.capture.doctor import machine, trial
 from tcprobe.flows import doctor
 from tcprobe.flows.doctor import Diagnosis, diagnose
@@ -327,6 +327,19 @@ def test_tensorflow_is_tried_where_it_sees_a_gpu(place: Place, monkeypatch: pyte
     monkeypatch.setattr(trial, "TENSORFLOW", text)
     assert tried((), {"tensorflow": doctor.Look("2.21.0", "12.5", 1)})["tensorflow"]["kind"] == "trial"
     assert tried((), {"tensorflow": doctor.Look("2.21.0", "12.5", 0)}) == {}
+
+
+def test_dlprof_is_tried_in_a_folder_of_its_own(
+    place: Place, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    monkeypatch.setattr(trial, "KERNEL", LAUNCHED)
+    fake, here = ROOT / "tests" / "fixtures" / "fake_dlprof" / "dlprof", tmp_path_factory.mktemp("here")
+    place.program("dlprof", f"#!{sys.executable}\nimport runpy\nrunpy.run_path({str(fake)!r}, run_name='__main__')\n")
+    monkeypatch.chdir(here)
+    found = doctor._trials(sys.executable, True, {"dlprof": dlprof.ask_build(())}, {})
+    (row,) = told(Diagnosis("dlprof", tuple(found))).values()
+    assert (row["kind"], row["state"]) == ("trial", "ok"), row
+    assert not list(here.iterdir())
 
 
 def test_a_trial_that_does_not_end(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -83,17 +83,13 @@ def commands(
         words = ["--csv", "--page=raw", f"--metrics={DURATION}", f"--log-file={table}"]
         yield ncu.NAME, table, [ncu.NCU.program, *words, *program]
     if (build := builds.get(dlprof.NAME)) is not None:
-        place = folder / "dlprof"
+        place, interpreter = folder / "dlprof", os.path.abspath(python) if os.sep in python else python  # noqa: PTH100
         wanted = {"--mode": "simple", "--reports": "all", "--formats": "csv", "--output_path": str(place)}
         if not build.values("--mode", "simple"):
             del wanted["--mode"]
         words = [f"{flag}={value}" for flag, value in wanted.items() if flag in build.flags]
-        # It leaves files of Nsight Systems' in the current folder.
-        yield (
-            dlprof.NAME,
-            place,
-            ["sh", "-c", 'cd "$0" && exec "$@"', str(place), dlprof.DLPROF.program, *words, *program],
-        )
+        inside = ["/bin/sh", "-c", 'cd "$0" && exec "$@"', str(place)]  # it leaves files in the current folder
+        yield dlprof.NAME, place, [*inside, dlprof.DLPROF.program, *words, interpreter, *program[1:]]
 
 
 def run(command: tuple[str, ...], log: Path) -> Trial:
