@@ -140,7 +140,7 @@ RULES: Final[Mapping[str, Rule]] = {
     **dict.fromkeys(("unknown_ns", "host_ns", "split_ns", "around_ns", "cause_ns", "memory_ns", "kernel_ns"), "sum"),
     **dict.fromkeys(("forward_ns", "dgrad_ns", "wgrad_ns", "capable_ns", "capable_unknown_ns", "idle_ns"), "sum"),
     **dict.fromkeys(("tail_ns", "inclusive_launches", "inclusive_sum_ns", "inclusive_union_ns"), "sum"),
-    **dict.fromkeys(("off_ns", "copy_ns"), "sum"),
+    **dict.fromkeys(("off_ns", "copy_ns", "predicted_ns"), "sum"),
     **dict.fromkeys(("min_ns",), "min"),
     **dict.fromkeys(("max_ns", "in_window"), "max"),
     **dict.fromkeys(("step_ns", "saving_low_ns", "saving_ns", "saving_high_ns", "saving_pct", "duration_ns"), "mean"),

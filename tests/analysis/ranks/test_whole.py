@@ -11,13 +11,14 @@ from hypothesis import strategies as st
 
 from tcprobe.analysis import analyse
 from tcprobe.analysis.ranks.clocks import moments_of
+from tcprobe.analysis.ranks.join import KEYS, OF_ONE, RULES
 from tcprobe.analysis.ranks.part import Part, joined, part_of, tree
 from tcprobe.analysis.ranks.whole import Unread, numbers, whole
 from tcprobe.report.document import ReportSpec
 from tcprobe.report.run.document import RunDocument
 from tcprobe.schema.columns import Table
 from tcprobe.schema.profile import Metadata, Profile
-from tcprobe.schema.tables import COLLECTIVES
+from tcprobe.schema.tables import COLLECTIVES, TABLES
 from tests.analysis.builders import FP32, TC, V100, devices, launches
 from tests.support import examples
 
@@ -74,6 +75,12 @@ def test_sums_are_over_all_gpus_and_shares_are_theirs() -> None:
     assert sum(float(r["share_pct"]) for r in rows(made, "causes")) == pytest.approx(100.0)
     assert (made.metadata.host, made.metadata.rank, made.metadata.paths) == ("node", None, ("job",))
     assert made.screen is not None and made.screen.bar is not None and made.screen.bar.gpus == 3
+
+
+def test_every_time_of_a_joined_table_has_a_rule() -> None:
+    """Else it would be that of one rank. The mean of ranges is computed anew."""
+    times = {c.name for name in KEYS for c in TABLES[name].columns if c.name.endswith("_ns")}
+    assert times - RULES.keys() - OF_ONE == {"mean_ns"}
 
 
 def test_who_holds_the_others_up_and_by_what() -> None:
