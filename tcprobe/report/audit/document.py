@@ -15,7 +15,7 @@ from msgspec import Struct
 from tcprobe import formatting as f
 from tcprobe.hardware import lookup_gpu
 from tcprobe.masking import mask_words
-from tcprobe.report.audit import pictures, screen, unjudged, words
+from tcprobe.report.audit import screen, unjudged, words
 from tcprobe.report.audit.screen import FoldedFindings, ReasonGroup, screen_of
 from tcprobe.report.document import (
     Block,
@@ -75,6 +75,8 @@ class AuditDocument(Struct, frozen=True):
         best_left = [line_of(f"{screen.best_left(left)}; ", *lists)] if left else []
         first: list[Block] = [Heading("Layer sizes and precision", 2)]
         if self.spec.web:
+            from tcprobe.report.audit import pictures
+
             first = [Heading("Layer sizes and precision", 1), Screen((), pictures.first_of(report, self.spec.cwd))]
         return [
             *first,

@@ -13,7 +13,7 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import astuple, replace
 
-from tcprobe.report.compare import pictures, sections
+from tcprobe.report.compare import sections
 from tcprobe.report.compare.screen import screen_of, verdicts
 from tcprobe.report.compare.words import answer, letters
 from tcprobe.report.document import (
@@ -66,6 +66,8 @@ class CompareDocument(Struct, frozen=True):
         screen = screen_of(self.comparison, self._labels)
         if not self.spec.web:
             return [title, screen, *verdicts, *first, *notes, *shown, self._same()]
+        from tcprobe.report.compare import pictures
+
         drawn = pictures.drawn_of(self.comparison, self._labels)
         screen = replace(screen, first=pictures.first_of(self.comparison, self._labels))
         return [title, screen, *verdicts, *drawn, *first, *notes, *shown, self._same()]

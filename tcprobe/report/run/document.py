@@ -13,7 +13,6 @@ from msgspec.structs import replace
 
 from tcprobe.formatting import any_text, full_number, since_step
 from tcprobe.grouping import distinct_numbers, lasting_since
-from tcprobe.report.curves import curves_of, logged_of
 from tcprobe.report.document import (
     Added,
     Block,
@@ -36,13 +35,11 @@ from tcprobe.report.document import (
 )
 from tcprobe.report.drawn import Drawn
 from tcprobe.report.fields import cell_of, field_of, section
-from tcprobe.report.roofline import roofline_of
-from tcprobe.report.run import about, advice, figures, findings, pictures, time_views, views
+from tcprobe.report.run import about, advice, figures, findings, time_views, views
 from tcprobe.report.run.causes import cause_table
 from tcprobe.report.run.screen import data_of_screen, screen_of
 from tcprobe.report.run.tables import data_table, view_section, written
 from tcprobe.report.run.time_views import CHAIN_VIEW, View
-from tcprobe.report.run.timeline import chart_of
 from tcprobe.report.run.words import counted_phase
 from tcprobe.schema.columns import Row, Table, Value
 from tcprobe.schema.finding import Severity
@@ -118,6 +115,11 @@ class RunDocument(Struct, frozen=True):
 
     def _web(self) -> Iterator[Block]:
         """Yield the page of a browser: the first screen with pictures, what to do in full, every table."""
+        from tcprobe.report.curves import curves_of, logged_of  # of a page alone
+        from tcprobe.report.roofline import roofline_of
+        from tcprobe.report.run import pictures
+        from tcprobe.report.run.timeline import chart_of
+
         profile, spec = self.profile, self.spec
         yield Heading("Tensor Core report", 1)
         yield replace(screen_of(profile), first=pictures.first_of(profile))

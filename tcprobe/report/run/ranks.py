@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from statistics import median
 from typing import Final, NamedTuple
+
+import numpy as np
 
 from tcprobe import formatting as f
 from tcprobe.report.document import Cell, TextLine, TextPart, line_of
@@ -150,14 +151,14 @@ def _figure(group: Sequence[Row], shown: _Shown) -> str:
     if not known:
         return "-"
     if shown.of is None and shown.column.endswith("_ns"):
-        return f.duration(median(known))
-    return f.whole_percent(median(known) * (100.0 if shown.of else 1.0))
+        return f.duration(float(np.median(known)))
+    return f.whole_percent(float(np.median(known)) * (100.0 if shown.of else 1.0))
 
 
 def _sentence(late: Sequence[Row], read: Sequence[Row]) -> str:
     """Return how long others wait for those that hold them up, and what takes the worst of these longer."""
     waits = [float(row["waited_ns"]) for row in read if not row["straggler"] and row["waited_ns"] is not None]
-    kept = f"Others wait {f.duration(median(waits))}" if waits else ""
+    kept = f"Others wait {f.duration(float(np.median(waits)))}" if waits else ""
     worst = max(late, key=lambda row: float(row["held_ns"] or 0))
     if not worst["held_by"]:
         return kept

@@ -32,7 +32,7 @@ from tcprobe.report.document import (
 )
 from tcprobe.report.fields import Field, cell_of, field_of, name_of, number_of, section, sentence_of, share_of, time_of
 from tcprobe.report.grid import table_lines, text_lines
-from tcprobe.report.sweep import pictures, words
+from tcprobe.report.sweep import words
 from tcprobe.rules.words import listed
 from tcprobe.schema.columns import Value
 from tcprobe.schema.comparison import Side
@@ -230,6 +230,8 @@ class SweepDocument(Struct, frozen=True):
         title, screen = Heading(f"Sweep of {self.result.plan.workload}", 1), _screen(self.result, None)
         if not self.spec.web:
             return [title, screen, first, *map(folded, others)]
+        from tcprobe.report.sweep import pictures
+
         screen = replace(screen, first=pictures.first_of(self.result, tuple(_head(self.result, UNLIMITED))))
         drawn = filter(None, (pictures.speeds_of(self.result), pictures.curves_of_runs(self.result)))
         return [title, screen, first, *drawn, *map(folded, others)]
