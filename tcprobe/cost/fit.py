@@ -75,25 +75,28 @@ def estimates(sample: Floats, chip: Chip) -> Floats:
 
     rate, (m, n, k, batch, moved_bytes, _) = chip.rate, sample
     per_sm = chip.flop_per_ns * rate.emax / chip.sm
-    moved, partial = _memory(moved_bytes, chip), m * n * batch * PARTIAL_BYTES
-    partial = partial / (chip.bytes_per_ns * rate.bwf * rate.l2_speed)
-    best, least = np.full(len(moved), np.inf), np.where(batch > 1, rate.batched_k, 0.0)
-    for rows, columns, efficiency in rate.tiles:
-        cells = np.ceil(m / rows) * np.ceil(n / columns) * batch
-        area = 2 * rows * columns / (per_sm * efficiency)
-        for split in SPLITS:
-            barred = (k < split * 2 * SPLIT_K) | (cells * split > SPLIT_WAVES * chip.sm)
-            if split > 1 and barred.all():
-                break
-            waves = cells * split / chip.sm
-            rounds = np.where(waves <= 1, 1.0, rate.quantised * np.ceil(waves) + (1 - rate.quantised) * waves)
-            depth = np.maximum(least, np.ceil(k / (split * rate.step_k)) * rate.step_k + rate.fill_k)
-            busy = rounds * area * depth
-            high, low = np.maximum(busy, moved), np.minimum(busy, moved)
-            ns = high * (1 + (low / high) ** rate.sharp) ** (1 / rate.sharp)
-            if split > 1:
-                ns = np.where(barred, np.inf, ns + rate.split_ns + partial * split)
-            best = np.minimum(best, ns)
+    partial = m * n * batch * PARTIAL_BYTES / (chip.bytes_per_ns * rate.bwf * rate.l2_speed)
+    rows, columns, efficiency = (np.array(column)[:, None, None] for column in zip(*rate.tiles, strict=True))
+    split = np.array([s for s in SPLITS if s == 1 or (k >= s * 2 * SPLIT_K).any()])[:, None]
+    # by tile, split, and product; only the few that are not barred are worked out
+    cells = np.ceil(m / rows) * np.ceil(n / columns) * batch * split
+    allowed = (split == 1) | ((k >= split * 2 * SPLIT_K) & (cells <= SPLIT_WAVES * chip.sm))
+
+    def each(values: Any) -> Floats:
+        picked: Floats = np.broadcast_to(values, cells.shape)[allowed]
+        return picked
+
+    waves = cells[allowed] / chip.sm
+    rounds = np.where(waves <= 1, 1.0, rate.quantised * np.ceil(waves) + (1 - rate.quantised) * waves)
+    least = np.where(batch > 1, rate.batched_k, 0.0)
+    depth = each(np.maximum(least, np.ceil(k / (split * rate.step_k)) * rate.step_k + rate.fill_k))
+    busy = rounds * each(2 * rows * columns / (per_sm * efficiency)) * depth
+    moved = each(_memory(moved_bytes, chip))
+    high, low = np.maximum(busy, moved), np.minimum(busy, moved)
+    ns = np.full(cells.shape, np.inf)
+    ns[allowed] = high * (1 + (low / high) ** rate.sharp) ** (1 / rate.sharp)
+    ns[allowed] += each(np.where(split > 1, rate.split_ns + partial * split, 0.0))
+    best: Floats = ns.min(axis=(0, 1))
     return best
 
 
