@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests import warm
 from tests.fixtures.gpu_run.make import RUN
 from tests.support import ROOT, needs_tensorflow
 
@@ -257,8 +258,9 @@ def test_the_graph_is_that_of_the_command(tmp_path: Path) -> None:
     """But for the lines where layers are constructed, which is over before anything is profiled."""
     for name, text in {"loop.py": GAN + LOOP, "here.py": GAN + HERE}.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
-    for command in (["-m", "tcprobe", "profile", "--output", "command", "loop.py"], ["here.py"]):
-        subprocess.run([sys.executable, *command], cwd=tmp_path, capture_output=True, check=True, timeout=200)
+    profiled = [sys.executable, "-m", "tcprobe", "profile", "--python", warm.python(), "--output", "command", "loop.py"]
+    for command in (profiled, [warm.python(), "here.py"]):
+        subprocess.run(command, cwd=tmp_path, capture_output=True, check=True, timeout=200)
     (one,), (other,) = (
         json.loads((tmp_path / run / "probe" / "graph.json").read_text(encoding="utf-8"))["functions"]
         for run in ("command", "here")

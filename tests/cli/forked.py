@@ -6,6 +6,8 @@ writes ``[exit code, standard output, standard error]`` for each to FOLDER/ended
 
 from __future__ import annotations
 
+import gc
+import importlib
 import io
 import json
 import os
@@ -18,6 +20,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.support import NOBODY
+from tests.warm import command_line
 
 CODE_OF_LOST_OUTPUT: Final = 120
 """What Python exits with where it cannot flush the standard streams at the end."""
@@ -157,16 +160,10 @@ def _ended(at: int, case: list[str], folder: Path) -> list[int | str]:
 
 def main() -> None:
     """Do all cases, one after another."""
-    import tcprobe.__main__
-    import tcprobe.analysis
-    import tcprobe.cli.app
-    import tcprobe.cli.compare
-    import tcprobe.cli.ending
-    import tcprobe.flows.audit.flow
-    import tcprobe.flows.report
-    import tcprobe.report.markdown
-    import tcprobe.report.run.document  # noqa: F401 - imported once for all
-
+    for name in ("tcprobe.__main__", *command_line()):
+        importlib.import_module(name)
+    gc.collect()
+    gc.freeze()
     folder = Path(sys.argv[1])
     cases = json.loads((folder / "cases").read_text(encoding="utf-8"))
     ended = [_ended(at, case, folder) for at, case in enumerate(cases)]

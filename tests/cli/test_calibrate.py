@@ -32,7 +32,13 @@ def environment(folder: Path) -> dict[str, str]:
 
 def calibrate(folder: Path, *args: str | Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        command(*args), capture_output=True, text=True, check=False, cwd=folder, env=environment(folder), timeout=280
+        [warm.tcprobe(), *command(*args)[1:]],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=folder,
+        env=environment(folder),
+        timeout=280,
     )
 
 
@@ -91,7 +97,7 @@ def test_the_stack_is_kept_and_named(tmp_path: Path) -> None:
         "import keras\nkeras.Sequential([keras.Input((512,)), keras.layers.Dense(4090), keras.layers.Dense(8)])\n",
         encoding="utf-8",
     )
-    audit = [sys.executable, "-m", "tcprobe", "audit-shapes", "--mode", "source", "--target-gpu", "h200", "model.py"]
+    audit = [warm.tcprobe(), "-m", "tcprobe", "audit-shapes", "--mode", "source", "--target-gpu", "h200", "model.py"]
     said = subprocess.run(audit, capture_output=True, text=True, cwd=tmp_path, env=environment(tmp_path), check=False)
     text = " ".join(said.stdout.split())
     assert "Calibrated for H200 SXM" in text

@@ -18,6 +18,7 @@ import pytest
 from tcprobe.cli.profile import _say_where
 from tcprobe.flows.profile import ProfileOutcome
 from tcprobe.readers.open import open_profile
+from tests import warm
 from tests.readers.nsys.made import small
 from tests.support import ROOT
 
@@ -33,8 +34,9 @@ def environment(**changed: str) -> dict[str, str]:
 
 
 def tcprobe(folder: Path, *words: str | Path, stdin: str = "", **changed: str) -> Done:
+    python = sys.executable if any(name.startswith("PYTHON") for name in changed) else warm.tcprobe()
     return subprocess.run(
-        command(*words),
+        [python, *command(*words)[1:]],
         cwd=folder,
         env=environment(**changed),
         input=stdin,

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests import warm
 from tests.support import ROOT
 
 FAKE = ROOT / "tests/fixtures/fake_dlprof"
@@ -22,7 +22,7 @@ def tcprobe(
     path = f"{FAKE}{os.pathsep}{os.environ['PATH']}"
     (work / "train.py").write_text(script)
     return subprocess.run(
-        [sys.executable, "-m", "tcprobe", "profile", "--profiler", "dlprof", *words, "train.py"],
+        [warm.tcprobe(), "-m", "tcprobe", "profile", "--profiler", "dlprof", *words, "train.py"],
         cwd=work,
         env={**os.environ, "PATH": path, "PYTHONPATH": str(ROOT), **environment},
         capture_output=True,
