@@ -6,7 +6,7 @@ import importlib.util
 import json
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -53,6 +53,11 @@ def place_for_all() -> Iterator[Path]:
 def examples(few: int) -> int:
     """Return how many made-up inputs a slow test tries: `few`, and with `--long` as many times more as the others."""
     return few * settings().max_examples // 100
+
+
+def mostly_long(every: Iterable[Any], kept: Callable[[Any], bool]) -> list[Any]:
+    """Mark the cases that take the way of one that is kept: they run with `--long` alone."""
+    return [one if kept(one) else pytest.param(*one, marks=pytest.mark.long) for one in every]
 
 
 def shared(path: str) -> Path:

@@ -20,6 +20,7 @@ from tcprobe.analysis import Options, analyse
 from tcprobe.schema.profile import Profile
 from tcprobe.schema.tables import LAUNCHES, MEMORY_OPS
 from tests.analysis import builders as b
+from tests.support import examples
 
 STEPS = 6
 DETAILS = b.details(
@@ -118,7 +119,7 @@ EVENT = st.tuples(
 )  # fmt: skip
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(50))
 @given(st.lists(EVENT, min_size=1, max_size=60), st.integers(0, 7), st.integers(0, 7))
 def test_layers_ops_and_kernels_of_the_window_have_one_sum(events: list[Any], one: int, other: int) -> None:
     low, high = sorted((one, other))

@@ -15,7 +15,7 @@ from tcprobe.errors import MeasurementFailed, UsageError
 from tcprobe.schema.profile import Note, Policy, Profile
 from tcprobe.schema.tables import DERIVED
 from tests.analysis import builders as b
-from tests.support import shared
+from tests.support import examples, shared
 
 OPS = b.details(
     ("model/dense/MatMul", "MatMul"), ("model/dense/BiasAdd", "BiasAdd"), ("sgd/AssignSubVariableOp", "Assign")
@@ -281,7 +281,7 @@ EVENT = st.tuples(
 SHARES = ("tc_kernel_time_pct", "gpu_busy_pct", "share_pct", "tc_capable_time_pct")
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(25))
 @given(st.lists(EVENT, min_size=1, max_size=40), st.booleans())
 def test_parts_make_the_whole_and_shares_stay_within_bounds(events: list[Any], marked: bool) -> None:
     tables = [b.launches(*events), OPS, b.devices({}, {"device": 1})]
@@ -301,7 +301,7 @@ def test_parts_make_the_whole_and_shares_stay_within_bounds(events: list[Any], m
         assert row["tc_ns"] + row["unknown_ns"] <= row["sum_ns"]
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(25))
 @given(st.lists(EVENT, min_size=1, max_size=25), st.randoms())
 def test_the_order_of_rows_does_not_show(events: list[Any], random: Any) -> None:
     shuffled = list(events)
@@ -346,7 +346,7 @@ RECORD = st.fixed_dictionaries(
 )  # fmt: skip
 
 
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=examples(50))
 @given(st.lists(RECORD, max_size=6), st.lists(EVENT, max_size=6))
 def test_damaged_graphs_give_tables_all_the_same(records: list[Any], events: list[Any]) -> None:
     tables = [b.graph(*records), b.host_ops(("m/a/MatMul", "MatMul", 1, 5))]

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tcprobe.analysis import Options, analyse
 from tcprobe.schema.profile import Profile
 from tests.analysis import builders as b
+from tests.support import examples
 
 KINDS = {b.TC: "tc_ns", b.FP32: "", b.UNKNOWN: "unknown_ns"}
 OPS = ("m/fc/MatMul", "m/fc/BiasAdd", "m/fc/MatMul")  # the first and the last are one op
@@ -60,7 +61,7 @@ def figures(row: dict[str, Any], like: dict[str, Any]) -> dict[str, Any]:
     return {name: row[name] for name in like}
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(50))
 @given(LAUNCHES)
 def test_every_sum_and_union_is_that_of_its_launches(launches: list[Launch]) -> None:
     launches = [*launches, *(Launch(b.TC, 0, step, 10 * step, 5, 0) for step in (1, 2))]

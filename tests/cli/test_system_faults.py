@@ -14,8 +14,9 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import product
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import pytest
 
@@ -24,7 +25,7 @@ from tcprobe.errors import OutputError, TcprobeError, cannot_write, not_ours
 from tcprobe.flows.write import write_files
 from tests.cli.forked import FAULTS
 from tests.fixtures import xplane
-from tests.support import ROOT
+from tests.support import ROOT, mostly_long
 
 SCRIPT: Final = """import keras
 sizes = [keras.layers.Dense(4090), keras.layers.Dense(4096), keras.layers.Dense(1001)]
@@ -58,14 +59,8 @@ RESULT_LOST: Final = ("stdout full", "stdout closed", "stdout and stderr closed"
 HARMLESS: Final = ("stderr full", "stderr closed", "stdin closed", "no home", "home of another", "terminal", "ascii")
 EVERY: Final = {"none", "stdout full"}
 """Faults that every command is tried under; the others change nothing in how a format is printed."""
-LIKE_ANOTHER: Final = (
-    "compare as JSON",
-    "report as CSV",
-    "report as Markdown",
-    "audit as SARIF",
-    "audit for GitHub",
-    "completion",
-)
+DIFFERENT: Final = ("report", "report as JSON", "report of nothing", "audit", "help", "misuse")
+"""Commands that come to their end in a way of their own; the others print as one of these does."""
 FAILS_ANYWAY: Final = ("report of nothing", "misuse")
 SAID: Final = {
     "stdout full": "tcprobe: error: standard output: cannot be written: No space left on device\nhint: make room",
@@ -89,27 +84,31 @@ class Ended(NamedTuple):
     left: dict[str, str]
 
 
-def _among(*faults: str) -> list[tuple[str, str]]:
-    return [(f, command) for f in faults for command in COMMANDS if f in EVERY or command not in LIKE_ANOTHER]
+def _is_short(case: tuple[str, str]) -> bool:
+    return case[0] in EVERY or case[1] in DIFFERENT
 
 
-def _cases() -> Iterator[tuple[str, str]]:
-    yield from _among("none", *RESULT_LOST, *HARMLESS)
+def _among(*faults: str) -> list[Any]:
+    return mostly_long(product(faults, COMMANDS), _is_short)
+
+
+def _cases(long: bool) -> Iterator[tuple[str, str]]:
+    every = product(("none", *RESULT_LOST, *HARMLESS), COMMANDS)
+    yield from (case for case in every if long or _is_short(case))
     yield from ((fault, command) for fault in ("folder gone", "pipe closed") for command in ("report", "audit", "help"))
     yield from (("no files left", command) for command in ("report", "audit"))
     yield from ((fault, command) for fault in NOT_WRITTEN for command in WRITING)
 
 
 @pytest.fixture(scope="module")
-def ended() -> Iterator[dict[tuple[str, str], Ended]]:
+def ended(request: pytest.FixtureRequest) -> Iterator[dict[tuple[str, str], Ended]]:
     """How every case ended, and the files that it left; one process does them all."""
     with tempfile.TemporaryDirectory() as name:  # pytest's own folders are closed to other users
         Path(name).chmod(0o755)
-        yield _run_all(Path(name))
+        yield _run_all(Path(name), list(_cases(request.config.getoption("--long"))))
 
 
-def _run_all(home: Path) -> dict[tuple[str, str], Ended]:
-    keys = list(_cases())
+def _run_all(home: Path, keys: list[tuple[str, str]]) -> dict[tuple[str, str], Ended]:
     places = [_place(home / (str(at) if fault in NOT_WRITTEN else "shared")) for at, (fault, _) in enumerate(keys)]
     cases = [
         (fault, (WRITING if fault in NOT_WRITTEN else COMMANDS)[name], str(place))

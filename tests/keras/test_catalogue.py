@@ -208,6 +208,7 @@ ELSEWHERE = {
     "tcprobe/rules/precision/file.py": "how people end the names of their own models",
 }
 _WORD = re.compile(r"[A-Za-z_]\w*")
+NAMES = {row.name for row in CLASSES}
 
 
 def lists(tree: ast.AST) -> Iterator[tuple[int, set[str]]]:
@@ -223,7 +224,7 @@ def lists(tree: ast.AST) -> Iterator[tuple[int, set[str]]]:
             parts = [node] if isinstance(node, ast.Constant) else []
         texts = [p.value for p in parts if isinstance(p, ast.Constant) and isinstance(p.value, str)]
         found = {canonical_kind(w) for text in texts if not _is_prose(text) for w in _WORD.findall(text)}
-        yield getattr(node, "lineno", 0), {row.name for row in CLASSES} & found
+        yield getattr(node, "lineno", 0), NAMES & found
 
 
 def _is_prose(text: str) -> bool:

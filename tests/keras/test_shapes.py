@@ -9,13 +9,14 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from tcprobe.keras.shapes import output_shape
+from tests.support import examples
 
 pytestmark = pytest.mark.tensorflow
 pytest.importorskip("tensorflow")
 keras = pytest.importorskip("keras", minversion="3.0")
 L = keras.layers
 
-many = settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.too_slow])
+many = settings(deadline=None, max_examples=examples(100), suppress_health_check=[HealthCheck.too_slow])
 SMALL = st.integers(1, 4)
 LENGTH = st.none() | st.integers(1, 24)
 BATCH = st.none() | st.integers(1, 8)
@@ -215,7 +216,7 @@ def test_einsum_dense(equation: str, output: Any, shape: Any) -> None:
         assert found == tuple(layer(keras.ops.zeros(shape)).shape)
 
 
-@many
+@settings(many, max_examples=examples(25))  # each makes up to six layers
 @given(st.sampled_from(["LSTM", "GRU", "SimpleRNN"]), st.booleans(), st.booleans(), BATCH, LENGTH)
 def test_recurrent(kind: str, sequences: bool, state: bool, batch: int | None, steps: int | None) -> None:
     inner = getattr(L, kind)(9, return_sequences=sequences, return_state=state)

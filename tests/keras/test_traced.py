@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import product
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from tcprobe.gemm.ops import gemms_of
 from tcprobe.keras.products.layers import records_of
 from tcprobe.schema.model import Layer
 from tcprobe.schema.op import OpRecord, Shape
+from tests.support import mostly_long
 
 pytestmark = pytest.mark.tensorflow
 tf = pytest.importorskip("tensorflow")
@@ -131,18 +133,24 @@ def test_einsum_dense_with_dots_has_the_same_arithmetic() -> None:
     assert theirs <= ours
 
 
+SETTINGS: list[dict[str, Any]] = [
+    {},
+    {"value_dim": 7},
+    {"dropout": 0.1},
+    {"output_shape": 12},
+    {"use_gate": True},
+    {"value_dim": 7, "dropout": 0.5},
+]
+SELF, CROSS = [SEQUENCE, SEQUENCE], [SEQUENCE, (4, 9, 12)]
+
+
 @pytest.mark.parametrize(
-    "settings",
-    [
-        {},
-        {"value_dim": 7},
-        {"dropout": 0.1},
-        {"output_shape": 12},
-        {"use_gate": True},
-        {"value_dim": 7, "dropout": 0.5},
-    ],
+    ("settings", "shapes"),
+    mostly_long(
+        product(SETTINGS, [SELF, CROSS, [*CROSS, (4, 9, 8)]]),  # all settings of one kind, all kinds with one setting
+        lambda case: case[1] is CROSS or not case[0],
+    ),
 )
-@pytest.mark.parametrize("shapes", [[SEQUENCE, SEQUENCE], [SEQUENCE, (4, 9, 12)], [SEQUENCE, (4, 9, 12), (4, 9, 8)]])
 def test_multi_head_attention(settings: Any, shapes: list[Shape]) -> None:
     check(L.MultiHeadAttention(3, 5, **settings), shapes, lambda layer, *inputs: layer(*inputs, training=True))
 
@@ -176,11 +184,19 @@ def test_dot(axes: Any) -> None:
     check(L.Dot(axes), shapes, lambda layer, *inputs: layer(list(inputs)))
 
 
-@pytest.mark.parametrize("padding", ["valid", "same"])
-@pytest.mark.parametrize("more", [{}, {"strides": 2}, {"dilation_rate": 2}, {"strides": 3, "kernel_size": 2}])
-@pytest.mark.parametrize(("kind", "shape"), [("Conv1D", (4, 20, 6)), ("Conv2D", IMAGE), ("Conv3D", VOLUME)])
-def test_convolution(kind: str, shape: Shape, padding: str, more: Any) -> None:
-    check(getattr(L, kind)(8, **{"kernel_size": 3, "padding": padding, **more}), [shape])
+def _all_of(kind: str, kinds: dict[str, Shape], settings: list[dict[str, Any]]) -> list[Any]:
+    """Return all settings with both paddings of each kind; of all kinds but one, only each with another setting."""
+    every = product(kinds, settings, ("valid", "same"))
+    return mostly_long(every, lambda case: case[0] == kind or (case[1] == settings[1] and case[2] == "same"))
+
+
+CONVOLUTIONS: dict[str, Shape] = {"Conv1D": (4, 20, 6), "Conv2D": IMAGE, "Conv3D": VOLUME}
+STRIDES: list[dict[str, Any]] = [{}, {"strides": 2}, {"dilation_rate": 2}, {"strides": 3, "kernel_size": 2}]
+
+
+@pytest.mark.parametrize(("kind", "more", "padding"), _all_of("Conv2D", CONVOLUTIONS, STRIDES))
+def test_convolution(kind: str, more: Any, padding: str) -> None:
+    check(getattr(L, kind)(8, **{"kernel_size": 3, "padding": padding, **more}), [CONVOLUTIONS[kind]])
 
 
 @pytest.mark.parametrize("more", [{}, {"strides": 2}, {"dilation_rate": 2}])
@@ -208,21 +224,26 @@ def test_channels_first() -> None:
     assert [r.attributes["data_format"] for r in derived(ours)] == ["NCHW"] * 3
 
 
-@pytest.mark.parametrize("padding", ["valid", "same"])
-@pytest.mark.parametrize("more", [{}, {"strides": 2}, {"strides": 3, "output_padding": 1}, {"dilation_rate": 2}])
-@pytest.mark.parametrize(
-    ("kind", "shape"),
-    [("Conv1DTranspose", (4, 20, 6)), ("Conv2DTranspose", (4, 7, 5, 6)), ("Conv3DTranspose", (4, 3, 4, 5, 6))],
-)
-def test_transposed_convolution(kind: str, shape: Shape, padding: str, more: Any) -> None:
-    check(getattr(L, kind)(8, 3, padding=padding, **more), [shape])
+TRANSPOSED: dict[str, Shape] = {
+    "Conv1DTranspose": (4, 20, 6),
+    "Conv2DTranspose": (4, 7, 5, 6),
+    "Conv3DTranspose": (4, 3, 4, 5, 6),
+}
+OUTPUTS: list[dict[str, Any]] = [{}, {"strides": 2}, {"strides": 3, "output_padding": 1}, {"dilation_rate": 2}]
 
 
-@pytest.mark.parametrize("padding", ["valid", "same"])
-@pytest.mark.parametrize("more", [{}, {"strides": 2}, {"depth_multiplier": 3}, {"dilation_rate": 2}])
-@pytest.mark.parametrize(("kind", "shape"), [("SeparableConv1D", (4, 20, 6)), ("SeparableConv2D", (4, 20, 20, 6))])
-def test_separable_convolution(kind: str, shape: Shape, padding: str, more: Any) -> None:
-    check(getattr(L, kind)(8, 3, padding=padding, **more), [shape])
+@pytest.mark.parametrize(("kind", "more", "padding"), _all_of("Conv2DTranspose", TRANSPOSED, OUTPUTS))
+def test_transposed_convolution(kind: str, more: Any, padding: str) -> None:
+    check(getattr(L, kind)(8, 3, padding=padding, **more), [TRANSPOSED[kind]])
+
+
+SEPARABLE: dict[str, Shape] = {"SeparableConv1D": (4, 20, 6), "SeparableConv2D": (4, 20, 20, 6)}
+DEPTHS: list[dict[str, Any]] = [{}, {"strides": 2}, {"depth_multiplier": 3}, {"dilation_rate": 2}]
+
+
+@pytest.mark.parametrize(("kind", "more", "padding"), _all_of("SeparableConv2D", SEPARABLE, DEPTHS))
+def test_separable_convolution(kind: str, more: Any, padding: str) -> None:
+    check(getattr(L, kind)(8, 3, padding=padding, **more), [SEPARABLE[kind]])
 
 
 @pytest.mark.parametrize(("kind", "shape"), [("DepthwiseConv1D", (4, 20, 6)), ("DepthwiseConv2D", IMAGE)])

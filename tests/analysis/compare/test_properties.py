@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tcprobe.analysis import analyse
@@ -14,6 +14,7 @@ from tcprobe.schema.columns import Table
 from tcprobe.schema.comparison import Comparison
 from tcprobe.schema.profile import Profile
 from tests.analysis.builders import FP32, OTHER, TC, UNKNOWN, details, devices, launches, marks, metrics, profile, steps
+from tests.support import examples
 
 KERNELS = (FP32, OTHER, TC, UNKNOWN, "loop_add_fusion_3", "loop_add_fusion_8")
 OPS = (("m/a/Conv2D", "Conv2D", "float16"), ("m/b_1/MatMul", "MatMul", "float16"), ("m/a/Relu", "Relu", "float16"))
@@ -52,6 +53,7 @@ def told(found: Comparison) -> tuple[Any, ...]:
     return tuple(repr(part) for part in parts)
 
 
+@settings(max_examples=examples(25))
 @given(recorded(), recorded(), st.randoms(use_true_random=False))
 def test_the_order_of_rows_does_not_matter(one: list[Table], other: list[Table], rng: Any) -> None:
     def shuffled(table: Table) -> Table:
@@ -66,6 +68,7 @@ def test_the_order_of_rows_does_not_matter(one: list[Table], other: list[Table],
     assert told(against(first, analysed(other))) == told(against(first, mixed))
 
 
+@settings(max_examples=examples(25))
 @given(recorded())
 def test_a_run_does_not_differ_from_itself(tables: list[Table]) -> None:
     run = analysed(tables)
@@ -78,6 +81,7 @@ def test_a_run_does_not_differ_from_itself(tables: list[Table]) -> None:
     assert not found.settings
 
 
+@settings(max_examples=examples(25))
 @given(recorded(), recorded())
 def test_swapping_the_runs_turns_every_change_around(one: list[Table], other: list[Table]) -> None:
     first, second = analysed(one), analysed(other)
@@ -95,6 +99,7 @@ def test_swapping_the_runs_turns_every_change_around(one: list[Table], other: li
     assert kernels[0] == kernels[1]
 
 
+@settings(max_examples=examples(25))
 @given(recorded(), recorded())
 def test_changes_of_rows_add_up_to_that_of_all_kernels(one: list[Table], other: list[Table]) -> None:
     found = against(analysed(one), analysed(other))

@@ -14,6 +14,7 @@ from tcprobe.analysis.flow import analyse
 from tcprobe.analysis.ops.xla import XlaJoin, join_xla
 from tcprobe.schema.profile import Note
 from tests.analysis import builders as b
+from tests.support import examples
 
 Row = dict[str, Any]
 
@@ -147,7 +148,7 @@ def test_a_kernel_of_an_instruction_without_name_is_of_the_op_that_it_stands_for
 SIZES = st.lists(st.sampled_from([8, 16, 24]), max_size=6)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(75))
 @given(live=SIZES, unnamed=SIZES, dead=SIZES, seed=st.integers(0, 99))
 def test_each_instruction_is_given_out_at_most_once_in_any_order(
     live: list[int], unnamed: list[int], dead: list[int], seed: int

@@ -7,7 +7,7 @@ from collections import defaultdict
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tcprobe.analysis import analyse
@@ -19,6 +19,7 @@ from tcprobe.schema.tables import LAUNCHES, RANGES
 from tests.analysis.builders import FP32, TC, devices, table
 from tests.analysis.ranges.made import profile
 from tests.analysis.ranges.oracle import Call, Range, chains, union
+from tests.support import examples
 
 TIMES = st.integers(0, 24)
 
@@ -77,6 +78,7 @@ def test_the_ranges_around_a_launch_are_what_a_search_finds(ranges: list[Range],
         assert alike[0] == alike[1], number
 
 
+@settings(max_examples=examples(50))
 @given(some_ranges(), some_calls())
 def test_kernel_time_by_range_is_what_a_search_adds_up(ranges: list[Range], calls: list[Call]) -> None:
     whole = profile(devices({}, {"device": 1}), *tables(ranges, calls))

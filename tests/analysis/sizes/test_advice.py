@@ -19,6 +19,7 @@ from tcprobe.schema.kinds import GAINLESS, LEAVE
 from tcprobe.schema.model import Model, Product
 from tests.analysis import builders as b
 from tests.rules.builders import Network, tc101, tc103, tc104, tc105, tc106
+from tests.support import examples
 
 RULES = (tc101, tc103, tc104, tc105, tc106)
 DTYPES = ("float16", "bfloat16", "float32", "float64", "int8")
@@ -64,7 +65,7 @@ def judged(model: Model, gpu: str, tf32: bool) -> tuple[dict[tuple[str, str, int
     return {(row["layer"], row["dimension"], row["size"]): row for row in rows}, findings
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(LAYERS, st.sampled_from(DTYPES), st.sampled_from(GPUS), st.booleans())
 def test_the_same_sizes_suggestions_and_savings(
     layers: list[tuple[bool, int, int, int]], dtype: str, gpu: str, tf32: bool

@@ -41,7 +41,7 @@ def busy(profile: Profile) -> float:
     return profile.waiting.busy_ns
 
 
-@settings(max_examples=examples(150), deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(LAYERS, DTYPES, GPUS, PRECISIONS, st.integers(1, 2))
 def test_no_gain_is_negative_or_above_the_time_spent(
     layers: Layers, dtype: str, gpu: dict[str, Any], precision: str | None, devices: int
@@ -62,7 +62,7 @@ def test_no_gain_is_negative_or_above_the_time_spent(
     ]
 
 
-@settings(max_examples=examples(150), deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(LAYERS, DTYPES, GPUS, PRECISIONS)
 def test_largest_first_and_all_together_last(
     layers: Layers, dtype: str, gpu: dict[str, Any], precision: str | None
@@ -78,7 +78,7 @@ def test_largest_first_and_all_together_last(
         assert len([kind for kind, layer in last.holds if layer is None]) <= 1
 
 
-@settings(max_examples=examples(100), deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.lists(st.tuples(SIZES, SIZES, st.integers(1, 150)), min_size=2, max_size=4))
 def test_sizes_alone_add_up_to_all_of_them_together(layers: list[tuple[int, int, int]]) -> None:
     """A size gets its part of what all save: of two sizes of one product the parts add up to the whole."""
@@ -96,7 +96,7 @@ def _follow(profile: Profile, singles: list[WhatIf]) -> float:
     return sum(max(0.0, float(row["saving_ns"] or 0)) for row in rows if row["advice_kind"] == "change_before")
 
 
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(LAYERS, DTYPES, PRECISIONS, st.randoms(use_true_random=False))
 def test_the_order_of_rows_changes_nothing(layers: Layers, dtype: str, precision: str | None, chance: Any) -> None:
     profile = made(layers, dtype, A100, precision)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tcprobe.audit.source.kinds import Unknown
 from tcprobe.audit.source.read import Answers, parse_source
 from tcprobe.source.source import Source
+from tests.support import examples
 
 
 def asked(text: str) -> tuple[Source, ast.expr]:
@@ -255,7 +256,7 @@ def arithmetic(draw: st.DrawFn, depth: int = 3) -> str:
     return f"({draw(arithmetic(depth - 1))} {op} {draw(arithmetic(depth - 1))})"
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(250), deadline=None)
 @given(arithmetic())
 def test_arithmetic_is_python_s_own(text: str) -> None:
     source, node = asked(f"f({text})")

@@ -12,7 +12,7 @@ from tcprobe.audit.source.read import parse_source, read_model
 from tcprobe.errors import InputError
 from tests.fuzz.mutate import bytewise, python
 from tests.fuzz.mutate.chance import Chance
-from tests.support import ROOT
+from tests.support import ROOT, examples
 
 TEXTS = [
     (ROOT / "workloads/train_gan.py").read_text(encoding="utf-8"),
@@ -38,7 +38,7 @@ def read_all(text: str) -> None:
     read_model(source)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(75), deadline=None)
 @given(st.sampled_from(TEXTS), st.integers(0, 2**32))
 def test_changed_source_raises_only_our_errors(text: str, seed: int) -> None:
     chance, content = Chance(str(seed)), text.encode()

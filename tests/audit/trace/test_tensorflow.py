@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from contextlib import suppress
 from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from tcprobe.errors import InputError, TcprobeError, UsageError
 from tcprobe.rules.model.sizes import LayerSizes
 from tcprobe.schema.model import InputShape, Layer, Model, Product
 from tests import warm
-from tests.support import ROOT, needs_tensorflow
+from tests.support import ROOT, mostly_long, needs_tensorflow
 
 SCRIPTS = Path(__file__).parent / "scripts"
 pytestmark = [
@@ -231,20 +232,23 @@ def test_an_eager_loop_has_its_recurrent_layers_as_a_gpu_runs_them() -> None:
 
 
 @pytest.mark.parametrize(
-    "way", ["tape", *(pytest.param(way, marks=pytest.mark.long) for way in ("eager", "gradients")), "nested"]
+    ("kind", "way"),
+    mostly_long(
+        product(("grey", "colour", "transposed", "dense", "sequence"), ("tape", "eager", "gradients", "nested")),
+        lambda case: case[1] == ("tape" if case[0] in ("transposed", "dense") else "nested"),
+    ),
 )
-@pytest.mark.parametrize("kind", ["grey", "colour", "transposed", "dense", "sequence"])
 def test_a_gradient_penalty_names_the_sizes_of_every_product_as_its_layer_does(kind: str, way: str) -> None:
     """Second-order products too: of the gradient of a gradient, every multiplication of the layer is one."""
     model = models("penalty.py", kind, way, run=True)["penalty.py"]
     sizes = LayerSizes(model)
-    for product in model.products:
-        known = model.layer(product.layer)
+    for one in model.products:
+        known = model.layer(one.layer)
         assert known is not None
         shape = known.input_shapes[0] or ()
         names = ("inputs", "units") if known.kind == "Dense" else ("channels", "filters")
         own = known.config["units" if known.kind == "Dense" else "filters"]
-        assert sorted(sizes.named(product)) == sorted(zip(names, (shape[-1], own), strict=True))
+        assert sorted(sizes.named(one)) == sorted(zip(names, (shape[-1], own), strict=True))
     passes = {str(p.record.pass_) for p in model.products}
     assert passes == {"forward", "dgrad", "wgrad", "other"}
     again = [p for p in model.products if p.record.pass_ == "other"]

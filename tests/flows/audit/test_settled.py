@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from tcprobe.flows.audit.fix import fixed, fixes_of
 from tcprobe.flows.audit.flow import AuditOutcome, audit
 from tcprobe.flows.audit.options import AuditOptions
-from tests.support import ROOT
+from tests.support import ROOT, examples, mostly_long
 
 FOLDERS = ("tests/rules/golden", "tests/styles", "tests/audit/fix/fixes")
 FILES = [path for folder in FOLDERS for path in sorted((ROOT / folder).iterdir()) if path.suffix in (".py", ".before")]
@@ -44,15 +45,18 @@ def is_clean(before: AuditOutcome, after: AuditOutcome) -> bool:
     return not fixes_of(after) and not again
 
 
-@pytest.mark.parametrize("dtype", [None, "float16"])
-@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")
+@pytest.mark.parametrize(
+    ("path", "dtype"),
+    mostly_long(product(FILES, (None, "float16")), lambda case: FILES.index(case[0]) % 2 == (case[1] is None)),
+    ids=lambda value: f"{value.parent.name}/{value.stem}" if isinstance(value, Path) else value,
+)
 def test_one_fix_leaves_nothing_to_fix(path: Path, dtype: str | None, tmp_path: Path) -> None:
     copy = Path(shutil.copy(path, tmp_path / f"{path.stem}.py"))
     assert is_clean(*ended(copy, batch_size=4096, dtype=dtype))
 
 
 @settings(
-    max_examples=25,
+    max_examples=examples(25),
     deadline=None,
     phases=(Phase.explicit, Phase.generate),  # each example is two audits: shrinking one takes minutes
     suppress_health_check=[HealthCheck.function_scoped_fixture],

@@ -15,6 +15,7 @@ from tcprobe.readers.dlprof import blocks
 from tcprobe.readers.dlprof.blocks import IrregularError, read_blocks
 from tcprobe.readers.dlprof.reader import CSV as dlprof_csv
 from tests.fixtures.dlprof import make
+from tests.support import examples
 
 FILE = Path(make.__file__).parent / "pytorch_1.7/dlprof_iteration.csv"
 TEXTS = st.text(st.sampled_from('ab,"\n é<;'), max_size=6) | st.text("k", min_size=60, max_size=70)
@@ -33,7 +34,7 @@ def read(rows: list[list[str]], numbers: dict[int, bool], end: str = "\n") -> li
     return [list(row) for row in zip(*(columns[at] for at in range(len(rows[0]))), strict=True)]
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(75))
 @given(st.data(), st.sampled_from([40, 200, 1 << 19]))
 def test_rows_come_back_as_they_were_written(data: st.DataObject, block: int) -> None:
     row = st.tuples(TEXTS, st.integers(0, 10**15 - 1), TEXTS, TEXTS, st.integers(0, 99), TEXTS)

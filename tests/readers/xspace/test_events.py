@@ -18,7 +18,7 @@ from tcprobe.readers.xspace.events import MOST_PS, Events, Wanted, decode, varin
 from tcprobe.readers.xspace.lines import BLOCK, PLAIN, event_bounds
 from tcprobe.readers.xspace.wire import line_head, scan_space, string_map
 from tests.fixtures.xplane.schema import XLine, XSpace
-from tests.support import shared
+from tests.support import examples, shared
 
 KINDS = {
     "double_value": 2,
@@ -113,7 +113,7 @@ def build(listed: list[Any]) -> Any:
     return line
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.lists(events, max_size=8))
 def test_generated_lines_read_as_protobuf_reads_them(listed: list[Any]) -> None:
     line = build(listed)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tcprobe.readers.hlo.module import Instruction, Module
 from tcprobe.readers.xspace.gpu import DeviceEvents, OpKey
 from tcprobe.readers.xspace.graphs import resolve_graphs
+from tests.support import examples
 
 PROGRAM = 7
 BUFFER = OpKey(PROGRAM, hlo_op="command_buffer_1", module="jit_step")
@@ -147,7 +148,7 @@ def ran(draw: st.DrawFn) -> tuple[Listed, list[str], list[str]]:
     ),
     2,
 )  # fmt: skip
-@settings(max_examples=300)
+@settings(max_examples=examples(150))
 def test_no_kernel_gets_another_instruction_than_its_own(case: tuple[Listed, list[str], list[str]], times: int) -> None:
     listed, order, kernels = case
     found = instructions(resolve_graphs(events(kernels * times), {PROGRAM: module(listed)}))

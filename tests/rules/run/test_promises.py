@@ -128,7 +128,7 @@ def runs(draw: st.DrawFn) -> Run:
     )
 
 
-@settings(max_examples=examples(300))
+@settings(max_examples=examples(75))
 @given(runs())
 def test_no_item_promises_more_than_the_step(run: Run) -> None:
     waiting = run.waiting

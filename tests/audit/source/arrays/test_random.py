@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from tcprobe.audit.source.kinds import Tensor
 from tcprobe.audit.source.read import Answers, parse_source
+from tests.support import examples
 
 HEAD = "import numpy as np\n"
 SIZES = st.integers(1, 6)
@@ -53,7 +54,7 @@ def read_shape(text: str) -> Any:
     return value.shape if isinstance(value, Tensor) else None
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(250), deadline=None)
 @given(SHAPES, st.lists(STEPS, min_size=1, max_size=5))
 def test_sizes_are_those_of_numpy(shape: tuple[int, ...], steps: list[str]) -> None:
     text = "\n".join([f"{HEAD}x = np.ones({shape})", *steps])
