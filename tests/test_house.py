@@ -347,3 +347,9 @@ def test_names_of_users_pass_the_door() -> None:
     package = [p for p in sources("tcprobe") if not {"probe", "capture"} & set(p.relative_to(ROOT).parts[1:2])]
     resolved = [str(p.relative_to(ROOT)) for p in package if ".resolve()" in p.read_text(encoding="utf-8")]
     assert resolved == ["tcprobe/flows/workloads.py"], "tcprobe's own file; else foreign.real_path"
+
+
+def test_no_script_hides_a_module_of_python() -> None:
+    """A script's folder comes first where it looks for modules: beside a `html.py` no script can import `html`."""
+    scripts = {path.stem for folder in ("bench", "workloads") for path in (ROOT / folder).glob("*.py")}
+    assert not scripts & sys.stdlib_module_names

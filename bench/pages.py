@@ -1,6 +1,6 @@
 """Measure the page of a report: how long it takes to write, its size, its first paint, and the memory of its tab.
 
-    python bench/html.py [--kernels 1000 50000 1000000] [--runs 3] [--keep FOLDER] [--memray PYTHON]
+    python bench/pages.py [--kernels 1000 50000 1000000] [--runs 3] [--keep FOLDER] [--memray PYTHON]
         [--profile FILE] [--beside ADDRESS ...]
 
 Makes recordings of Nsight Systems in which each step runs 100 kernels of 40 names in 25 ranges, and opens their pages
