@@ -21,7 +21,7 @@ SCRIPT = "import sys; sys.argv = ['tcprobe']; from tcprobe.__main__ import main;
         (completion.rules, "tc10", ["TC101", "TC102", "TC103", "TC104", "TC105", "TC106", "TC107", "TC108", "TC109"]),
         (completion.rules, "TC3", []),
         (completion.workloads, "train_g", ["train_gan"]),
-        (completion.words_of_explain, "E20", ["E201", "E202", "E203", "E204", "E205"]),
+        (completion.words_of_explain, "E20", ["E200", "E201", "E202", "E203", "E204", "E205"]),
         (completion.words_of_explain, "bad_", ["bad_sizes"]),
     ],
 )

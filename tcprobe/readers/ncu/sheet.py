@@ -40,19 +40,22 @@ _SIZE: Final = re.compile(r"\d{1,10}", re.ASCII)
 _CAPABILITY: Final = re.compile(r"\d{1,2}\.\d", re.ASCII)
 
 
-def _proof(sign: str, group: str) -> re.Pattern[str]:
-    """Return what numbers look like that have this decimal sign and can have no other: 1.234,5 and 0,123, not 1,234."""
-    thousands = rf"\d{{1,3}}(?:{group}\d{{3}})"
-    parts = rf"{thousands}+{sign}\d+|0{sign}\d+|\d{{4,}}{sign}\d+|\d+{sign}(?:\d{{1,2}}|\d{{4,}})|{thousands}{{2,}}"
-    return re.compile(rf"-?(?:{parts})(?:[eE][+-]?\d+)?")
-
-
-_GROUPS: Final = {".": ",", ",": r"[.\u00a0\u202f]"}  # what groups thousands, by decimal sign; in French a hard blank
-_PROOFS: Final = {sign: _proof(re.escape(sign), group) for sign, group in _GROUPS.items()}
+_GROUPS: Final = {".": re.compile(","), ",": re.compile("[.\u00a0\u202f]")}
+"""What groups thousands, by decimal sign; in French a hard blank."""
 _GROUPED: Final = {
-    sign: re.compile(rf"-?[1-9]\d{{0,2}}(?:{group}\d{{3}})+(?:{re.escape(sign)}\d+)?")
-    for sign, group in _GROUPS.items()
+    ".": re.compile(r"-?[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?"),
+    ",": re.compile(r"-?[1-9]\d{0,2}(?:[.\u00a0\u202f]\d{3})+(?:,\d+)?"),
 }
+_PROOFS: Final = {
+    ".": re.compile(
+        r"-?(?:\d{1,3}(?:,\d{3})+\.\d+|0\.\d+|\d{4,}\.\d+|\d+\.(?:\d{1,2}|\d{4,})|\d{1,3}(?:,\d{3}){2,})(?:[eE][+-]?\d+)?"
+    ),
+    ",": re.compile(
+        r"-?(?:\d{1,3}(?:[.\u00a0\u202f]\d{3})+,\d+|0,\d+|\d{4,},\d+|\d+,(?:\d{1,2}|\d{4,})"
+        r"|\d{1,3}(?:[.\u00a0\u202f]\d{3}){2,})(?:[eE][+-]?\d+)?"
+    ),
+}
+"""What numbers look like that have this decimal sign and can have no other: 1.234,5 and 0,123, not 1,234."""
 
 
 class _DecimalComma(Exception):
@@ -173,7 +176,7 @@ def _number(text: str, sign: str) -> float:
     """Return the number in a cell, which may group its thousands and list its parts."""
     whole = _total(text)
     if _GROUPED[sign].fullmatch(whole):
-        whole = re.sub(_GROUPS[sign], "", whole)
+        whole = _GROUPS[sign].sub("", whole)
     return number_of(whole if sign == "." else whole.replace(".", "_").replace(",", "."))  # a point is none of its own
 
 
