@@ -69,9 +69,9 @@ def read(folder: Path, ranks: int, way: str, scheduler: str | None) -> dict[str,
     from msgspec.structs import replace
 
     from tcprobe.analysis.context import Options
-    from tcprobe.flows.job import report as flow
+    from tcprobe.flows import job as flow
     from tcprobe.flows.report import analysed
-    from tcprobe.readers.job import find_job
+    from tcprobe.readers.open import find_job
 
     begun = time.perf_counter()
     job = find_job(folder)

@@ -344,6 +344,12 @@ def walk(folder: Path | str, left: dict[str, str], most: int = MOST_ENTRIES) -> 
         pending.extend((entry.path, level + 1) for entry in folders)
 
 
+def folders_in(folder: Path | str) -> list[Path]:
+    """Return the folders in a folder, links left out, by name; none where it cannot be listed."""
+    _, folders, _ = next(walk(folder, {}), ("", [], []))
+    return [Path(entry.path) for entry in folders]
+
+
 def _entries(folder: str, most: int) -> list[Entry]:
     with os.scandir(folder) as listed:
         return sorted((entry for entry, _ in zip(listed, range(most + 1), strict=False)), key=attrgetter("name"))

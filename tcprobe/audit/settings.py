@@ -27,7 +27,7 @@ VERBS: Final = (
     *("profile", "sweep", "report", "compare", "baseline", "audit-shapes", "find-key-node", "calibrate"),
     *("doctor", "explain", "redact", "reproduce", "workloads"),
 )
-"""Tables of their own, which hold the options of a verb (`tcprobe.cli.config`)."""
+"""Tables of their own, which hold the options of a verb (`tcprobe.cli.app`)."""
 FAIL_ON: Final = ("error", "warning", "note", "never")
 
 

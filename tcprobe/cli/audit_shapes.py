@@ -9,16 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 import typer
 from typer import Option
 
-from tcprobe.cli import completion
 from tcprobe.cli import options as o
-from tcprobe.cli.command import Verb
+from tcprobe.cli.app import Verb
 from tcprobe.errors import UnreadableInput, UsageError
 from tcprobe.visible import UNENCODABLE, hand_over, say
 
 if TYPE_CHECKING:
-    from tcprobe.flows.audit.baseline import Baseline
     from tcprobe.flows.audit.flow import AuditOutcome
-    from tcprobe.flows.audit.options import AuditOptions
+    from tcprobe.flows.audit.options import AuditOptions, Baseline
     from tcprobe.schema.model import InputShape
 
 ARGV: Final = "tcprobe.argv"
@@ -136,7 +134,7 @@ TargetGpuOption = Annotated[
     Option(
         metavar="NAME",
         envvar="TCPROBE_TARGET_GPU",
-        autocompletion=completion.gpus,
+        autocompletion=o.gpus,
         help="GPU to predict for; `tcprobe explain gpus` lists them. Default: a100-sxm-40.",
     ),
 ]
@@ -158,7 +156,7 @@ SelectOption = Annotated[
     list[str] | None,
     Option(
         metavar="CODES",
-        autocompletion=completion.rules,
+        autocompletion=o.rules,
         help="Only these rules: codes or prefixes (TC1,TC204); may be repeated.",
     ),
 ]
@@ -166,7 +164,7 @@ IgnoreOption = Annotated[
     list[str] | None,
     Option(
         metavar="CODES",
-        autocompletion=completion.rules,
+        autocompletion=o.rules,
         help="None of these rules; the longer prefix wins over --select.",
     ),
 ]

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from typer import Option
 
-from tcprobe.cli import completion
 from tcprobe.cli import options as o
 from tcprobe.errors import UsageError
 from tcprobe.schema.records import as_dict
@@ -34,7 +33,7 @@ TargetGpuOption = Annotated[
     str | None,
     Option(
         metavar="NAME",
-        autocompletion=completion.gpus,
+        autocompletion=o.gpus,
         help="GPU whose figures hold where gpus.csv lacks the one here; with --from the one to fit.",
     ),
 ]

@@ -1,4 +1,4 @@
-"""`tcprobe explain`: show what a rule, a column or an error means, or list the GPUs to predict for."""
+"""`tcprobe explain`: what a rule, a column or an error means, or the GPUs to predict for; and `tcprobe workloads`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import typer
 
 from tcprobe.cli import options as o
-from tcprobe.cli.completion import words_of_explain
+from tcprobe.cli.options import words_of_explain
 from tcprobe.visible import put
 
 
@@ -35,3 +35,15 @@ def explain(
             o.put_json(**explained(what))
         return
     put(*explanation(what, format, o.text_width(width)).splitlines())
+
+
+def workloads() -> None:
+    """List the workloads that come with tcprobe; `tcprobe profile NAME` runs one."""
+    from tcprobe.flows.workloads import packaged_workloads
+
+    found = packaged_workloads()
+    if o.chosen["json"]:
+        o.put_json(workloads=[{"name": w.name, "description": w.description, "path": str(w.path)} for w in found])
+        return
+    widest = max((len(w.name) for w in found), default=0)
+    put(*(f"{workload.name.ljust(widest)}  {workload.description}" for workload in found))

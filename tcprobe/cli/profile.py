@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from typer import Option
 
-from tcprobe.cli import completion
 from tcprobe.cli import options as o
 from tcprobe.cli.ending import say_failure
 from tcprobe.errors import OutputError, TcprobeError, UsageError
@@ -28,7 +27,7 @@ WordsArgument = Annotated[
     typer.Argument(
         metavar="WORKLOAD",
         show_default=False,
-        autocompletion=completion.workloads,
+        autocompletion=o.workloads,
         help="A packaged workload (see `tcprobe workloads`), a script, or -m MODULE; then its own arguments.",
     ),
 ]
@@ -70,7 +69,7 @@ TargetGpuOption = Annotated[
     Option(
         metavar="NAME",
         envvar="TCPROBE_TARGET_GPU",
-        autocompletion=completion.gpus,
+        autocompletion=o.gpus,
         help="GPU to judge a run without a GPU for. Default: a100-sxm-40.",
     ),
 ]
@@ -174,7 +173,7 @@ def profile(
 def options_of(given: dict[str, Any]) -> ProfileOptions:
     """Return what was asked for; most parameters are fields of the same name."""
     from tcprobe.capture.base import DlprofOptions, NcuOptions, NsysOptions
-    from tcprobe.flows.job.runs import parse_ranks
+    from tcprobe.flows.more_runs import parse_ranks
     from tcprobe.flows.profile import ProfileOptions
     from tcprobe.foreign import output_path
 

@@ -165,7 +165,7 @@ def _listed(folder: Path, format_: str | None, unless: Sequence[object]) -> bool
     Returns whether that was done.
     """
     from tcprobe.flows.runs import is_sweep, runs_in
-    from tcprobe.readers.job import find_job
+    from tcprobe.readers.open import find_job
 
     runs = [] if any(unless) else runs_in(folder)
     several = len(runs) > 1 or any(is_sweep(run.path) for run in runs)

@@ -123,8 +123,7 @@ def sweep(
 
 def _run(options: SweepOptions, out: o.Output, spec: ReportSpec) -> None:
     from tcprobe.analysis import Options
-    from tcprobe.flows.sweep.result import read_sweep
-    from tcprobe.flows.sweep.run import run_sweep
+    from tcprobe.flows.sweep.run import read_sweep, run_sweep
     from tcprobe.report.sweep.document import SweepDocument
 
     folder, ran = run_sweep(options, say)
@@ -143,7 +142,7 @@ def show_sweep(folder: Path, out: o.Output, options: Options, spec: ReportSpec, 
     """
     if any(other):
         raise UsageError(f"{folder} is a sweep, which has no --by, --against and --fail-if", "name one of its runs")
-    from tcprobe.flows.sweep.result import read_sweep
+    from tcprobe.flows.sweep.run import read_sweep
     from tcprobe.report.sweep.document import SweepDocument
 
     out.write(SweepDocument(read_sweep(folder, options), spec))

@@ -19,13 +19,10 @@ from tcprobe.capture.choice import choose
 from tcprobe.capture.launchers import behind
 from tcprobe.capture.probed import of_ranks, read_probe, run
 from tcprobe.errors import MeasurementFailed, OutputError, TcprobeError, ToolError, UsageError
-from tcprobe.flows.constants import with_constants
-from tcprobe.flows.job.runs import finish_ranks
-from tcprobe.flows.patterns import checked
+from tcprobe.flows.more_runs import SecondRun, finish_ranks
 from tcprobe.flows.redact import NothingToRedact, redact
-from tcprobe.flows.report import STEPS_AS, make_report
-from tcprobe.flows.second_run import SecondRun
-from tcprobe.flows.workloads import Workload, find_workload
+from tcprobe.flows.report import STEPS_AS, checked, make_report
+from tcprobe.flows.workloads import Workload, find_workload, with_constants
 from tcprobe.flows.write import destination, write_document, write_tables
 from tcprobe.hardware import find_gpu
 from tcprobe.masking import mask_text, mask_tree, secrets_in

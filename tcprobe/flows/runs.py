@@ -8,7 +8,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from tcprobe.errors import UsageError
-from tcprobe.foreign import is_file, walk
+from tcprobe.foreign import folders_in, is_file
 from tcprobe.jsonfile import read_object
 from tcprobe.masking import mask_words
 from tcprobe.probe.constants import PARTIAL, RECORD
@@ -41,8 +41,7 @@ def runs_in(folder: Path) -> list[Run]:
     """Return the complete runs whose folders lie in a folder, the newest first; none where that is a run itself."""
     if not folder.is_dir() or (folder / RECORD).exists():
         return []
-    _, folders, _ = next(walk(folder, {}), ("", [], []))
-    places = [Path(entry.path) for entry in folders if not entry.name.startswith(PARTIAL)]
+    places = [place for place in folders_in(folder) if not place.name.startswith(PARTIAL)]
     runs = [run for place in places if (run := _run(place)) is not None]
     return sorted(runs, key=lambda run: (run.started or "", str(run.path)), reverse=True)
 

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from tcprobe.capture.folder import HOME
 from tcprobe.errors import InputError, UsageError
 from tcprobe.flows.runs import runs_in
-from tcprobe.foreign import is_file, is_folder, modified, walk
+from tcprobe.foreign import folders_in, is_file, is_folder, modified
 from tcprobe.jsonfile import read_object
 from tcprobe.probe.constants import PARTIAL, RANKS, RECORD
 from tcprobe.readers.run_folder.steps import read_metrics, read_steps
@@ -77,8 +77,7 @@ def _place(path: Path) -> Path:
 
 def _begun(folder: Path, start: str) -> Path | None:
     """Return the folder of a run that began last and has a temporary name; None where there is none."""
-    _, entries, _ = next(walk(folder, {}), ("", [], []))
-    found = [Path(entry.path) for entry in entries if entry.name.startswith(start)]
+    found = [place for place in folders_in(folder) if place.name.startswith(start)]
     return max(found, key=lambda one: (str(read_object(one / RECORD).get("started") or ""), one), default=None)
 
 
@@ -100,10 +99,9 @@ def _renamed(place: Path, identity: tuple[int, int]) -> Path:
     """
     if is_folder(place):
         return place
-    _, entries, _ = next(walk(place.parent, {}), ("", [], []))
-    for entry in entries:
-        if is_folder(entry.path) and _identity(Path(entry.path)) == identity:
-            return Path(entry.path)
+    for other in folders_in(place.parent):
+        if is_folder(other) and _identity(other) == identity:
+            return other
     raise InputError(place, "the run folder was removed or moved while it was watched")
 
 
@@ -111,9 +109,8 @@ def _look(place: Path) -> Look:
     """Return what a run has written: of several ranks, what the first one has."""
     probe = place / "probe"
     if not is_file(probe / "steps.csv") and is_folder(place / RANKS):
-        _, ranks, _ = next(walk(place / RANKS, {}), ("", [], []))
-        folders = (Path(entry.path) / "probe" for entry in sorted(ranks, key=lambda entry: entry.name))
-        probe = next((one for one in folders if is_file(one / "steps.csv")), probe)
+        ranks = (rank / "probe" for rank in folders_in(place / RANKS))
+        probe = next((one for one in ranks if is_file(one / "steps.csv")), probe)
     seen = read_object(probe / "probe.json", place)
     steps, _ = read_steps(probe / "steps.csv", seen, TAIL_BYTES)
     metrics, _ = read_metrics(probe / "metrics.csv", TAIL_BYTES)

@@ -10,20 +10,18 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 from .api import Marker
 from .config import Config
 from .constants import RESERVE, RESERVED_BYTES
-from .core import tracebacks
+from .core import lines
 from .core.framework import Core, Devices, Framework
 from .core.gaps import Gaps
 from .core.journal import Journal
-from .core.metrics import Patterns
 from .core.ranges import Ranges
 from .core.resources import free_bytes
 from .core.stepper import DOMINANT, MARKED, PERIOD, Stepper
 from .core.training import TrainingCalls
 from .core.window import WindowState
-from .recording import RecordedRange, RecordedWindow
-from .script.imports import AfterImport
-from .script.tee import Tee
-from .sessions import Sessions
+from .script.script import AfterImport
+from .script.tee import Patterns, Tee
+from .sessions import RecordedRange, RecordedWindow, Sessions
 
 SCHEMA = 1
 MARK = "mark the step: with tcprobe.step(): ..., or name the ranges that are steps: tcprobe report --step-range REGEX"
@@ -81,8 +79,8 @@ class Probe:
         self.journal.clock = self.clock
         self.sessions.install()
         self.ranges.heard = self._heard
-        hooks.update(logging=self.tee.listen_to_files, traceback=tracebacks.clean_printed)
-        hooks.update(inspect=tracebacks.clean_inspected, warnings=tracebacks.place_warnings)
+        hooks.update(logging=self.tee.listen_to_files, traceback=lines.clean_printed)
+        hooks.update(inspect=lines.clean_inspected, warnings=lines.place_warnings)
         self._set_pace()
         self.gaps.run("imports", AfterImport(hooks, self.gaps).install)
         self.gaps.run("tcprobe.step", self.marker.install)

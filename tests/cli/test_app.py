@@ -34,7 +34,7 @@ def test_other_verbs_are_not_loaded() -> None:
         "print(sorted(m for m in sys.modules if m.startswith('tcprobe.cli.')), file=sys.stderr)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
-    loaded = ("app", "command", "completion", "config", "ending", "options", "progress", "workloads")
+    loaded = ("app", "ending", "explain", "options", "progress")
     assert done.stderr.strip() == str([f"tcprobe.cli.{name}" for name in loaded])
 
 

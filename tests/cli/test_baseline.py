@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tcprobe.cli import completion
+from tcprobe.cli import options
 from tests import warm
 from tests.cli.test_compare import GPU_RUN, refused, timed
 
@@ -36,7 +36,7 @@ def test_a_run_is_kept_listed_and_compared_with(project: Path, monkeypatch: pyte
     shutil.rmtree("base")  # the file is enough
     (project / "below").mkdir()
     monkeypatch.chdir(project / "below")
-    assert completion.baselines("m") == [("main", str(project / "tcprobe-baselines/main.json"))]
+    assert options.baselines("m") == [("main", str(project / "tcprobe-baselines/main.json"))]
     listed = warm.run_tcprobe("baseline").stdout.splitlines()
     assert listed[0].split() == ["baseline", "started", "gpu", "precision", "step", "verdict"]
     assert listed[1].startswith("main ") and "10.2 ms  NOT MEASURED" in listed[1]

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tcprobe.cli import completion
+from tcprobe.cli import options
 
 SCRIPT = "import sys; sys.argv = ['tcprobe']; from tcprobe.__main__ import main; main()"
 """As the command that pip makes, by whose name the shell asks."""
@@ -16,13 +16,13 @@ SCRIPT = "import sys; sys.argv = ['tcprobe']; from tcprobe.__main__ import main;
 @pytest.mark.parametrize(
     ("complete", "begun", "expected"),
     [
-        (completion.gpus, "h100-s", ["h100-sxm", "h100-sxm-64", "h100-sxm-96"]),
-        (completion.gpus, "H100-N", ["h100-nvl"]),
-        (completion.rules, "tc10", ["TC101", "TC102", "TC103", "TC104", "TC105", "TC106", "TC107", "TC108", "TC109"]),
-        (completion.rules, "TC3", []),
-        (completion.workloads, "train_g", ["train_gan"]),
-        (completion.words_of_explain, "E20", ["E200", "E201", "E202", "E203", "E204", "E205"]),
-        (completion.words_of_explain, "bad_", ["bad_sizes"]),
+        (options.gpus, "h100-s", ["h100-sxm", "h100-sxm-64", "h100-sxm-96"]),
+        (options.gpus, "H100-N", ["h100-nvl"]),
+        (options.rules, "tc10", ["TC101", "TC102", "TC103", "TC104", "TC105", "TC106", "TC107", "TC108", "TC109"]),
+        (options.rules, "TC3", []),
+        (options.workloads, "train_g", ["train_gan"]),
+        (options.words_of_explain, "E20", ["E200", "E201", "E202", "E203", "E204", "E205"]),
+        (options.words_of_explain, "bad_", ["bad_sizes"]),
     ],
 )
 def test_words_are_completed(complete: object, begun: str, expected: list[str]) -> None:

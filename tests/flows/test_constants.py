@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tcprobe.errors import InputError, UsageError
-from tcprobe.flows.constants import with_constants
+from tcprobe.flows.workloads import with_constants
 
 SCRIPT = """\
 # -*- coding: latin-1 -*-

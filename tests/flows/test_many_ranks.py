@@ -16,10 +16,9 @@ import pytest
 
 from tcprobe.analysis.context import Options
 from tcprobe.errors import ToolError, UsageError
-from tcprobe.flows.job import cluster
-from tcprobe.flows.job import report as ranks
+from tcprobe.flows import job as ranks
 from tcprobe.flows.report import analysed, make_report
-from tcprobe.readers.job import find_job
+from tcprobe.readers.open import find_job
 from tcprobe.report.run.advice import with_texts
 from tcprobe.schema.profile import Profile
 from tests.readers.nsys.made import Made
@@ -122,7 +121,7 @@ def test_what_no_scheduler_helps(job: Path, tmp_path: Path, monkeypatch: pytest.
 def test_no_scheduler_answers(job: Path, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if importlib.util.find_spec("distributed") is None:
         pytest.skip("Dask (distributed) is not installed")
-    monkeypatch.setattr(cluster, "ANSWER_SECONDS", 0.2)
+    monkeypatch.setattr(ranks, "ANSWER_SECONDS", 0.2)
     with pytest.raises(UsageError, match="no scheduler of Dask answers there"):
         make_report(job, scheduler=address)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tcprobe.errors import UsageError
-from tcprobe.flows.job.runs import parse_ranks
+from tcprobe.flows.more_runs import parse_ranks
 from tcprobe.flows.profile import ProfileOptions, profile
 
 WORK = """

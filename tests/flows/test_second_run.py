@@ -13,7 +13,7 @@ from tcprobe.capture import tensorflow
 from tcprobe.capture.base import CaptureRequest, Invocation, Launch
 from tcprobe.capture.process import Ended
 from tcprobe.errors import ToolError
-from tcprobe.flows.second_run import SecondRun
+from tcprobe.flows.more_runs import SecondRun
 
 ASKED = dict.fromkeys(("workload", "profiler", "precision", "xla", "target_gpu", "step_range", "key_node"))
 WELL = Ended(0, 10**9)

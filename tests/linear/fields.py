@@ -18,10 +18,9 @@ from tcprobe.gemm.matmul import einsum_gemms
 from tcprobe.gemm.ops import conv_like, family_of
 from tcprobe.hardware import gpus_named, partition_of
 from tcprobe.identify import has_tensor_cores
-from tcprobe.probe.core.metrics import Patterns
+from tcprobe.probe.script.tee import Patterns
 from tcprobe.readers.dlprof.layout import canonical, profile_name
-from tcprobe.readers.dlprof.shapes import dtype_of, shapes_of
-from tcprobe.readers.dlprof.tables import called_from
+from tcprobe.readers.dlprof.tables import called_from, dtype_of, shapes_of
 from tcprobe.readers.dlprof.text import _heading
 from tcprobe.readers.host_work import host_work
 from tcprobe.readers.xspace.text import executor_op, kernel_config, memory_size, parse_shapes, program_id, split_op

@@ -6,11 +6,11 @@ import re
 
 import pytest
 
-from tcprobe.flows.patterns import nests
+from tcprobe.flows.report import nests
 from tests.linear.patterns import all_patterns
 
 EXCEPTIONS = {
-    "tcprobe.probe.tensorflow.log": "lines: each ends in a line feed, which nothing else in it matches",
+    "tcprobe.probe.tensorflow.profiler": "lines: each ends in a line feed, which nothing else in it matches",
     "tcprobe.audit.suppress": "codes in a comment of a source file: a letter, a digit and a blank begin parts",
 }
 """Modules with a nested repeat that is left: why no text makes it try one thing twice."""
@@ -28,12 +28,12 @@ ONLY_WHEN_RUN = {
         "tcprobe.analysis.summary.rates: "
         "'|'.join((*(f'(?:^|/){re.escape(n)}(?:_\\\\d+)?/' for n in names), *[_BRANCH] * dynamic))"
     ): "names of optimizers, escaped",
-    "tcprobe.analysis.ranges.steps: pattern": "what a user asks for, which flows.patterns has looked at",
-    "tcprobe.flows.patterns: text": "what a user asks for, which is looked at before it is used",
+    "tcprobe.analysis.ranges.steps: pattern": "what a user asks for, which flows.report has looked at",
+    "tcprobe.flows.report: text": "what a user asks for, which is looked at before it is used",
     "tcprobe.probe.core.lines: generated": "the probe's own orders",
-    "tcprobe.probe.core.metrics: text": "what a user asks for: it runs on lines of 4,096 characters at most",
+    "tcprobe.probe.script.tee: text": "what a user asks for: it runs on lines of 4,096 characters at most",
     "tcprobe.report.run.about: f'^{name}\\\\b'": "names of frameworks",
-    "tcprobe.audit.fix.numbers: f'\\\\b{re.escape(name)}\\\\b'": "a name, escaped",
+    "tcprobe.audit.fix.wants: f'\\\\b{re.escape(name)}\\\\b'": "a name, escaped",
 }
 """Calls whose pattern is not known before they run: where it comes from."""
 

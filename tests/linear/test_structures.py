@@ -20,7 +20,7 @@ from tcprobe.readers.dlprof.text import MOST_COLUMNS, _layout
 from tcprobe.readers.hlo.gemms import MOST_PRODUCTS, gemms_of
 from tcprobe.readers.hlo.module import Instruction, Module
 from tcprobe.readers.protobuf import DamagedError
-from tcprobe.readers.run_folder.phases import MOST_PHASES, read_phases
+from tcprobe.readers.run_folder.periods import MOST_PHASES, read_phases
 from tcprobe.schema.tables import KERNELS, OPS
 from tests.analysis import builders as b
 from tests.audit.fix.fixes.whole import whole

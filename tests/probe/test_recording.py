@@ -9,7 +9,7 @@ import pytest
 from tcprobe.probe.config import Config
 from tcprobe.probe.core.gaps import Gaps
 from tcprobe.probe.core.ranges import Ranges
-from tcprobe.probe.recording import RecordedRange, RecordedWindow
+from tcprobe.probe.sessions import RecordedRange, RecordedWindow
 from tests.probe.core.test_window import Run
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tcprobe.readers.job import find_job
+from tcprobe.readers.open import find_job
 
 
 def run(folder: Path, rank: int | None) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from tcprobe.cost.constants import Constants
 from tcprobe.errors import InputError, MeasurementFailed
-from tcprobe.flows.audit.baseline import read_baseline
+from tcprobe.flows.audit.options import read_baseline
 from tcprobe.flows.report import make_report
 from tcprobe.jsonfile import whole
 from tcprobe.readers.xspace.text import parse_shapes, program_id

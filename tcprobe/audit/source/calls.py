@@ -9,8 +9,8 @@ from typing import Final, TypeAlias
 from msgspec.structs import replace
 
 from tcprobe.audit.source.arrays.datasets import inputs_of, of_data_set
+from tcprobe.audit.source.arrays.functions import array_method
 from tcprobe.audit.source.arrays.layout import UNKNOWN_DATA
-from tcprobe.audit.source.arrays.methods import array_method
 from tcprobe.audit.source.fixed import note_loaded
 from tcprobe.audit.source.functions import apply_instance, construct, enter, inherited
 from tcprobe.audit.source.kinds import (

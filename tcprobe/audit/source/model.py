@@ -15,9 +15,8 @@ from tcprobe.audit.source.kinds import Draft, Instance, Multiplied, SourceValue,
 from tcprobe.audit.source.layers import multiplies
 from tcprobe.audit.source.models import ENTRANCE, UNUSED, unused_layers
 from tcprobe.audit.source.state import State
-from tcprobe.audit.source.steps.apart import SourceStep, never_trained, steps_of
+from tcprobe.audit.source.steps.apart import SourceStep, compiled_by_xla, never_trained, steps_of
 from tcprobe.audit.source.steps.batches import batch_of
-from tcprobe.audit.source.steps.xla import compiled_by_xla
 from tcprobe.audit.source.values import tensors_of
 from tcprobe.keras.catalogue import class_of, layer_class
 from tcprobe.keras.products.layers import Operand, own_records, records_of

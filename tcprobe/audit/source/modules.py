@@ -33,7 +33,7 @@ from tcprobe.audit.source.kinds import (
 from tcprobe.audit.source.models import make_graph, make_input, make_stack
 from tcprobe.audit.source.operators import FUNCTIONS, computed, define, is_definition, is_parser
 from tcprobe.audit.source.state import State
-from tcprobe.audit.source.steps.flags import SETTERS, note_set
+from tcprobe.audit.source.steps.trainings import SETTERS, note_set
 from tcprobe.audit.source.values import (
     elements,
     items_of,

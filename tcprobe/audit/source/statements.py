@@ -14,8 +14,7 @@ from tcprobe.audit.source.imported import module_of, taken_from
 from tcprobe.audit.source.kinds import Class, Env, Items, Named, Routine, SourceValue, Tensor, Unknown
 from tcprobe.audit.source.operators import CHANGING, arithmetic
 from tcprobe.audit.source.state import Left, State
-from tcprobe.audit.source.steps.flags import note_flags
-from tcprobe.audit.source.steps.trainings import begin_turn, looping, note_tape
+from tcprobe.audit.source.steps.trainings import begin_turn, looping, note_flags, note_tape
 from tcprobe.audit.source.values import any_of, doubted, doubts_of, elements, guessed, shaken, truth
 from tcprobe.source.scopes import every_node, marked
 from tcprobe.source.values import DOUBTED, Doubts, Known

@@ -16,7 +16,7 @@ from tcprobe.probe.tensorflow.graph.recorder import GraphRecorder
 from tcprobe.probe.tensorflow.hooks.calls import Calls, concrete_functions
 from tcprobe.probe.tensorflow.hooks.patch import Patches
 from tcprobe.probe.tensorflow.places import function_name
-from tcprobe.probe.tensorflow.policy import PolicyRecord
+from tcprobe.probe.tensorflow.precision import PolicyRecord
 
 KERAS: Final = ("keras", "tf_keras")
 FILE: Final = "graph.json"

@@ -22,7 +22,7 @@ def fixes_of(outcome: AuditOutcome) -> list[Fix]:
 
 def diff_of(outcome: AuditOutcome) -> str:
     """Return what `fixed` would change, as a unified diff; empty if nothing."""
-    from tcprobe.audit.fix.text import diff
+    from tcprobe.audit.fix.write import diff
 
     return diff(fixes_of(outcome), outcome.sources)
 
@@ -56,8 +56,7 @@ def fixed_input(options: AuditOptions, say: Say) -> tuple[AuditOutcome, bytes]:
     Raises:
         TcprobeError: as in `audit`.
     """
-    from tcprobe.audit.fix.text import by_file
-    from tcprobe.audit.fix.write import edited_bytes
+    from tcprobe.audit.fix.write import by_file, edited_bytes
 
     outcome, content = audit(options, say), options.stdin or b""
     fixes = fixes_of(outcome)

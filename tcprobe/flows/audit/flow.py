@@ -18,7 +18,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tcprobe.errors import ToolError, UsageError
-from tcprobe.flows.audit.baseline import Baseline, counted, read_baseline, write_entries
 from tcprobe.flows.audit.files import (
     STDIN,
     AuditFile,
@@ -30,7 +29,15 @@ from tcprobe.flows.audit.files import (
     standard_input,
 )
 from tcprobe.flows.audit.models import Auditor, PartialAudit
-from tcprobe.flows.audit.options import AuditOptions, Choice, choose_options
+from tcprobe.flows.audit.options import (
+    AuditOptions,
+    Baseline,
+    Choice,
+    choose_options,
+    counted,
+    read_baseline,
+    write_entries,
+)
 from tcprobe.flows.write import Say
 from tcprobe.foreign import is_there
 from tcprobe.hardware import Gpu, find_gpu

@@ -18,8 +18,7 @@ from ..tensorflow.hooks.patch import Patches
 from ..tensorflow.places import function_name
 from .layers import LayerLog
 from .loops import Loop, running_loops, share, waits
-from .onward.ending import Stopped
-from .onward.methods import Onward, zeros_of
+from .onward import Onward, Stopped, zeros_of
 
 MOST_CALLS = 64  # of one training function before another that its loop also calls: a critic is trained 5 times or so
 MOST_SECONDS = 5.0  # from the first training call on; what the script does in between is its own loading of data

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
-from ..tensorflow.graph.called import Frames, beyond, operation
+from ..tensorflow.graph.called import GEMM_TYPES, Frames, beyond, operation
 from ..tensorflow.graph.passes import VARIABLES
-from ..tensorflow.graph.types import GEMM_TYPES
 
 # Every output feature of these comes from the same feature of each input of as many dimensions.
 ELEMENTWISE = frozenset(

@@ -7,17 +7,15 @@ from functools import partial
 from typing import Any, Dict, List, Optional
 
 from ..core.gaps import Gaps
-from ..script.imports import AfterImport
+from ..script.script import AfterImport
 from ..tensorflow.graph.recorder import GraphRecorder
 from ..tensorflow.precision import version
 from .calls import AuditCalls
 from .datasets import DataSets
-from .gpu import OneGpu
+from .gpu import AutoXla, OneGpu
 from .layers import LayerLog, is_model
-from .onward.methods import Methods, Onward
-from .shapes import GivenShapes, inputs_of
-from .step import SeenInputs
-from .xla import AutoXla
+from .onward import Methods, Onward
+from .step import GivenShapes, SeenInputs, inputs_of
 
 PRIVATE_KERAS = "tensorflow.python.keras"  # loaded with TensorFlow, and imported by many scripts although it is private
 

@@ -8,7 +8,7 @@ import threading
 from threading import get_ident
 from typing import Any, Callable, Deque, Dict, List, NamedTuple, Optional, Set
 
-from .calls import CallLog
+from .journal import CallLog
 
 TAKES_OVER = 8  # calls of a thread after which it may have the steps instead of one that is silent, or made fewer
 SILENT = 16  # usual distances between two calls of a thread, without one: a validation may be as long

@@ -10,8 +10,8 @@ from threading import get_ident
 from typing import Any, Callable, Deque, Dict, List, Optional, Tuple
 
 from ..constants import PHASES, TAKEN_BACK
-from .calls import CallLog
 from .gaps import Gaps
+from .journal import CallLog
 from .ranges import Ranges
 from .stepper import Stepper
 from .threads import Aside, Threads

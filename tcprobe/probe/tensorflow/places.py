@@ -7,7 +7,7 @@ import sys
 import warnings
 from typing import Any, DefaultDict, FrozenSet, List, Optional
 
-from ..core import lines, tracebacks
+from ..core import lines
 
 FRAMEWORK_PACKAGES = ("tensorflow", "tensorflow_core", "keras", "tf_keras", "wrapt", "absl", "numpy", "six")
 # AutoGraph writes the code that it converted into the folder for temporary files, under these names.
@@ -44,7 +44,7 @@ def clean_converted() -> None:
 
     @functools.wraps(inside)
     def stripped(frames: Any, *args: Any, **kwds: Any) -> Any:
-        return inside([frame for frame in frames if not tracebacks.is_ours(frame.filename)], *args, **kwds)
+        return inside([frame for frame in frames if not lines.is_ours(frame.filename)], *args, **kwds)
 
     utilities._stack_trace_inside_mapped_code = stripped
     kinds: Any = sys.modules["tensorflow.python.autograph.pyct.inspect_utils"]
@@ -60,7 +60,7 @@ def clean_defined(script: bool) -> None:
     """
     stacks: Any = sys.modules["tensorflow.python.util.tf_stack"]
     runpy = sys.modules.get("runpy") if script else None
-    names = tracebacks.our_files() | ({runpy.run_path.__code__.co_filename} if runpy is not None else set())
+    names = lines.our_files() | ({runpy.run_path.__code__.co_filename} if runpy is not None else set())
 
     class Ours(stacks.StackTraceFilter):  # type: ignore[misc]
         def get_filtered_filenames(self) -> FrozenSet[str]:

@@ -1,17 +1,166 @@
-"""Runs TensorFlow's own profiler: one session at a time, beside whatever the script itself profiles."""
+"""Runs TensorFlow's own profiler: one session at a time, beside whatever the script itself profiles.
+
+Steps and phases are marked for it, and the layers and waits of eager steps as phases. What it logs of its own work is
+kept off the workload's standard error: its C++ code writes to file descriptor 2, only while a session starts or stops.
+For that time alone 2 is a file in memory, which tcprobe gave us: then the profiler's lines go to a file of the run, and
+all else to where it was headed, in its order. If the process dies meanwhile, tcprobe has the file in memory and shows
+what it holds.
+"""
 
 from __future__ import annotations
 
 import functools
 import json
 import os
+import re
 import shutil
 import sys
-from typing import Any, Callable, Dict, List, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, Callable, ContextManager, Dict, Iterator, List, Optional, Sequence
 
+from ..constants import ASIDE, LAYER_MARK, PROFILER_LOG, STEP_MARK
+from ..core import ranges
 from ..core.gaps import Gaps
 from ..core.resources import why_cut
-from .log import ProfilerLog
+from .hooks.fits import Fits
+from .hooks.layers import LayerHooks
+from .hooks.patch import Ending, Patches, around
+
+OWN = re.compile(
+    rb"(?:I\d{4} \d\d:\d\d:[\d.:]+ +\d+ |\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+: I )"
+    rb"(?:(?:\S*/profiler/\S*|(?:profiler|cupti|host_tracer|device_tracer|gpu_tracer|xplane)\w*|save_profile)"
+    rb"\.cc:\d+\] |\S*dso_loader\.cc:\d+\] [^\n]*libcupti)[^\n]*\n(?:(?:Dumped tool data for [^\n]*\n)+\n?)?"
+)
+"""A line of the profiler's own, for information: as absl writes it since TensorFlow 2.18, and as it was before.
+
+Warnings and errors of it stay where they are. Source: the LOG(INFO) of tsl/profiler and xla/backends/profiler.
+"""
+
+
+class ProfilerLog:
+    """What the profiler logs.
+
+    Args:
+        aside: the descriptor of tcprobe's file in memory; None where there is none.
+        folder: where the profiler's lines go.
+    """
+
+    def __init__(self, aside: Optional[int], folder: str) -> None:
+        self._aside = aside if aside is not None and is_aside(aside) else None
+        self._folder = folder
+        if self._aside is not None:
+            os.set_inheritable(self._aside, False)
+
+    @contextmanager
+    def apart(self) -> Iterator[None]:
+        """Sort what is written to standard error within: after it, for it comes while the profiler has the process."""
+        if self._aside is None:
+            yield
+            return
+        shown = os.dup(2)
+        os.dup2(self._aside, 2)
+        try:
+            yield
+        finally:
+            os.dup2(shown, 2)
+            os.close(shown)
+            self._sort(self._aside)
+
+    def _sort(self, aside: int) -> None:
+        text = os.pread(aside, os.fstat(aside).st_size, 0)
+        os.ftruncate(aside, 0)
+        own = b"".join(OWN.findall(text))
+        write_all(2, OWN.sub(b"", text))
+        if own:
+            with open(os.path.join(self._folder, PROFILER_LOG), "ab") as file:
+                file.write(own)
+
+
+def is_aside(number: int) -> bool:
+    """Return whether a descriptor is tcprobe's file: it may have been closed, and another file have its number."""
+    try:
+        return os.readlink("/proc/self/fd/%d" % number).startswith("/memfd:%s" % ASIDE)
+    except OSError:
+        return False
+
+
+def write_all(number: int, text: bytes) -> None:
+    """Write text to a descriptor; where nobody reads it any more, the rest is lost as it would have been."""
+    try:
+        while text:
+            text = text[os.write(number, text) :]
+    except OSError:
+        pass
+
+
+ROOT = {"_r": 1}  # the profiler counts steps by the annotations that have it
+
+
+class TensorFlowAnnotations(ranges.Annotations):
+    """Marks steps and phases with `tf.profiler.experimental.Trace`.
+
+    Raises:
+        AttributeError: this TensorFlow has none.
+    """
+
+    def __init__(self, tf: Any, fits: Fits) -> None:
+        self._fits = fits
+        self._trace: Callable[..., ContextManager[Any]] = tf.profiler.experimental.Trace
+        self._root: Dict[str, int] = ROOT
+
+    def open(self) -> None:
+        """Leave the counting of steps to Keras where it does that."""
+        fit = self._fits.current()
+        self._root = {} if fit is not None and fit.marks_steps else ROOT
+
+    def step(self, number: int) -> ContextManager[Any]:
+        """Return what marks step `number`."""
+        return self._trace(STEP_MARK, step_num=number, **self._root)
+
+    def phase(self, name: str) -> ContextManager[Any]:
+        """Return what marks a phase."""
+        return self._trace("tcprobe/" + name)
+
+
+class LayerRanges:
+    """Marks calls of layers and iterators from `open` to `close`, so that steps outside the window pay nothing.
+
+    Attributes:
+        iterator: the class of iterators over datasets; None where there is none.
+    """
+
+    def __init__(self, layers: LayerHooks, marks: ranges.Ranges, gaps: Gaps) -> None:
+        self.iterator: Any = None
+        self._layers = layers
+        self._ranges = marks
+        self._gaps = gaps
+        self._patches = Patches()
+        self._end: Ending = partial(gaps.run, "ranges", marks.end_phase)
+
+    def open(self) -> None:
+        """Mark from now on."""
+        self._layers.on_eager = self._called
+        if self.iterator is not None:
+            self._patches.method(self.iterator, "_next_internal", around(self._gaps, "ranges", self._waits))
+
+    def close(self) -> None:
+        """Mark no more."""
+        self._layers.on_eager = None
+        self._patches.restore()
+
+    def _called(self, layer: Any) -> Optional[Ending]:
+        return self._begin(str(layer.name), LAYER_MARK)
+
+    def _waits(self, _: Any) -> Optional[Ending]:
+        return self._begin("input") if self._layers.eager() else None
+
+    def _begin(self, name: str, mark: str = "") -> Optional[Ending]:
+        if not self._ranges.active:
+            return None
+        self._ranges.begin_phase(name, mark)
+        return self._end
+
 
 # With 2.21 a worker of several dies now and then as a session ends, under the script's own profiler too; not with 2.15.
 CRASHES_SINCE = (2, 16)

@@ -17,8 +17,7 @@ import numpy as np
 from tcprobe.errors import EmptyInput, InputError, UnsupportedVersion
 from tcprobe.readers.arrays import distinct_rows
 from tcprobe.readers.dlprof import layout, summary
-from tcprobe.readers.dlprof.notes import NO_KERNELS, RUN_AGAIN, kernels_captured
-from tcprobe.readers.dlprof.profile import profile_of
+from tcprobe.readers.dlprof.profile import NO_KERNELS, RUN_AGAIN, kernels_captured, profile_of
 from tcprobe.readers.dlprof.report import LARGEST, Column, Report, Spread
 from tcprobe.readers.nsys.columns import Columns, Ints, read_columns
 from tcprobe.readers.nsys.opening import Database, open_database

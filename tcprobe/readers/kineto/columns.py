@@ -1,7 +1,11 @@
-"""Events of a trace as columns: what ran on the GPUs, the calls that launched it, ops, modules and frames of Python."""
+"""Events of a trace as columns: what ran on the GPUs, the calls that launched it, ops, modules and frames of Python.
+
+Of collectives of NCCL it tells which, among how many ranks, how large, and how long nothing hid them.
+"""
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -11,11 +15,13 @@ import numpy as np
 from msgspec import Raw, Struct
 from numpy.typing import NDArray
 
-from tcprobe.grouping import positions_in
-from tcprobe.readers.arrays import Ints
+from tcprobe.grouping import count_by, distinct_numbers, merged, positions_in, sum_by
+from tcprobe.jsonfile import whole
+from tcprobe.readers.arrays import Ints, distinct_rows
 from tcprobe.readers.kineto.events import Args, Counted, Event, Trace, read_events
 from tcprobe.readers.rows import Codes, Texts
-from tcprobe.schema.columns import FloatArray, Names
+from tcprobe.schema.columns import FloatArray, Names, Table, Value
+from tcprobe.schema.tables import MESSAGES
 
 # Categories in lower case: ``Kernel``, ``Memcpy``, ``Runtime`` and ``Operator`` are those of Kineto before 2021-12.
 KINDS: Final = {
@@ -194,3 +200,78 @@ def _correlation(part: Part) -> Ints:
     """Return the correlation ids; -1 where there is none that CUPTI gives (32 bits)."""
     ids = part.numbers["correlation"]
     return np.where((ids > 0) & (ids < 1 << 32), ids, -1).astype(np.int64)
+
+
+NAMED: Final = re.compile(r"nccl(?:Dev)?Kernel_?([A-Za-z]+)")
+"""Kernels of NCCL, by the name of the collective in them."""
+BYTES: Final = {
+    **dict.fromkeys(("Byte", "Char", "Bool", "Float8_e4m3fn", "Float8_e5m2"), 1),
+    **dict.fromkeys(("Half", "BFloat16", "Short"), 2),
+    **dict.fromkeys(("Float", "Int"), 4),
+    **dict.fromkeys(("Double", "Long"), 8),
+}
+"""Bytes of an element by the names of c10::ScalarType, with which PyTorch tells the type of a message."""
+
+
+def read_messages(ran: Part) -> Table:
+    """Return the table `messages` of the kernels of a trace; empty where none is NCCL's."""
+    mine = ran.texts["name"].each(lambda name: NAMED.match(name) is not None, False).astype(bool)
+    rows = np.flatnonzero(mine)
+    told, kernel = ran.texts["message"].take(rows), ran.texts["name"].map(_collective).take(rows)
+    first, group = distinct_rows(told.ids, kernel.ids)
+    spent, hidden = (ran.end - ran.start)[rows], _hidden(ran, mine)[rows]
+    sums, alone = (sum_by(group, values, len(first)).tolist() for values in (spent, spent - hidden))
+    calls = count_by(group, len(first)).tolist()
+    made: list[dict[str, Value]] = [
+        {
+            **_described(told[row] or "", kernel[row] or ""),
+            "launches": calls[number],
+            "sum_ns": sums[number],
+            "exposed_ns": alone[number],
+        }
+        for number, row in enumerate(first.tolist())
+    ]
+    return Table.from_rows(MESSAGES, sorted(made, key=lambda row: (-int(row["sum_ns"] or 0), str(row))))
+
+
+def _collective(kernel: str) -> str | None:
+    found = NAMED.match(kernel)
+    return found[1].lower() if found else None
+
+
+def _described(told: str, kernel: str) -> dict[str, Value]:
+    """Return what the program said of a message; of a trace that does not tell, the kernel's name alone says which."""
+    name, dtype, group, about, size, sent, received = told.split(BETWEEN) if told else ("",) * 7
+    each = BYTES.get(dtype)
+    return {
+        "collective": name or kernel,
+        "group": f"{group} ({about})" if about else group or None,
+        "group_size": whole(size),
+        "dtype": dtype or None,
+        **{
+            key: None if each is None or (count := whole(text)) is None else count * each
+            for key, text in (("sent_bytes", sent), ("received_bytes", received))
+        },
+    }
+
+
+def _hidden(ran: Part, mine: NDArray[np.bool_]) -> Ints:
+    """Return the time of each kernel in which another one, that is none of NCCL's, ran on its GPU."""
+    hidden, device = np.zeros(ran.rows, np.int64), ran.numbers["device"]
+    for number in distinct_numbers(device[mine].astype(np.int64)).tolist():
+        here = device == number
+        others, rows = np.flatnonzero(here & ~mine), np.flatnonzero(here & mine)
+        if not len(others):
+            continue
+        start, end = merged(ran.start[others], ran.end[others])
+        before = np.append(0, np.cumsum(end - start))
+        covered = [_covered(ran_at[rows], start, end, before) for ran_at in (ran.start, ran.end)]
+        hidden[rows] = covered[1] - covered[0]
+    return hidden
+
+
+def _covered(at: Ints, start: Ints, end: Ints, before: Ints) -> Ints:
+    """Return how much of intervals that lie apart has passed at each time; `before` is their length up to each."""
+    place = np.searchsorted(start, at, "right")
+    last = np.maximum(place - 1, 0)
+    return np.where(place > 0, before[last] + np.minimum(at, end[last]) - start[last], 0)

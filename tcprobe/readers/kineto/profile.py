@@ -12,9 +12,8 @@ from tcprobe.errors import EmptyInput
 from tcprobe.gemm.torch import multiplies
 from tcprobe.readers.arrays import Ints, combine
 from tcprobe.readers.base import MOST_DEVICES
-from tcprobe.readers.kineto.columns import Part, Recording, calls_of, read_recording
+from tcprobe.readers.kineto.columns import Part, Recording, calls_of, read_messages, read_recording
 from tcprobe.readers.kineto.counters import Counts, read_counters
-from tcprobe.readers.kineto.messages import read_messages
 from tcprobe.readers.kineto.ranges import host_events, host_ops, ranges_of
 from tcprobe.readers.rows import gpu_row, named_kernels
 from tcprobe.schema import tables as contract

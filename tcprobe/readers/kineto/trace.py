@@ -9,8 +9,8 @@ from typing import Final
 
 from tcprobe.errors import InputError
 from tcprobe.foreign import GZIP, ZIP, below, head
+from tcprobe.readers.merge import stack
 from tcprobe.readers.one_run import not_one_run
-from tcprobe.readers.ranks import stack
 from tcprobe.schema.profile import Profile
 
 FORMAT: Final = "kineto"

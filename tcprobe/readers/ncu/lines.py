@@ -1,7 +1,9 @@
-"""Find the rows of Nsight Compute's CSV among all that it and the profiled program print.
+"""Find the rows of Nsight Compute's CSV among all that it and the profiled program print, and its units.
 
 `ncu --csv` writes to standard output, as the program does: lines of ``==PROF==`` and the program's own stand before,
-between and after the rows, and a header stands before the rows of each table.
+between and after the rows, and a header stands before the rows of each table. It prints 52.576 usecond for 52576 ns and
+29.696 Kbyte/block for 29696 byte/block; prefixes are decimal. Source: Nsight Compute CLI, "Metrics and Units"
+(`--print-units auto` and `base`), and reports of versions 2020.1 to 2025.3.
 """
 
 from __future__ import annotations
@@ -14,7 +16,37 @@ from typing import Final
 
 from tcprobe.errors import EmptyInput, InputError, WrongFormat
 from tcprobe.foreign import head
+from tcprobe.readers.rows import TO_NS
 from tcprobe.readers.rows import Header as TableHeader
+
+NS: Final = "ns"
+_PREFIXES: Final = {"K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
+_PREFIXED: Final = re.compile(r"([KMGTPE])((?:byte|bit|[Hh]z|inst|cycle|sector|request|warp|thread|block)s?)")
+
+
+def base_unit(unit: str) -> tuple[float, str]:
+    """Return what a value in this unit is multiplied by, and the base unit that it is in then.
+
+    ``("usecond") -> (1000, "ns")``, ``("Gbyte/second") -> (1e9, "byte/second")``, ``("cycle/nsecond") -> (1e9,
+    "cycle/second")``. A unit that ncu does not scale (%, register/thread) stays, with factor 1.
+    """
+    above, slash, below = unit.strip().partition("/")
+    factor, name = _side(above)
+    if not slash:
+        return factor, name
+    if below in TO_NS:
+        return factor * 1e9 / TO_NS[below], f"{name}/second"
+    divisor, per = _side(below)
+    return factor / divisor, f"{name}/{per}"
+
+
+def _side(unit: str) -> tuple[float, str]:
+    if unit in TO_NS:
+        return TO_NS[unit], NS
+    if found := _PREFIXED.fullmatch(unit):
+        return _PREFIXES[found[1]], "hz" if found[2] == "Hz" else found[2]
+    return 1.0, "hz" if unit == "Hz" else unit
+
 
 _ROW: Final = re.compile(r'"\d{0,12}",')
 _BARE_ROW: Final = re.compile(r"\d{0,12},")

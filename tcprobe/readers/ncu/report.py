@@ -13,8 +13,8 @@ import numpy as np
 
 from tcprobe.errors import EmptyInput, ToolError, WrongFormat
 from tcprobe.foreign import opened, read_text, real_path
+from tcprobe.readers.ncu.lines import base_unit
 from tcprobe.readers.ncu.sheet import GPU_NAME, WHO, Metric, Sheet
-from tcprobe.readers.ncu.units import base_unit
 from tcprobe.schema.columns import Names
 
 MOST_BYTES: Final = 2 << 30

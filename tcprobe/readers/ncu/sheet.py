@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from tcprobe.errors import WrongFormat
 from tcprobe.readers.arrays import distinct_rows
-from tcprobe.readers.ncu.lines import CUT, SAYS, Header, header_of, no_launches
-from tcprobe.readers.ncu.units import NS, base_unit
+from tcprobe.readers.ncu.lines import CUT, NS, SAYS, Header, base_unit, header_of, no_launches
 from tcprobe.readers.rows import Texts, cells_of, number_of, rows_as_text, tables_in, triples_of
 from tcprobe.schema.columns import FloatArray, IntArray, Names, merge_names
 from tcprobe.tensor_metrics import DURATION

@@ -17,7 +17,6 @@ from tcprobe.probe.ranks import rank_of
 from tcprobe.readers.arrays import combine, dense
 from tcprobe.readers.host_work import KINDS, LEAST_NS, Stretches, overhead_work, stretches, work_code
 from tcprobe.readers.nsys import ranges as nvtx
-from tcprobe.readers.nsys.collectives import read_collectives
 from tcprobe.readers.nsys.columns import NONE, Columns, Ints, count_rows, read_columns, read_strings
 from tcprobe.readers.nsys.diagnostics import diagnostic_notes, traces_cuda
 from tcprobe.readers.nsys.launches import (
@@ -33,6 +32,7 @@ from tcprobe.readers.nsys.launches import (
     nullable,
     process_of,
     read_calls,
+    read_collectives,
     read_gpus,
     read_kernels,
     read_memory,

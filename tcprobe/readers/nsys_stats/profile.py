@@ -12,8 +12,7 @@ import numpy as np
 from tcprobe.errors import EmptyInput, InputError, UsageError, WrongFormat
 from tcprobe.foreign import head
 from tcprobe.readers.nsys_stats.layout import named
-from tcprobe.readers.nsys_stats.sheet import Printed, Sheet
-from tcprobe.readers.nsys_stats.tables import device_table, kernels_table, trace_tables
+from tcprobe.readers.nsys_stats.sheet import Printed, Sheet, device_table, kernels_table, trace_tables
 from tcprobe.readers.one_run import check_one, few
 from tcprobe.schema.columns import Table
 from tcprobe.schema.profile import Metadata, Note, Profile

@@ -182,11 +182,10 @@ def _probed(
         seen: probe.json.
         inside: what profilers recorded, whose steps are marked.
     """
-    from tcprobe.readers.run_folder.gradients import read_gradients
     from tcprobe.readers.run_folder.graph import load_graph, read_graph, read_scopes
-    from tcprobe.readers.run_folder.phases import phase_of, read_phases, with_recorded
+    from tcprobe.readers.run_folder.periods import phase_of, read_phases, with_recorded
     from tcprobe.readers.run_folder.recount import read_recount
-    from tcprobe.readers.run_folder.steps import read_metrics, read_steps
+    from tcprobe.readers.run_folder.steps import read_gradients, read_metrics, read_steps
 
     probe, watched = folder / "probe", (folder / "probe" / "config.json").is_file()
     steps, metrics = read_steps(probe / "steps.csv", seen), read_metrics(probe / "metrics.csv")

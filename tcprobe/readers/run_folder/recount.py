@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 
 from tcprobe.jsonfile import Count, record, records
 from tcprobe.probe.constants import DOMAIN, STEP_MARK
-from tcprobe.readers.run_folder.calls import Calls, read_calls
-from tcprobe.readers.run_folder.periods import Stretch, find_stretches
-from tcprobe.readers.run_folder.phases import MOST_PHASES, Callee
+from tcprobe.readers.run_folder.periods import MOST_PHASES, Callee, Stretch, find_stretches
+from tcprobe.readers.run_folder.steps import Calls, read_calls
 from tcprobe.schema.columns import FloatArray, IntArray, Row, Table
 from tcprobe.schema.op import Part
 from tcprobe.schema.profile import Note, Profile

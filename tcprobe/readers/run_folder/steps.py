@@ -1,8 +1,13 @@
-"""Read the steps and the logged figures of a run folder: CSV that a killed run may have cut off anywhere."""
+"""Read what the probe wrote as the run went on, which a killed run may have cut off anywhere.
+
+That is steps.csv, metrics.csv, calls.bin (every call that trained, until the file was full) and gradients.json (what
+float16 would make of the gradients that a run counted, `--numerics`).
+"""
 
 from __future__ import annotations
 
 import csv
+import json
 import math
 import os
 from bisect import bisect_left, bisect_right
@@ -10,14 +15,17 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Final
 
+import numpy as np
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from tcprobe.errors import InputError, MissingInput
-from tcprobe.foreign import opened
-from tcprobe.jsonfile import records
-from tcprobe.schema.columns import Table
+from tcprobe.foreign import opened, read
+from tcprobe.jsonfile import MOST_BYTES, Text, read_object, records
+from tcprobe.probe.constants import CALL_BYTES, CALLS_MAGIC, CALLS_VERSION, EXPONENTS, MOST_CALLS, TAKEN_BACK
+from tcprobe.schema.columns import IntArray, Table
 from tcprobe.schema.profile import Note
-from tcprobe.schema.tables import METRICS, STEPS
+from tcprobe.schema.tables import GRADIENTS, METRICS, STEPS
 
 MOST_LOG_BYTES: Final = 1 << 30  # a month of steps of 100 ms; one step takes 30 bytes
 KINDS: Final = STEPS.column("kind").values
@@ -155,3 +163,125 @@ def damaged(path: Path, found: str, effect: str) -> Note:
     """Return the note on a file of the probe's: what is wrong with it, and what that costs."""
     name = f"{path.parent.name}/{path.name}"
     return Note(f"damaged-{path.stem}", f"{name}: {found}: {effect}", "run `tcprobe profile` again to have it whole")
+
+
+MOST_CALL_BYTES: Final = CALL_BYTES * (MOST_CALLS + 1)
+BEGINS: Final = CALLS_MAGIC + CALLS_VERSION.to_bytes(2, "little") + CALL_BYTES.to_bytes(2, "little")
+LATEST: Final = 2**53  # ns that a column of floats holds exactly
+
+
+class Calls(Struct, frozen=True):
+    """The calls of the thread that trains, in order of time."""
+
+    keys: IntArray  # of the parts of training
+    start_ns: IntArray
+    steps: IntArray  # that each made
+    is_full: bool = False  # so that later calls are missing
+    # keys and steps of the calls of each other thread
+    others: tuple[tuple[IntArray, IntArray], ...] = ()
+
+    def since(self, first: int) -> Calls:
+        """Return the calls from one on."""
+        return replace(self, keys=self.keys[first:], start_ns=self.start_ns[first:], steps=self.steps[first:])
+
+
+def read_calls(path: Path) -> tuple[Calls | None, tuple[Note, ...]]:
+    """Return what calls.bin holds, and what is wrong with it; a last call that was cut off is dropped."""
+    try:
+        data = read(path, MOST_CALL_BYTES, home(path))
+    except MissingInput:
+        return None, ()
+    except InputError as error:
+        return None, (_unused(path, error.found),)
+    if data[: len(BEGINS)] != BEGINS:
+        return None, (_unused(path, "it does not begin as this version's does"),)
+    words = np.frombuffer(data, "<i8", len(data) // CALL_BYTES * 2).reshape(-1, 2)[1:].astype(np.int64)
+    start, what, steps = words[:, 0], words[:, 1] & 0xFFFFFFFF, words[:, 1] >> 32
+    mine = _kept(np.flatnonzero(what < 1 << 24), steps)  # the thread that trains has number 0
+    apart = [np.flatnonzero(what >> 24 == thread) for thread in np.unique(what >> 24).tolist() if thread]
+    others = tuple((what[rows] & 0xFFFFFF, steps[rows]) for rows in apart)
+    calls = Calls(what[mine], start[mine], steps[mine], len(steps) >= MOST_CALLS, others)
+    ends = calls.start_ns[[0, -1]].tolist() if len(mine) else [0, 0]
+    if ends[0] < 0 or ends[1] >= LATEST or (np.diff(calls.start_ns) < 0).any() or (steps < 0).any():
+        return None, (_unused(path, "its calls are out of order, or make less than no step"),)
+    return calls, ()
+
+
+def _unused(path: Path, found: str) -> Note:
+    return damaged(path, found, "steps and phases are those that were seen while the workload ran")
+
+
+def _kept(rows: IntArray, steps: IntArray) -> IntArray:
+    """Return the rows of calls without those that were taken back, each time the latest one."""
+    backs = steps[rows] == TAKEN_BACK
+    if not backs.any():
+        return rows
+    kept: list[int] = []
+    for row, back in zip(rows.tolist(), backs.tolist(), strict=True):
+        if not back:
+            kept.append(row)
+        elif kept:
+            kept.pop()
+    return np.array(kept, np.int64)
+
+
+_Count = Annotated[float, Meta(ge=0, lt=2**53)]
+_COUNTED: Final = ("updates", "size", "values", "zeros", "not_finite", "gone", "subnormal", "infinite")
+
+
+class _Gradient(Struct):
+    """A weight, with sums over its updates; see `tcprobe.probe.tensorflow.gradients`."""
+
+    name: Text
+    updates: Annotated[float, Meta(ge=1, lt=2**53)]
+    size: _Count
+    scale: Annotated[float, Meta(gt=0)]
+    values: _Count
+    zeros: _Count
+    not_finite: _Count
+    gone: _Count
+    subnormal: _Count
+    infinite: _Count
+    larger: list[_Count]
+    layer: Text | None = None
+
+    def is_whole(self, exponents: list[int]) -> bool:
+        """Return whether its counts can be true: the kinds of its values are no more than these, nor those beyond."""
+        kinds = self.zeros + self.not_finite + self.gone + self.subnormal + self.infinite
+        beyond = [self.values - self.zeros - self.not_finite, *self.larger]  # which falls, from exponent to exponent
+        of_all = kinds <= self.values <= self.size and beyond == sorted(beyond, reverse=True)
+        return of_all and len(self.larger) == len(exponents)
+
+
+def read_gradients(path: Path) -> TableAndNotes:
+    """Return `GRADIENTS`; None where nothing was counted. A record that is damaged is skipped and counted."""
+    try:
+        read(path, MOST_BYTES, home(path))
+    except MissingInput:
+        return None, ()
+    except InputError as error:
+        return None, (damaged(path, error.found, "nothing of it is used"),)
+    data = read_object(path, home(path))
+    exponents: Any = data.get("exponents")
+    if not isinstance(exponents, list) or any(type(one) is not int for one in exponents):
+        exponents = []
+    exponents = exponents if exponents == sorted({*exponents, *EXPONENTS}) else []
+    given: Any = data.get("gradients")
+    rows = [one for one in records(_Gradient, given) if exponents and one.is_whole(exponents)]
+    lost = len(given) - len(rows) if isinstance(given, list) else 1
+    notes = (damaged(path, f"{lost} of its records are damaged", "skipped"),) if lost else ()
+    rows = [row for row in rows if row.values]  # the others are of empty gradients
+    return (_gradient_table(rows, exponents) if rows else None), notes
+
+
+def _gradient_table(rows: list[_Gradient], exponents: list[int]) -> Table:
+    columns: dict[str, list[Any]] = {name: [int(getattr(row, name)) for row in rows] for name in _COUNTED}
+    columns |= {name: [getattr(row, name) for row in rows] for name in ("layer", "scale")}
+    columns |= {
+        "weight": [row.name for row in rows],
+        "zero_pct": [100.0 * (row.zeros + row.gone) / row.values for row in rows],
+        "subnormal_pct": [100.0 * row.subnormal / row.values for row in rows],
+        "infinite_pct": [100.0 * (row.not_finite + row.infinite) / row.values for row in rows],
+        "larger": [json.dumps({str(e): int(n) for e, n in zip(exponents, row.larger, strict=True)}) for row in rows],
+    }
+    return Table(GRADIENTS, columns)

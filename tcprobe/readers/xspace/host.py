@@ -2,23 +2,81 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, TypeVar
+import re
+from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 from msgspec import Struct, field
 from numpy.typing import NDArray
 
+from tcprobe.probe.constants import STEP_MARK
 from tcprobe.readers.arrays import Bytes, Ints, combine, dense
 from tcprobe.readers.host_work import KINDS, LEAST_NS, Stretches, overhead_work, stretches, work_code
 from tcprobe.readers.rows import summed
-from tcprobe.readers.xspace.calls import LONG_NS, Spans, calls_framework, is_evidence, joined, long, outermost_calls
-from tcprobe.readers.xspace.codes import Index, Texts
-from tcprobe.readers.xspace.events import DECODE, LEAVE_OUT, NO_STATS, Events, Stats, Wanted, decode
-from tcprobe.readers.xspace.gpu import NONE
-from tcprobe.readers.xspace.lines import event_bounds
+from tcprobe.readers.xspace.events import DECODE, LEAVE_OUT, NO_STATS, Events, Stats, Wanted, decode, event_bounds
+from tcprobe.readers.xspace.gpu import NONE, Index, Texts
 from tcprobe.readers.xspace.text import executor_op
 from tcprobe.readers.xspace.wire import Line, Plane, line_head, string_map
 from tcprobe.schema.waits import CALL
+
+# of the threads that call the framework; what Python does in others, it does ahead or beside
+_CALLS: Final = re.compile(
+    rf"^(?:EagerExecute|EagerLocalExecute|TFE_Py_|PjitFunction|PJRT_LoadedExecutable_Execute|{STEP_MARK}$)"
+)
+# What every call passes through, and work that is done ahead of the step: no evidence of what the host is busy with.
+_NO_EVIDENCE: Final = re.compile(
+    rf"^(?:TFE_|Eager|TensorHandle|ValidateInput|FunctionRun$|_Send input|Pjit|PJRT_|PjRt|{STEP_MARK}$)"
+    r"|Iterator|Produce$|Consume$|InstantiatedCapturedFunction|^void |[<(]"
+)
+LONG_NS: Final = 1_000_000  # an event of a thread that does not call the framework
+
+
+def calls_framework(name: str) -> bool:
+    """Return whether an event of this name shows that its thread calls the framework from Python."""
+    return _CALLS.search(name) is not None
+
+
+def is_evidence(name: str) -> bool:
+    """Return whether an event of this name, which tells no kind of work, is worth being named."""
+    return _NO_EVIDENCE.search(name) is None
+
+
+class Spans(NamedTuple):
+    """Events of one thread, as equally long columns."""
+
+    name: NDArray[np.integer[Any]]  # number of the name
+    start_ns: Ints
+    duration_ns: Ints
+
+    def take(self, rows: NDArray[Any]) -> Spans:
+        """Return some of the events."""
+        return Spans(*(column[rows] for column in self))
+
+
+def joined(parts: list[Spans]) -> Spans:
+    """Return the events of all parts, at least one."""
+    return Spans(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+
+
+def outermost_calls(events: Spans, calling: NDArray[np.bool_]) -> Spans:
+    """Return the outermost events of a thread within which it calls the framework.
+
+    Args:
+        events: of one thread, marks of steps left out; of 0.01 ms and longer.
+        calling: whether the event of each shows a call.
+    """
+    end = events.start_ns + events.duration_ns
+    order = np.lexsort((-end, events.start_ns))
+    until = np.append(np.iinfo(np.int64).min, np.maximum.accumulate(end[order]))[:-1]
+    top = order[events.start_ns[order] >= until]
+    place = np.searchsorted(events.start_ns[top], events.start_ns[calling], side="right") - 1
+    return events.take(top[np.unique(place[place >= 0])])
+
+
+def long(events: Spans) -> Spans:
+    """Return the events that are long enough to explain something."""
+    return events.take(events.duration_ns >= LEAST_NS)
+
 
 HOST_PLANES: Final = ("/host:CPU", "/host:CUPTI")
 NO_THREAD: Final = 0  # of what the profiler says of itself

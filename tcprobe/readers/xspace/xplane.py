@@ -20,11 +20,10 @@ from tcprobe.readers.host_work import stretches
 from tcprobe.readers.one_run import not_one_run, session_of, several_runs
 from tcprobe.readers.protobuf import BYTES, VARINT, Buffer, DamagedError, fields, varint
 from tcprobe.readers.xspace.gpu import GPU_PLANE, Gpu, read_gpu
-from tcprobe.readers.xspace.graphs import resolve_graphs
 from tcprobe.readers.xspace.host import HOST_PLANES, Host, HostEvents, read_host
 from tcprobe.readers.xspace.tables import HostFile, tables
 from tcprobe.readers.xspace.wire import Space, plane_stats, scan_space, string_map
-from tcprobe.readers.xspace.xla import read_modules
+from tcprobe.readers.xspace.xla import read_modules, resolve_graphs
 from tcprobe.schema.profile import Metadata, Note, NoteLevel, Profile
 
 FORMAT: Final = "xplane"

@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from tcprobe.audit.fix.fixes import with_fixes
-from tcprobe.audit.fix.text import apply, diff, edited
+from tcprobe.audit.fix.write import apply, diff, edited
 from tcprobe.audit.source.read import parse_source, read_model
 from tcprobe.errors import InputError
 from tcprobe.report.audit.words import fixing, why

@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from tcprobe.errors import InputError, MissingInput, UnsupportedVersion, WrongFormat
-from tcprobe.flows.audit.baseline import Baseline, KnownFindings, counted, read_baseline, write_entries
+from tcprobe.flows.audit.options import Baseline, KnownFindings, counted, read_baseline, write_entries
 from tcprobe.schema.finding import Audited, AuditReport, Finding, Identity
 from tcprobe.schema.model import Place
 from tcprobe.schema.statement import say

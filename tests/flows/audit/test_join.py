@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from tcprobe.flows.audit.join import UNREACHED, join, with_unreached
+from tcprobe.flows.audit.models import UNREACHED, join, with_unreached
 from tcprobe.schema.model import Layer, Model, Place, Product, Unseen
 from tcprobe.schema.op import OpRecord
 

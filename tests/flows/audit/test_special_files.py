@@ -16,10 +16,9 @@ from tcprobe.audit.trace.traced import TraceRequest, trace
 from tcprobe.calibration.files import read_raw
 from tcprobe.cost.constants import load_constants
 from tcprobe.errors import WrongFormat
-from tcprobe.flows.audit.baseline import read_baseline
 from tcprobe.flows.audit.fix import fixed
 from tcprobe.flows.audit.flow import audit
-from tcprobe.flows.audit.options import AuditOptions
+from tcprobe.flows.audit.options import AuditOptions, read_baseline
 from tcprobe.hardware import find_gpu
 from tcprobe.report import RenderSpec, renderers
 from tcprobe.report.audit.document import AuditDocument

@@ -17,10 +17,8 @@ from tcprobe.flows.profile import ProfileOptions, ProfileOutcome, profile
 from tcprobe.flows.report import make_report
 from tcprobe.flows.runs import runs_in
 from tcprobe.flows.sweep import run as flow
-from tcprobe.flows.sweep.folder import state_of
 from tcprobe.flows.sweep.plan import SweepOptions
-from tcprobe.flows.sweep.result import read_sweep
-from tcprobe.flows.sweep.run import run_sweep
+from tcprobe.flows.sweep.run import read_sweep, run_sweep, state_of
 from tcprobe.schema.sweep import SweepResult
 
 WORK = """

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from tcprobe.probe.audit.calls import MOST_CALLS, MOST_SIZES, AuditCalls, Training
-from tcprobe.probe.audit.onward.ending import Stopped
-from tcprobe.probe.audit.onward.methods import Onward
+from tcprobe.probe.audit.onward import Onward, Stopped
 from tcprobe.probe.core.gaps import Gaps
 
 

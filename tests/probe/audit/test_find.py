@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tcprobe.probe.audit.find import (
+from tcprobe.probe.audit.models import (
     NothingToAudit,
     at_module_level,
     candidates,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tcprobe.probe.audit.raised import telling_line
+from tcprobe.probe.audit.document import telling_line
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tcprobe.probe.audit.shapes import GivenShapes
+from tcprobe.probe.audit.step import GivenShapes
 
 
 class Two:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tcprobe.probe.core import calls
-from tcprobe.probe.core.calls import CallLog
+from tcprobe.probe.core import journal
+from tcprobe.probe.core.journal import CallLog
 
 HEADER = b"tcprobe\0" + bytes([1, 0, 16, 0]) + bytes(4)
 
@@ -49,7 +49,7 @@ def test_threads_past_the_last_number_share_it(tmp_path: Path) -> None:
 
 
 def test_a_full_file_counts_what_it_does_not_keep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(calls, "MOST_CALLS", 5)
+    monkeypatch.setattr(journal, "MOST_CALLS", 5)
     log = CallLog(str(tmp_path / "calls.bin"))
     log.add_all((0, 1, 2), (1, 2, 3), (1, 1, 1))
     log.add_all((3, 4, 5, 6), (4, 5, 6, 7), (1, 1, 1, 1))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tcprobe.probe.core.metrics import LONGEST_PRINTED, Patterns
+from tcprobe.probe.script.tee import LONGEST_PRINTED, Patterns
 
 
 def found(line: str, *user: str) -> list[tuple[str, float, str]]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tcprobe.probe.core.calls import CallLog
+from tcprobe.probe.core.journal import CallLog
 from tcprobe.probe.core.threads import MOST_KEPT, SILENT, TAKES_OVER, Aside, Threads
 from tests.probe.core.test_calls import rows
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tcprobe.probe.core.gaps import Gaps
-from tcprobe.probe.script.imports import AfterImport
+from tcprobe.probe.script.script import AfterImport
 
 
 @pytest.fixture

@@ -8,8 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from tcprobe.probe.core.gaps import Gaps
-from tcprobe.probe.core.metrics import Patterns
-from tcprobe.probe.script.tee import A_WRITE, BUDGET, Tee
+from tcprobe.probe.script.tee import A_WRITE, BUDGET, Patterns, Tee
 
 
 class Stream(io.StringIO):

@@ -15,7 +15,7 @@ from tcprobe.probe.constants import EXPONENTS
 from tcprobe.probe.core.gaps import Gaps
 from tcprobe.probe.core.window import CLOSE, DISCARD, DROP
 from tcprobe.probe.tensorflow.gradients import MOST_VALUES, Gradients, Sums, Weight, loss_scale, stride
-from tcprobe.readers.run_folder.gradients import read_gradients
+from tcprobe.readers.run_folder.steps import read_gradients
 from tcprobe.schema.profile import Metadata, Profile
 from tests import warm
 from tests.probe.running import Run, run

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tcprobe.probe.tensorflow.keras_hooks import given, optimizer_classes
+from tcprobe.probe.tensorflow.framework import given, optimizer_classes
 
 OWN = SimpleNamespace(_trainable_variables=["v", "w"])
 

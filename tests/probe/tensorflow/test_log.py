@@ -11,7 +11,7 @@ import pytest
 from tcprobe.capture.base import CaptureRequest, Invocation, Launch
 from tcprobe.capture.probed import make_aside, run
 from tcprobe.probe.constants import PROFILER_LOG
-from tcprobe.probe.tensorflow.log import OWN, ProfilerLog
+from tcprobe.probe.tensorflow.profiler import OWN, ProfilerLog
 
 NEW, OLD = "I0000 00:00:1795827679.669021   25562 ", "2026-11-28 01:10:13.581560: "
 CORE = "tensorflow/core/profiler"

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from tcprobe.probe.core.gaps import Gaps
-from tcprobe.probe.tensorflow.policy import PolicyRecord
+from tcprobe.probe.tensorflow.precision import PolicyRecord
 
 ON = "--tf_xla_auto_jit=2"
 

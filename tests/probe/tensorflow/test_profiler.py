@@ -8,8 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from tcprobe.probe.core.gaps import Gaps
-from tcprobe.probe.tensorflow.log import ProfilerLog
-from tcprobe.probe.tensorflow.profiler import TensorFlowProfiler
+from tcprobe.probe.tensorflow.profiler import ProfilerLog, TensorFlowProfiler
 
 TWO = {"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "worker", "index": 0}}
 CHIEF = {"cluster": {"chief": ["a:1"], "worker": ["b:1"]}, "task": {"type": "chief", "index": 0}}

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from tcprobe.probe.core.calls import CallLog
 from tcprobe.probe.core.framework import Core
 from tcprobe.probe.core.gaps import Gaps
+from tcprobe.probe.core.journal import CallLog
 from tcprobe.probe.core.threads import Threads
 from tcprobe.probe.tensorflow.eager.parts import EagerParts
 from tcprobe.probe.tensorflow.hooks.calls import Calls
 from tcprobe.probe.tensorflow.hooks.layers import LayerHooks
 from tcprobe.probe.tensorflow.hooks.patch import around
-from tcprobe.probe.tensorflow.ranges import LayerRanges
+from tcprobe.probe.tensorflow.profiler import LayerRanges
 from tcprobe.probe.tensorflow.tapes import EagerTapes
 from tests.probe.tensorflow.eager.test_parts import Sampler
 

@@ -15,8 +15,8 @@ from tcprobe.errors import InputError
 from tcprobe.readers.dlprof.reader import CSV as dlprof_csv
 from tcprobe.readers.dlprof.reader import JSON as dlprof_json
 from tcprobe.readers.dlprof.report import LARGEST, parse_number
-from tcprobe.readers.dlprof.shapes import first_shape, shapes_of
 from tcprobe.readers.dlprof.summary import from_lines
+from tcprobe.readers.dlprof.tables import first_shape, shapes_of
 from tests.fixtures.dlprof import make
 from tests.fuzz.mutate import bytewise, cells, trees
 from tests.fuzz.mutate.chance import Chance

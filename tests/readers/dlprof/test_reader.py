@@ -15,12 +15,11 @@ from tcprobe.errors import EmptyInput, InputError, UsageError, WrongFormat
 from tcprobe.readers import READERS
 from tcprobe.readers.arrays import distinct_rows
 from tcprobe.readers.dlprof.layout import canonical, profile_name
-from tcprobe.readers.dlprof.notes import modal_multiple
+from tcprobe.readers.dlprof.profile import modal_multiple
 from tcprobe.readers.dlprof.reader import CSV as dlprof_csv
 from tcprobe.readers.dlprof.reader import JSON as dlprof_json
 from tcprobe.readers.dlprof.report import coalesce
-from tcprobe.readers.dlprof.shapes import dtype_of, first_shape, shapes_of
-from tcprobe.readers.dlprof.tables import called_from, launch_counts
+from tcprobe.readers.dlprof.tables import called_from, dtype_of, first_shape, launch_counts, shapes_of
 from tcprobe.schema.columns import Names
 from tcprobe.schema.profile import Profile
 from tests.fixtures.dlprof import make

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from tcprobe.errors import EmptyInput, InputError, WrongFormat
 from tcprobe.readers import rows
+from tcprobe.readers.ncu.lines import base_unit
 from tcprobe.readers.ncu.sheet import read_sheet
-from tcprobe.readers.ncu.units import base_unit
 from tests.fixtures.ncu import make
 from tests.fixtures.ncu.make import FIXTURES, GEMM, HMMA, LAUNCHES, MINE, OPS, RELU, SPENT, Launch
 from tests.support import examples, shared

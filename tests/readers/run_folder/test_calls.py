@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tcprobe.probe.constants import CALLS_MAGIC, MOST_CALLS, TAKEN_BACK
-from tcprobe.probe.core.calls import CallLog
-from tcprobe.readers.run_folder import calls as reader
-from tcprobe.readers.run_folder.calls import read_calls
+from tcprobe.probe.core.journal import CallLog
+from tcprobe.readers.run_folder import steps as reader
+from tcprobe.readers.run_folder.steps import read_calls
 
 HEADER = struct.pack("<8sHHI", CALLS_MAGIC, 1, 16, 0)
 
@@ -79,8 +79,8 @@ def test_a_missing_file_says_nothing_and_one_past_all_limits_is_not_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert read_calls(tmp_path / "calls.bin") == (None, ())
-    assert reader.MOST_BYTES == 16 * (MOST_CALLS + 1)
-    monkeypatch.setattr(reader, "MOST_BYTES", 40)
+    assert reader.MOST_CALL_BYTES == 16 * (MOST_CALLS + 1)
+    monkeypatch.setattr(reader, "MOST_CALL_BYTES", 40)
     found, (note,) = read_calls(write(tmp_path, HEADER + record(1) + record(2)))
     assert (found, note.code) == (None, "damaged-calls")
 

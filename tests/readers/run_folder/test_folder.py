@@ -18,7 +18,7 @@ from tcprobe.readers import READERS
 from tcprobe.readers.open import open_profile
 from tcprobe.readers.run_folder import folder as run_folder
 from tcprobe.readers.run_folder.graph import load_graph, read_graph
-from tcprobe.readers.run_folder.phases import read_phases
+from tcprobe.readers.run_folder.periods import read_phases
 from tcprobe.readers.run_folder.steps import TableAndNotes, read_metrics, read_steps
 from tcprobe.schema.profile import HalfOutput, Policy, Profile
 from tests.fixtures.xplane.make import serialise

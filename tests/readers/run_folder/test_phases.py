@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tcprobe.readers.run_folder.phases import phase_of, read_phases, with_recorded
+from tcprobe.readers.run_folder.periods import phase_of, read_phases, with_recorded
 from tcprobe.schema.columns import Table
 from tcprobe.schema.op import Part
 from tests.readers.run_folder.test_folder import OP, codes, graph_ops, make_run, read

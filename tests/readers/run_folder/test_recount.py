@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tcprobe.analysis.flow import analyse
-from tcprobe.probe.core.calls import CallLog
+from tcprobe.probe.core.journal import CallLog
 from tcprobe.readers.run_folder.recount import Recount, read_recount
 from tcprobe.readers.run_folder.steps import read_steps
 from tcprobe.schema.columns import Table

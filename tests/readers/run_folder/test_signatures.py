@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tcprobe.readers.run_folder.signatures import with_signatures
+from tcprobe.readers.run_folder.graph import with_signatures
 from tcprobe.schema.columns import Table
 from tcprobe.schema.tables import STEPS
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tcprobe.readers.xspace.calls import Spans, is_evidence, outermost_calls
+from tcprobe.readers.xspace.host import Spans, is_evidence, outermost_calls
 
 
 def calls(*events: tuple[int, int, bool]) -> list[tuple[int, int]]:

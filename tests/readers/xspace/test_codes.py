@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tcprobe.readers.arrays import PADDING, Bytes, combine, dense
-from tcprobe.readers.xspace.codes import LONG_TEXT, Index, Texts
 from tcprobe.readers.xspace.events import Stats
+from tcprobe.readers.xspace.gpu import LONG_TEXT, Index, Texts
 from tcprobe.readers.xspace.wire import REF, STRING
 
 ids = st.one_of(st.integers(0, 50), st.integers(-(2**62), 2**62))

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from tcprobe.readers.arrays import PADDING, Bytes
 from tcprobe.readers.protobuf import DamagedError, signed
-from tcprobe.readers.xspace.events import MOST_PS, Events, Wanted, decode, varints
-from tcprobe.readers.xspace.lines import BLOCK, PLAIN, event_bounds
+from tcprobe.readers.xspace.events import BLOCK, MOST_PS, PLAIN, Events, Wanted, decode, event_bounds, varints
 from tcprobe.readers.xspace.wire import line_head, scan_space, string_map
 from tests.fixtures.xplane.schema import XLine, XSpace
 from tests.support import examples, shared

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tcprobe.readers.hlo.module import Instruction, Module
 from tcprobe.readers.xspace.gpu import DeviceEvents, OpKey
-from tcprobe.readers.xspace.graphs import resolve_graphs
+from tcprobe.readers.xspace.xla import resolve_graphs
 from tests.support import examples
 
 PROGRAM = 7

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tcprobe.errors import UsageError
-from tcprobe.flows.patterns import checked
+from tcprobe.flows.report import checked
 from tcprobe.report.run import views
 from tcprobe.report.run.tables import view_section
 from tests.report.builders import gpu_profile, rendered, run, table, texts

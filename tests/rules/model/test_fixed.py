@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from tcprobe.audit.source.read import parse_source, read_model
-from tcprobe.flows.audit.join import with_fixed
+from tcprobe.flows.audit.models import with_fixed
 from tcprobe.rules.model.settled import settled_sizes
 from tests.rules.builders import check, dense, step_of, tc109
 

@@ -1,4 +1,4 @@
-"""One call of a function on arrays: its arguments by what they are, and what it makes."""
+"""One call of a function on arrays: its arguments by what they are, what it makes, and the sizes that it tells."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from msgspec import Struct
 
 from tcprobe.audit.source.kinds import BATCH, Keywords, SourceValue, Tensor
-from tcprobe.audit.source.values import items_of, tensors_of
+from tcprobe.audit.source.values import dimension, dimensions, items_of, tensors_of
 from tcprobe.schema.op import Shape, Size
 from tcprobe.source.values import Known
 
@@ -123,3 +123,15 @@ def of_shape(
         return rule(call, x, x.shape) if x is not None and x.shape is not None else None
 
     return followed
+
+
+def shape(call: ArrayCall) -> SourceValue | None:
+    """Return the sizes of a tensor as a list."""
+    return dimensions(call.x) if call.x is not None else None
+
+
+def rank(call: ArrayCall) -> SourceValue | None:
+    """Return the number of a tensor's dimensions."""
+    if call.x is None or call.x.shape is None:
+        return None
+    return dimension(len(call.x.shape))

@@ -1,4 +1,4 @@
-"""Which function follows which rule of shapes: NumPy's, TensorFlow's and Keras' names side by side."""
+"""Which function or method follows which rule of shapes: NumPy's, TensorFlow's and Keras' names side by side."""
 
 from __future__ import annotations
 
@@ -7,26 +7,18 @@ from collections.abc import Callable, Iterator
 from functools import cache, lru_cache
 from typing import Final, TypeAlias
 
-from tcprobe.audit.source.arrays import (
-    elementwise,
-    joins,
-    layout,
-    lookups,
-    makers,
-    products,
-    reductions,
-    sizes,
-    windows,
-)
+from tcprobe.audit.source.arrays import call, elementwise, joins, layout, products
 from tcprobe.audit.source.arrays.call import ArrayCall
-from tcprobe.audit.source.kinds import Arguments, SourceValue
+from tcprobe.audit.source.arrays.layout import reshaped
+from tcprobe.audit.source.kinds import Arguments, Items, SourceValue, Tensor
+from tcprobe.audit.source.values import dimensions
 
 Rule: TypeAlias = Callable[[ArrayCall], SourceValue | None]
 
 # One line: libraries, positional parameters by our names (`*`: any more), names. A name may stand in several lines
 # where libraries differ. Source: NumPy 2.4, TensorFlow 2.21, Keras 3.15.1; names that are gone are kept.
 _TABLE: Final[dict[Rule, str]] = {
-    makers.filled: """\
+    elementwise.filled: """\
 tf,ops,np,K shape: zeros ones empty fill full
 tf dtype shape: placeholder compat.v1.placeholder
 K shape: placeholder
@@ -38,16 +30,16 @@ np low high shape: random.uniform random.normal random.randint random.random_int
     random.gumbel random.logistic random.lognormal random.beta random.gamma random.binomial random.vonmises
 np low shape: random.poisson random.exponential random.choice random.rayleigh random.geometric
 np shape: random.random random.random_sample random.ranf random.sample random.standard_normal""",
-    makers.of_dimensions: "np *: random.rand random.randn",
-    makers.counted: "tf,ops,np,K start stop step: range arange",
-    makers.spaced: "tf,ops,np start stop num: linspace logspace geomspace",
-    makers.identity_matrix: "np,ops n m: eye identity\ntf n m batch_shape: eye\nK n: eye",
-    makers.literal: """\
+    elementwise.of_dimensions: "np *: random.rand random.randn",
+    elementwise.counted: "tf,ops,np,K start stop step: range arange",
+    elementwise.spaced: "tf,ops,np start stop num: linspace logspace geomspace",
+    elementwise.identity_matrix: "np,ops n m: eye identity\ntf n m batch_shape: eye\nK n: eye",
+    elementwise.literal: """\
 tf,ops,np,K x: array asarray ascontiguousarray asanyarray convert_to_tensor
 tf x dtype shape: constant
 K x dtype shape: constant""",
-    makers.variable: "tf,K x: Variable variable",
-    makers.weight: "tf name shape: get_variable compat.v1.get_variable",
+    elementwise.variable: "tf,K x: Variable variable",
+    elementwise.weight: "tf name shape: get_variable compat.v1.get_variable",
     elementwise.kept: """\
 tf,ops,np,K x: cast stop_gradient to_float to_int32 float32 float64 float16 int32 int64 uint8
 tf,ops,K x: identity""",
@@ -88,7 +80,7 @@ K x depth: one_hot to_categorical""",
     joins.repeat_rows: "K x times: repeat",
     joins.pad: "tf,ops,np x pads: pad",
     joins.spread: "tf,ops,np x shape: broadcast_to",
-    reductions.reduced: """\
+    elementwise.reduced: """\
 tf,ops,K x axis keepdims: reduce_sum reduce_mean reduce_max reduce_min reduce_prod reduce_any reduce_all reduce_std \
     reduce_variance reduce_logsumexp logsumexp sum mean max min amax amin prod any all std var count_nonzero
 np x axis out keepdims: max min amax amin any all
@@ -96,31 +88,31 @@ np x axis dtype out keepdims: sum mean prod
 np x axis dtype out ddof keepdims: std var
 np x axis: median
 tf,np,ops x ord axis keepdims: norm""",
-    reductions.picked: "tf,ops,np,K x axis: argmax argmin",
-    reductions.moments: "tf x axis shift keepdims: moments\nops x axis keepdims: moments",
-    reductions.largest: "tf,ops x k: top_k",
+    elementwise.picked: "tf,ops,np,K x axis: argmax argmin",
+    elementwise.moments: "tf x axis shift keepdims: moments\nops x axis keepdims: moments",
+    elementwise.largest: "tf,ops x k: top_k",
     products.matmul: "tf,ops,np a b transpose_a transpose_b: matmul",
     products.dot: "np,ops,K a b: dot",
     products.tensordot: "tf,ops,np a b axes: tensordot",
     products.einsum: "tf,ops,np equation *: einsum",
-    lookups.gather: """\
+    layout.gather: """\
 tf x indices validate_indices axis batch_dims: gather
 tf x indices: embedding_lookup
 K x indices: gather
 ops,np x indices axis: take""",
-    lookups.masked: "tf x depth: sequence_mask",
-    lookups.resized: """\
+    layout.masked: "tf x depth: sequence_mask",
+    layout.resized: """\
 tf,ops x size: resize resize_images resize_bilinear resize_nearest_neighbor resize_bicubic resize_area""",
-    windows.pooled: """\
+    layout.pooled: """\
 tf x ksize strides padding data_format: max_pool max_pool1d max_pool2d max_pool3d avg_pool avg_pool1d avg_pool2d \
     avg_pool3d
 ops x ksize strides padding data_format: max_pool average_pool""",
-    windows.convolved: """\
+    layout.convolved: """\
 tf x filters strides padding: conv1d conv2d conv3d convolution
 ops x filters strides padding data_format dilations: conv""",
-    lookups.scaled: "K x height_factor width_factor data_format: resize_images",
-    sizes.shape: "tf,ops,np,K x: shape int_shape",
-    sizes.rank: "tf,np,K x: rank ndim",
+    layout.scaled: "K x height_factor width_factor data_format: resize_images",
+    call.shape: "tf,ops,np,K x: shape int_shape",
+    call.rank: "tf,np,K x: rank ndim",
 }
 _ALIASES: Final = {
     name: ours
@@ -216,3 +208,28 @@ def _lines(text: str) -> Iterator[tuple[list[str], tuple[str, ...], list[str]]]:
         head, _, names = line.partition(":")
         libraries, *parameters = head.split()
         yield libraries.split(","), tuple(parameters), names.split()
+
+
+_SAME: Final = ("astype", "copy", "numpy", "clip", "round", "read_value", "value", "fillna", "block_until_ready")
+_LISTS: Final = ("reshape", "transpose")
+_SHAPES: Final = ("get_shape", "shape")
+_FUNCTIONS: Final = (
+    "sum", "mean", "max", "min", "prod", "std", "var", "any", "all", "argmax", "argmin", "squeeze", "flatten", "ravel",
+    "repeat", "swapaxes", "cumsum", "take", "dot",
+)  # fmt: skip
+
+
+def array_method(of: Tensor, name: str, given: Arguments) -> SourceValue | None:
+    """Return the result of a method of an array or tensor; None where nothing is known of it."""
+    args = given.args
+    if name in _SAME:
+        return of
+    if name in _SHAPES:
+        return dimensions(of)
+    if name in _LISTS and args:
+        args = [args[0] if len(args) == 1 else Items(args)]
+    if name == "reshape":
+        return reshaped(of, args[0]) if args else None
+    if name in _FUNCTIONS or name == "transpose":
+        return array_function(f"numpy.{name}", Arguments([of, *args], given.keywords, given.lacking))
+    return None

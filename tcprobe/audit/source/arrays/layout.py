@@ -1,4 +1,4 @@
-"""Functions that lay the same elements out in another shape, or in another order of dimensions."""
+"""Functions that lay the same elements out otherwise, look elements up, resize images, or slide a window over them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from tcprobe.audit.source.arrays.call import ArrayCall, axis_of, made_of, of_shape, whole_number
 from tcprobe.audit.source.kinds import BATCH, SourceValue, Tensor, Unknown
 from tcprobe.audit.source.values import items_of
+from tcprobe.keras.images import window_axis
 from tcprobe.schema.op import Shape, Size, product
 from tcprobe.source.values import Known
 
@@ -153,3 +154,96 @@ def space_to_depth(call: ArrayCall, x: Tensor, shape: Shape) -> SourceValue | No
     else:
         inner = (*(product((s, block)) for s in sides), None if channels is None else channels // block**2)
     return made_of([x], (batch, *inner), x.samples)
+
+
+@of_shape
+def gather(call: ArrayCall, x: Tensor, shape: Shape) -> SourceValue | None:
+    """Return the slices of a tensor that ``indices`` name along ``axis``."""
+    indices = call.values.get("indices")
+    axis = axis_of(call.number("axis", 0 if call.library in ("tf", "K") else None), len(shape))
+    if axis is None or call.has("batch_dims"):
+        return None
+    if isinstance(indices, Tensor):
+        inner = indices.shape
+    else:
+        found = call.numbers("indices")
+        inner = None if found is None or None in found else () if call.number("indices") is not None else (len(found),)
+    if inner is None:
+        return made_of([x], None)
+    first = indices.samples if axis == 0 and isinstance(indices, Tensor) and inner else x.samples if axis else None
+    return made_of([x], (*shape[:axis], *inner, *shape[axis + 1 :]), first, axis < len(shape) - 1)
+
+
+@of_shape
+def masked(call: ArrayCall, x: Tensor, shape: Shape) -> SourceValue | None:
+    """Return a row of truth values for each length, up to ``depth``."""
+    return made_of([x], (*shape, call.number("depth")), x.samples)
+
+
+@of_shape
+def resized(call: ArrayCall, x: Tensor, shape: Shape) -> SourceValue | None:
+    """Return images of another height and width."""
+    if len(shape) not in (3, 4) or call.has("data_format"):
+        return None
+    sizes = call.numbers("size") if call.flag("preserve_aspect_ratio") is False else None
+    sides = sizes if sizes is not None and len(sizes) == 2 else [None, None]
+    return made_of([x], (*shape[:-3], *sides, shape[-1]), x.samples if len(shape) == 4 else None, True)
+
+
+@of_shape
+def scaled(call: ArrayCall, x: Tensor, shape: Shape) -> SourceValue | None:
+    """Return images some times as high and wide, as the backend's ``resize_images`` has it."""
+    if len(shape) != 4 or call.word("data_format", "channels_last") is None:
+        return None
+    factors = (call.number("height_factor"), call.number("width_factor"))
+    last = call.word("data_format", "channels_last") == "channels_last"
+    at = 1 if last else 2
+    sides = tuple(product(pair) for pair in zip(shape[at : at + 2], factors, strict=True))
+    return made_of([x], (*shape[:at], *sides, *shape[at + 2 :]), x.samples, last)
+
+
+@of_shape
+def pooled(call: ArrayCall, x: Tensor, shape: Shape) -> SourceValue | None:
+    """Return an image or sequence pooled by windows; Keras' step by a whole window where no stride is passed."""
+    if not _is_image(call, shape):
+        return None
+    axes = len(shape) - 2
+    taps = _along(call, "ksize", axes)
+    steps = taps if call.library == "ops" and not call.has("strides") else _along(call, "strides", axes)
+    sides = _slid(call, shape[1:-1], taps, steps, (1,) * axes)
+    return made_of([x], (shape[0], *sides, shape[-1]), x.samples, whole=True)
+
+
+@of_shape
+def convolved(call: ArrayCall, x: Tensor, shape: Shape) -> SourceValue | None:
+    """Return an image or sequence convolved with filters, which are a tensor of taps, channels and filters."""
+    filters = call.values.get("filters")
+    kernel = filters.shape if isinstance(filters, Tensor) else None
+    if not _is_image(call, shape) or not isinstance(filters, Tensor) or kernel is None or len(kernel) != len(shape):
+        return None
+    axes = len(shape) - 2
+    steps, spread = _along(call, "strides", axes), _along(call, "dilations", axes)
+    sides = _slid(call, shape[1:-1], kernel[:-2], steps, spread)
+    return made_of([x, filters], (shape[0], *sides, kernel[-1]), x.samples)
+
+
+def _is_image(call: ArrayCall, shape: Shape) -> bool:
+    """Return whether a window may slide over a tensor: one with its channels last."""
+    layout = call.word("data_format", "") if call.has("data_format") else "channels_last"
+    return len(shape) in (3, 4, 5) and layout is not None and (layout == "channels_last" or layout.endswith("C"))
+
+
+def _along(call: ArrayCall, name: str, axes: int) -> Shape:
+    """Return one number for each axis that the window slides along, 1 where none is passed; None where unknown."""
+    if not call.has(name):
+        return (1,) * axes
+    found = call.numbers(name) or []
+    if len(found) == axes + 2:
+        found = found[1:-1]
+    return tuple(found) if len(found) == axes else tuple(found) * axes if len(found) == 1 else (None,) * axes
+
+
+def _slid(call: ArrayCall, sides: Shape, taps: Shape, steps: Shape, spread: Shape) -> tuple[Size, ...]:
+    padding = call.word("padding", "valid")
+    word = padding.lower() if padding is not None else None
+    return tuple(window_axis(*axis, word) for axis in zip(sides, taps, steps, spread, strict=True))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from tcprobe.audit.source.arrays import products, windows
+from tcprobe.audit.source.arrays import layout, products
 from tcprobe.audit.source.arrays.call import ArrayCall
 from tcprobe.audit.source.arrays.functions import rule_of
 from tcprobe.audit.source.kinds import Arguments, Instance, Multiplied, SourceValue, Tensor, Unknown
@@ -27,7 +27,7 @@ def note_call(p: State, name: str, given: Arguments, node: ast.Call) -> None:
     elif rule is products.matmul and "a" in call.values and "b" in call.values:
         turned = {f"transpose_{side}": _turned(call, side) for side in "ab"}
         _note(p, "matmul", [call.values["a"], call.values["b"]], turned, last, node)
-    elif rule is windows.convolved and "x" in call.values and "filters" in call.values:
+    elif rule is layout.convolved and "x" in call.values and "filters" in call.values:
         _note(p, "conv", [call.values["x"], call.values["filters"]], _windows(call), last, node)
 
 

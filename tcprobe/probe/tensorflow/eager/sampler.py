@@ -7,11 +7,10 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
 
 from ...core.gaps import Guard
 from ...core.lines import running_line
+from ..graph.called import GEMM_TYPES
 from ..graph.execute import Match
-from ..graph.notes import Gradient, OpNote, taker
-from ..graph.passes import CARRIERS, VARIABLES, GraphPasses
+from ..graph.passes import CARRIERS, VARIABLES, Gradient, GraphPasses, OpNote, taker
 from ..graph.records import op_record
-from ..graph.types import GEMM_TYPES
 from ..hooks.layers import LayerHooks
 
 MOST_PRODUCTS = 20000
@@ -52,7 +51,7 @@ class FlowOp:
 
     def get_attr(self, name: str) -> Any:
         """Return an attribute's value, None where it was not given."""
-        given = {_text(key): value for key, value in zip(self._attributes[::2], self._attributes[1::2])}
+        given = {text_of(key): value for key, value in zip(self._attributes[::2], self._attributes[1::2])}
         return given.get(name)
 
 
@@ -110,7 +109,8 @@ class Flow:
         return op
 
 
-def _text(value: Any) -> str:
+def text_of(value: Any) -> str:
+    """Return a name, which some versions of TensorFlow give as bytes."""
     return value.decode() if isinstance(value, bytes) else str(value)
 
 

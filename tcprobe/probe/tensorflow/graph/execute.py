@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, Container, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
-from .called import BRANCHES
-from .types import bare_type, is_gemm
+from .called import BRANCHES, bare_type, is_gemm
 from .walk import Visit, fused_names
 
 ENDS = frozenset(("_Arg", "_DeviceArg", "_Retval", "_DeviceRetval"))

@@ -5,17 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, FrozenSet, NamedTuple, Optional
 
-from .called import (
-    LOOPS,
-    Frames,
-    Place,
-    bare,
-    beyond,
-    called_function,
-    called_functions,
-    entered,
-    operation,
-)
+from .called import LOOPS, Frames, Place, bare, beyond, called_function, called_functions, entered, operation
 from .shapes import shape_list
 
 COMPARISONS = frozenset("Less LessEqual Greater GreaterEqual".split())

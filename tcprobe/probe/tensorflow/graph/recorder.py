@@ -9,14 +9,14 @@ from typing import Any, Callable, Dict, Hashable, List, Mapping, NamedTuple, Opt
 
 from ...core.gaps import Guard
 from ..eager.parts import EagerParts
-from ..eager.sampler import EagerSampler
+from ..eager.sampler import EagerSampler, text_of
 from ..hooks.calls import concrete_functions
 from ..hooks.fits import Datasets, Fit, Fits
 from ..hooks.layers import LayerHooks
 from .execute import Collector, assign
 from .records import Record, write_json
 from .resolve import traced_records
-from .shapes import CallSizes, first_arguments, has_unknown, ordered, shape_list, sizes_of_call
+from .shapes import CallSizes, first_arguments, is_open, ordered, sizes_of_call
 from .signatures import OpenTrace, Signatures
 from .store import Function, Store, stem
 from .trace import Tracer
@@ -291,7 +291,7 @@ class GraphRecorder:
         if self.on_trace is not None:
             with Guard(self._gaps, "notes on a trace"):
                 self.on_trace(trace, visits, ops)
-        if any(has_unknown([shape_list(t) for t in (*v.op.inputs, *v.op.outputs)]) for v in visits):
+        if any(is_open(visit.op) for visit in visits):
             self._open[name] = OpenTrace(trace.graph, ops, sizes, records)
         record: Record = {
             "name": name,
@@ -320,11 +320,6 @@ class GraphRecorder:
 
 def _kind(trace: Trace) -> Tuple[Hashable, str]:
     return trace.call.key, stem(trace.graph.name)
-
-
-def text_of(name: Any) -> str:
-    """Return a name, which some versions of TensorFlow give as bytes."""
-    return name.decode() if isinstance(name, bytes) else str(name)
 
 
 def _concrete(function: Function, graph: Any) -> Any:

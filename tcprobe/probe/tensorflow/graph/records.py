@@ -7,7 +7,7 @@ from typing import Any, Dict, Optional
 
 from ...core.journal import write_atomically
 from .execute import Match
-from .notes import OpNote
+from .passes import OpNote
 from .shapes import shape_list
 from .walk import Times
 

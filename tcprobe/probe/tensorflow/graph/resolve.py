@@ -7,17 +7,16 @@ from typing import Any, Dict, List, Optional, Sequence
 from ...core.gaps import Guard
 from ..places import traced_line
 from .execute import Match, match, optimised, swapped_in, unoptimised
-from .notes import OpNote
-from .passes import GraphPasses
+from .passes import GraphPasses, OpNote
 from .records import Record, blank_record, op_record
 from .shapes import (
     CallSizes,
     GraphShape,
     OpShapes,
-    has_unknown,
     infer,
     infer_loop,
     infer_traced,
+    is_open,
     merged_shape,
     shape_list,
 )
@@ -76,7 +75,7 @@ def _infer(
     tf: Any, root: Any, visits: Sequence[Visit], graphs: Any, sizes: CallSizes, inferred: Dict[Any, OpShapes]
 ) -> None:
     """Add shapes that the trace leaves open: by what an op executes as, or by its graph and name inside a dataset."""
-    left = [v for v in visits if has_unknown([shape_list(t) for t in (*v.op.inputs, *v.op.outputs)])]
+    left = [v for v in visits if is_open(v.op)]
     if left and graphs is not None:
         inferred.update(infer(tf, graphs.post_optimization_graph, sizes))
     elif any(v.op.graph is root for v in left):

@@ -6,8 +6,7 @@ import inspect
 from typing import Any, Container, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ..hooks.fits import Datasets, Fit
-from .called import called_functions
-from .types import is_gemm
+from .called import called_functions, is_gemm
 
 GraphShape = Optional[List[Optional[int]]]
 ARGUMENT_OPS = frozenset(("_Arg", "_DeviceArg"))
@@ -69,6 +68,11 @@ def merged_shape(known: GraphShape, inferred: GraphShape) -> GraphShape:
 def has_unknown(shapes: Sequence[GraphShape]) -> bool:
     """Return whether a size or a rank among `shapes` is unknown."""
     return any(shape is None or None in shape for shape in shapes)
+
+
+def is_open(op: Any) -> bool:
+    """Return whether the trace leaves a shape of an op open."""
+    return has_unknown([shape_list(tensor) for tensor in (*op.inputs, *op.outputs)])
 
 
 # --- sizes of a call -------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from collections import Counter
 from typing import Any, Callable, Dict, Hashable, List, NamedTuple, Optional, Set, Tuple
 
 from ..eager.parts import Body
-from .notes import LayerScopes
+from .passes import LayerScopes
 from .records import SCHEMA, Record
 from .shapes import CallSizes
 

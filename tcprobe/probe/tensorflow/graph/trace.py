@@ -10,8 +10,8 @@ from ...core.gaps import Guard
 from ..eager.sampler import EagerSampler
 from ..hooks.layers import CalledLayer, LayerHooks
 from ..hooks.patch import Patches
-from .notes import Gradient, GraphNotes, LayerScopes, OpNote, taker
-from .types import GEMM_TYPES
+from .called import GEMM_TYPES
+from .passes import Gradient, GraphNotes, LayerScopes, OpNote, taker
 
 
 class Differentiation(threading.local):

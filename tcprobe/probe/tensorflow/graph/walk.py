@@ -7,6 +7,8 @@ from typing import Any, Dict, FrozenSet, Iterable, Iterator, List, NamedTuple, O
 from .called import (
     CALLS,
     CHOICES,
+    FUSED_AFTER,
+    GEMM_TYPES,
     LOOPS,
     CalledFunction,
     Frames,
@@ -17,7 +19,6 @@ from .called import (
     outermost_frame,
 )
 from .loops import ALWAYS, DATASET_LOOPS, counts_steps, holds, repeats_condition, turns
-from .types import FUSED_AFTER, GEMM_TYPES
 
 DEEPEST_GRAPH = 16
 ALIAS_DEPTH = 6

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from tcprobe.audit.fix.text import apply
+from tcprobe.audit.fix.write import apply
 from tcprobe.audit.source.read import parse_source, read_model
 from tcprobe.cost.predict import Target
 from tcprobe.flows.audit.judge import findings_in

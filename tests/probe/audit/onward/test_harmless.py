@@ -10,7 +10,7 @@ import pytest
 
 from tests.support import ROOT
 
-START = "import os, shutil, socket, subprocess, sys\nfrom tcprobe.probe.audit.onward.harmless import Harmless\n"
+START = "import os, shutil, socket, subprocess, sys\nfrom tcprobe.probe.audit.harmless import Harmless\n"
 
 
 def harmless(folder: Path, text: str) -> subprocess.CompletedProcess[str]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tcprobe.probe.tensorflow.graph.called import bare_type, is_gemm
 from tcprobe.probe.tensorflow.graph.execute import (
     Executed,
     Optimised,
@@ -16,7 +17,6 @@ from tcprobe.probe.tensorflow.graph.execute import (
     swapped_in,
     unoptimised,
 )
-from tcprobe.probe.tensorflow.graph.types import bare_type, is_gemm
 from tcprobe.probe.tensorflow.graph.walk import Called, Site, Visit, fused_names
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tcprobe.probe.tensorflow.graph.notes import LayerScopes
+from tcprobe.probe.tensorflow.graph.passes import LayerScopes
 
 
 def scopes(*pairs: tuple[str, str]) -> LayerScopes:

@@ -11,10 +11,10 @@ import pytest
 
 from tcprobe.bypath import PROBE
 from tcprobe.gemm.ops import family_of
-from tcprobe.probe.tensorflow.graph.types import GEMM_TYPES, is_gemm
+from tcprobe.probe.tensorflow.graph.called import GEMM_TYPES, is_gemm
 from tests.support import ROOT
 
-ASK = "from tcprobe_probe.tensorflow.graph.types import GEMM_TYPES; print(*sorted(GEMM_TYPES))"
+ASK = "from tcprobe_probe.tensorflow.graph.called import GEMM_TYPES; print(*sorted(GEMM_TYPES))"
 UNCOUNTED = {"Conv", "XlaDot", "XlaDotV2", "XlaConv", "XlaConvV2"}
 
 
