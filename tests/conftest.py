@@ -10,7 +10,9 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import hypothesis
@@ -98,11 +100,25 @@ def one_nsys() -> Iterator[None]:
     """Let no other test record with nsys meanwhile.
 
     Where six nsys 2022.4 start at once, one in 24 ends without a report ("Connection to the Agent lost", a semaphore
-    that is gone), and some of these with 0; 60 on a busy machine, one after the other, all wrote theirs.
+    that is gone), and some of these with 0; 60 on a busy machine, one after the other, all wrote theirs. The agent of
+    one that was killed ends after it, and is waited for.
     """
     with (Path(tempfile.gettempdir()) / f"tcprobe-tests-nsys-{os.getuid()}").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
+        deadline = time.monotonic() + 10
+        while _has_agent() and time.monotonic() < deadline:
+            time.sleep(0.05)
         yield
+
+
+def _has_agent() -> bool:
+    """Return whether an agent of Nsight Systems runs."""
+    for process in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            words = process.read_bytes().split(b"\0")
+            if b"--start-agent" in words and words[0].endswith(b"nsys"):
+                return True
+    return False
 
 
 @pytest.fixture(autouse=True)
