@@ -39,11 +39,10 @@ _FAMILIES: Final = tuple(
     )
 )
 _MULTIPLIES: Final = re.compile(
-    r"gemm|convolve|cudnn_\d|scudnn|\dcudnn|xmma_|cutlass|nvjet|_engine<|direct_kernel|winograd_\d|Cijk_", re.IGNORECASE
+    r"gemm|convolve|cudnn_\d|scudnn|\dcudnn|xmma_|cutlass|nvjet|_engine<|direct_kernel|winograd_\d|cijk_"
 )
 _HELPS: Final = re.compile(
-    r"offsets|pointers|reduce|im2col|transpose|flip_filter|scale|nchw\w{0,80}to|nhwc\w{0,80}to|shuffle|bias_act|convert|winograd\w{0,80}(?:data|filter|output|tiles)",
-    re.IGNORECASE,
+    r"offsets|pointers|reduce|im2col|transpose|flip_filter|scale|nchw\w{0,80}to|nhwc\w{0,80}to|shuffle|bias_act|convert|winograd\w{0,80}(?:data|filter|output|tiles)"
 )
 _TORCH: Final = re.compile(r"(?:aten::)?_?(?:conv(?:olution)?\w*|linear|matmul|b?mm|b?addb?mm|einsum)$", re.IGNORECASE)
 
@@ -101,7 +100,8 @@ class _Traits(NamedTuple):
     @classmethod
     def of(cls, names: list[str]) -> _Traits:
         family = [next((i for i, known in enumerate(_FAMILIES) if known.search(name)), -1) for name in names]
-        multiplies = [bool(_MULTIPLIES.search(name)) and not _HELPS.search(name) for name in names]
+        small = [name.lower() for name in names]
+        multiplies = [bool(_MULTIPLIES.search(name)) and not _HELPS.search(name) for name in small]
         checks = [bool(CHECKER.search(name)) for name in names]
         convolves = [kind_of(name) in ("convolution", "matmul", "helper") for name in names]
         bools = (np.array(one, np.bool_) for one in (checks, multiplies, convolves))

@@ -35,7 +35,7 @@ def finds(path: Path) -> list[Path]:
 
 def _is_trace(path: Path) -> bool:
     text = _start(path)
-    return _EVENTS.search(text) is not None and _OURS.search(text) is not None
+    return text.lstrip()[:1] in (b"{", b"[") and bool(_EVENTS.search(text) and _OURS.search(text))
 
 
 def _start(path: Path) -> bytes:
