@@ -281,13 +281,18 @@ def rows_as_text(columns: Sequence[Numbers], between: str) -> Names:
     return Names.of(texts).take(which)
 
 
+OTHERS: Final = ("AMD", "Intel")
+"""Vendors whose GPUs' names begin with theirs."""
+
+
 def gpu_row(device: int, name: str | None, *, ran: bool) -> dict[str, Value]:
-    """Return the row of `devices` of a GPU of Nvidia's; `ran`: whether it ran kernels."""
+    """Return the row of `devices` of a GPU, of Nvidia's unless its name is another's; `ran`: whether it ran kernels."""
+    other = next((vendor for vendor in OTHERS if (name or "").startswith(vendor)), None)
     return {
         "device": device,
         "name": name or None,
         "name_basis": "reported" if name else None,
-        "vendor": "Nvidia",
-        "tensor_cores": "unknown",
+        "vendor": other or "Nvidia",
+        "tensor_cores": "no" if other else "unknown",
         "state": "active" if ran else "idle",
     }

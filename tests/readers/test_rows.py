@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tcprobe.errors import WrongFormat
-from tcprobe.readers.rows import Header, cells_of, costliest, summed, tables_in
+from tcprobe.readers.rows import Header, cells_of, costliest, gpu_row, summed, tables_in
 
 TEXT = """\
 $ tool
@@ -59,3 +59,12 @@ def test_kernels_are_summed_and_an_unknown_time_makes_theirs_unknown() -> None:
 
 def test_of_several_rows_that_cost_as_much_the_last_counts() -> None:
     assert costliest(np.array([0, 1, 0, 0]), 2, np.array([5, 1, 5, 4])).tolist() == [2, 1]
+
+
+@pytest.mark.parametrize(
+    ("name", "vendor", "tensor_cores"),
+    [("AMD Instinct MI300X", "AMD", "no"), ("NVIDIA H100", "Nvidia", "unknown"), (None, "Nvidia", "unknown")],
+)
+def test_a_gpu_of_another_vendor_is_known_by_its_name(name: str | None, vendor: str, tensor_cores: str) -> None:
+    row = gpu_row(0, name, ran=True)
+    assert (row["vendor"], row["tensor_cores"]) == (vendor, tensor_cores)
