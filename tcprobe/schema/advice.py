@@ -110,6 +110,7 @@ class Concern(Struct, frozen=True):
     # what `step_ns` rests on; None if that clock is not the one of the kernels, or there is none
     length: StepLength | None = None
     bound: Bound = "kernel time"  # what `at_most_ns` is
+    gpus: int = 1  # over how many GPUs `kernel_ns` is a sum
 
 
 class Saving(Struct, frozen=True):

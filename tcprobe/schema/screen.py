@@ -69,6 +69,9 @@ RowKind = Literal[
 ]
 ROW_KINDS: Final[tuple[RowKind, ...]] = get_args(RowKind)
 """The rows of the bar, in their order."""
+KERNELS: Final[tuple[RowKind, ...]] = ROW_KINDS[: ROW_KINDS.index("copy")]
+ON: Final[tuple[RowKind, ...]] = ("used", "misaligned", "slowly")
+WAITS: Final[tuple[RowKind, ...]] = ("copy", "idle", "wait")
 
 
 class Answer(Struct, frozen=True):

@@ -73,7 +73,12 @@ def advise(profile: Profile) -> Profile:
     """
     run = Run(profile, facts_of(profile))
     items = [item for rule in RUN_RULES for item in rule.check(run)]
-    ranked = related(sorted(_by_step(items) if run.waiting else _by_share(items), key=_turn))
+    return with_items(profile, items)
+
+
+def with_items(profile: Profile, items: Iterable[Advice]) -> Profile:
+    """Return the profile with these items as its advice, in their order."""
+    ranked = related(sorted(_by_step(items) if profile.waiting else _by_share(items), key=_turn))
     table = Table.from_rows(ADVICE, advice_rows(ranked))
     return replace(profile, advice=ranked).with_tables(table)
 
@@ -95,7 +100,7 @@ def _turn(item: Advice) -> int:
     return int(item.kind == LAST)
 
 
-def _by_step(items: list[Advice]) -> Iterator[Advice]:
+def _by_step(items: Iterable[Advice]) -> Iterator[Advice]:
     """Yield the items that likely save 1 % of a step, or at most that; largest saving first, unknown ones last."""
     ranked = sorted(items, key=lambda item: (-(item.saves_ns or 0.0), -item.concern.share_pct, item.code))
     yield from (item for item in ranked if _saved_pct(item) >= SMALLEST_PCT or item.kind in FIRST)
@@ -108,7 +113,7 @@ def _saved_pct(item: Advice) -> float:
     return 100.0 * item.saves_ns / item.concern.step_ns
 
 
-def _by_share(items: list[Advice]) -> Iterator[Advice]:
+def _by_share(items: Iterable[Advice]) -> Iterator[Advice]:
     """Yield the items that concern 1 % of the run, largest share first, predicted savings sorted among themselves."""
     ranked = sorted((i for i in items if i.concern.share_pct >= SMALLEST_PCT), key=lambda i: -i.concern.share_pct)
     saving = iter(sorted((i for i in ranked if i.saving), key=lambda i: -(i.saves_ns or 0.0)))

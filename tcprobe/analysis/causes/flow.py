@@ -201,7 +201,7 @@ def with_causes(profile: Profile, inputs: SummaryInputs, gpu: KnownGpu, judged: 
 
 def _facts(op: OpIdentity, row: Row, speeds: Speeds) -> OpFacts:
     speed, record = speeds.facts(op)
-    return OpFacts(row, speed, few_of(record, op[1]))
+    return OpFacts(row, speed, few_of(record, op[1]), op in speeds.odd)
 
 
 def _op(fact: OpFacts, kernels: Sequence[Kernel], split: Split | None) -> Row:

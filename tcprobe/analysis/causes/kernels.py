@@ -98,7 +98,11 @@ class Speeds:
         self._places = {product.number: at for at, product in enumerate(run.timed if run else ())}
         self._steps_calls = dict(zip(inputs.gemms.records, inputs.gemms.table.values("calls_per_step"), strict=True))
         self.products = {one.number: one for one in (run.whole if run else ()) if one.number in self._steps_calls}
-        self.numbers = self._numbers()
+        each = self._each()
+        alone = {op: numbers[0] for op, numbers in each.items() if len(numbers) == 1}
+        self.numbers = {op: number for op, number in alone.items() if number in self.products}
+        self.odd = frozenset(op for op, numbers in each.items() if all(map(self._is_odd, numbers)))
+        """Ops all of whose products have a contiguous dimension that is misaligned."""
         self._ops: dict[int, list[OpIdentity]] = {}
         for op, number in self.numbers.items():
             self._ops.setdefault(number, []).append(op)
@@ -113,8 +117,15 @@ class Speeds:
         product = self.products.get(number)
         return self.by_number.get(number), None if product is None else product.product.record
 
-    def _numbers(self) -> dict[OpIdentity, int]:
-        """Return the product that each op is, of those that are surely one."""
+    def _is_odd(self, number: int) -> bool:
+        if number not in self.products:
+            return False
+        record = self.products[number].product.record
+        sizes = [one.size for gemm in gemms_of(record) for one in gemm.contiguous]
+        return any(is_aligned(size, record.dtype) is False for size in sizes)
+
+    def _each(self) -> dict[OpIdentity, list[int]]:
+        """Return the products that each op is."""
         ops, details = self._inputs.ops, self._inputs.profile.require("op_details")
         products: dict[OpIdentity, list[int]] = {}
         if self._inputs.gemms.graph_rows:
@@ -123,7 +134,7 @@ class Speeds:
             names, types = details.names("op"), details.names("op_type")
             for number in self.products:
                 products.setdefault((str(names[number]), types[number]), []).append(number)
-        return {op: numbers[0] for op, numbers in products.items() if len(numbers) == 1 and numbers[0] in self.products}
+        return products
 
     def _executions(self, number: int) -> float | None:
         """Return how often a product ran in the window, on all GPUs; None where that is unknown."""
@@ -277,6 +288,7 @@ class OpFacts(Struct, frozen=True):
     speed: Speed | None = None  # of its product; None where unknown
     # what of a convolution's shape leaves a library no choice; None where nothing does, or it is no convolution
     few: Few | None = None
+    odd: bool = False  # whether all its products are misaligned, of which no one's speed is known
 
 
 def few_of(record: OpRecord | None, op_type: str | None) -> Few | None:
@@ -331,7 +343,7 @@ def _cause(kernel: Kernel, fact: OpFacts, direct: bool) -> CauseKind:
     blocker: Any = row["tc_blocker_kind"] or "kernels_unknown"
     if row["tc_ns"]:
         if kernel.uses_tc == "yes" or kernel.part == "helps":
-            return "none" if speed is None else speed.cause
+            return speed.cause if speed is not None else "tc_misaligned" if fact.odd else "none"
         misaligned = speed is not None and speed.cause == "tc_misaligned"
         blocker = "kernels_unknown" if kernel.uses_tc == "unknown" else "shape" if misaligned else "library"
     # where the shape left the library no choice, that

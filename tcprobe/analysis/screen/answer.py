@@ -20,7 +20,20 @@ from tcprobe.schema.columns import Row, Table, Value
 from tcprobe.schema.kinds import GROUP_OF, PRODUCTS, CauseGroup, CauseKind, KernelKind
 from tcprobe.schema.profile import Profile
 from tcprobe.schema.records import text_of
-from tcprobe.schema.screen import OFF_CAUSES, ROW_KINDS, Answer, AnswerKind, Bar, BarOf, BarRow, RowKind, VerdictWord
+from tcprobe.schema.screen import (
+    KERNELS,
+    OFF_CAUSES,
+    ON,
+    ROW_KINDS,
+    WAITS,
+    Answer,
+    AnswerKind,
+    Bar,
+    BarOf,
+    BarRow,
+    RowKind,
+    VerdictWord,
+)
 from tcprobe.schema.statement import FieldValue, Statement, say
 
 ROW_OF_GROUP: Final[Mapping[CauseGroup, RowKind]] = {
@@ -35,9 +48,6 @@ ROW_OF_CAUSE: Final[Mapping[CauseKind, RowKind]] = {
     "op_unknown": "others",  # kernels whose names tell that they do not multiply
 }
 """Causes that are not in the row of their group."""
-KERNELS: Final[tuple[RowKind, ...]] = ROW_KINDS[: ROW_KINDS.index("copy")]
-ON: Final[tuple[RowKind, ...]] = ("used", "misaligned", "slowly")
-WAITS: Final[tuple[RowKind, ...]] = ("copy", "idle", "wait")
 
 
 def bar_of(profile: Profile) -> Bar | None:

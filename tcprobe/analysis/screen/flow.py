@@ -11,12 +11,15 @@ from typing import Final
 import numpy as np
 from msgspec.structs import replace
 
-from tcprobe.analysis.screen.answer import KERNELS, ON, WAITS, answer_of, bar_of
+from tcprobe.analysis.causes.advice import with_items
+from tcprobe.analysis.screen.answer import answer_of, bar_of, row_kind
 from tcprobe.rules.run.savings import SMALLEST_PCT
 from tcprobe.schema.advice import Advice, AdviceKind, Concern
 from tcprobe.schema.columns import Table
+from tcprobe.schema.finding import Range
 from tcprobe.schema.profile import Profile
-from tcprobe.schema.screen import Answer, Bar, FirstScreen, Item, LimitKind, RowKind
+from tcprobe.schema.records import text_of
+from tcprobe.schema.screen import KERNELS, ON, WAITS, Answer, Bar, BarRow, FirstScreen, Item, LimitKind, RowKind
 from tcprobe.schema.statement import Statement, say
 
 MOST: Final = 3
@@ -30,11 +33,10 @@ DRAWS_ON: Final[Mapping[AdviceKind, tuple[RowKind, ...]]] = {
     **dict.fromkeys(("halve_precision", "change_size", "slice_filters"), (*ON, "off", "matmul")),
     **dict.fromkeys(("fill_waves", "align_kernel"), ON),
     "keep_layout": ("layout", "others"),
-    "fuse_chain": ("others", "layout", "unknown"),
-    "change_kernel": KERNELS,
+    "fuse_chain": ("others", "unknown"),
     **dict.fromkeys(("fuse_kernels", "larger_batch", "fix_scale"), (*KERNELS, *WAITS)),
 }
-"""The rows that an item draws on, where its kind tells."""
+"""The rows that an item draws on, where its kind tells: it saves no more than the largest of them."""
 
 
 def items_of(profile: Profile, answer: Answer, bar: Bar | None) -> Iterator[Item]:
@@ -85,23 +87,50 @@ def _record_steps(profile: Profile) -> Advice:
 
 
 def _saves(item: Advice, bar: Bar | None) -> tuple[float | None, bool, float | None]:
-    """Return what an item saves of the bar, at most the rows that it draws on, whether that is likely, and the most.
+    """Return what an item saves of the bar, whether that is likely, and the most.
 
     Of a run without a GPU, whose step is predicted, that is what is predicted.
     """
     if not item.saves_ns or item.saves_ns < 0 or _follows(item) or _records(item):
         return None, False, None
     saving = item.saving
-    if bar is None:
-        return (None, False, None) if saving is None else (saving.ns.mid, True, saving.ns.high)
-    if bar.of not in ("step", "capture"):
+    if (bar is None and saving is None) or (bar is not None and bar.of not in ("step", "capture")):
         return None, False, None
-    drawn = DRAWS_ON.get(item.kind, KERNELS)
+    return item.saves_ns, saving is not None, None if saving is None else saving.ns.high
+
+
+def within(item: Advice, bar: Bar) -> Advice:
+    """Return an item that saves no more than the row of the bar that it draws on, of several the largest.
+
+    The bar is of a usual step, in which kernels that run at once share their time; an item's bound is of all steps.
+    """
+    most = max((bar.ns("kernels"), *(_part(item, row) for row in bar.rows if row.kind in drawn_rows(item))))
+    if not most:
+        return item
+    concern, saving = item.concern, item.saving
+    if concern.at_most_ns is not None and concern.at_most_ns > most:
+        share = concern.share_pct if concern.share_of != "step" else concern.share_pct * most / concern.at_most_ns
+        concern = replace(concern, at_most_ns=most, share_pct=share)
+    if saving is not None and saving.ns.high > most:
+        ns = Range(*(min(one, most) for one in (saving.ns.low, saving.ns.mid, saving.ns.high)))
+        saving = replace(saving, ns=ns, pct=saving.pct * ns.mid / saving.ns.mid if saving.ns.mid > most else saving.pct)
+    return replace(item, concern=concern, saving=saving)
+
+
+def _part(item: Advice, row: BarRow) -> float:
+    """Return the time of a row that an item can concern."""
+    copies = item.kind == "keep_layout" and row.kind == "others"
+    return dict(row.parts).get("copy", 0.0) if copies else row.ns
+
+
+def drawn_rows(item: Advice) -> tuple[RowKind, ...]:
+    """Return the rows of the bar that an item draws on."""
+    says = item.says
     if item.kind == "feed_gpu":
-        drawn = ("copy", "wait") if item.says.get("work") in ("copy", "set") else ("idle", "wait")
-    most = bar.ns("kernels", *drawn) if drawn[-1] != "wait" else bar.ns(*drawn)
-    most = most or bar.total_ns
-    return min(item.saves_ns, most), saving is not None, None if saving is None else min(saving.ns.high, most)
+        return ("copy", "wait") if says.get("work") in ("copy", "set") else ("idle", "wait")
+    if item.kind == "change_kernel" and (cause := text_of(says.get("cause"))) is not None:
+        return (row_kind(cause),)
+    return DRAWS_ON.get(item.kind, KERNELS)
 
 
 def _records(item: Advice) -> bool:
@@ -130,6 +159,8 @@ def with_screen(profile: Profile) -> Profile:
         profile: with all tables and its advice.
     """
     bar = bar_of(profile)
+    if bar is not None and bar.of in ("step", "capture"):
+        profile = with_items(profile, [within(item, bar) for item in profile.advice])
     answer = answer_of(profile, bar)
     items, limits = tuple(items_of(profile, answer, bar)), tuple(_limits(profile, answer, bar))
     return replace(profile, screen=FirstScreen(answer, bar, items, limits, profile.predicted, left_of(bar, items)))

@@ -14,7 +14,7 @@ from tcprobe.report.curves import Logged, curves_of, logged_of
 from tcprobe.report.document import First, TextLine
 from tcprobe.report.drawn import BarChart, BarLine, Drawn, Part
 from tcprobe.report.run import about, pictures
-from tcprobe.report.run.screen import title_of
+from tcprobe.report.run.bar import title_of
 from tcprobe.schema.comparison import ComparedRow, Comparison
 
 MOST_BARS: Final = 10

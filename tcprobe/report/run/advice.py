@@ -137,10 +137,11 @@ def _costs(item: Advice) -> str:
     share = f"{f.percent(concern.share_pct)} of the {units[concern.share_of]}"
     if concern.kernel_ns is None:
         return share
+    spent = f"{f.duration(concern.kernel_ns)} of kernel time{f' on {concern.gpus} GPUs' if concern.gpus > 1 else ''}"
     if concern.length == "capture":
-        return f"{f.duration(concern.kernel_ns)} of kernel time, {share}"
+        return f"{spent}, {share}"
     step = f" of {f.duration(concern.step_ns)}" if concern.step_ns and concern.at_most_ns is None else ""
-    return f"{f.duration(concern.kernel_ns)} of kernel time in a step{step}, {share}"
+    return f"{spent} in a step{step}, {share}"
 
 
 def _bound(item: Advice) -> str:

@@ -8,6 +8,7 @@ from tcprobe import formatting as f
 from tcprobe.report.document import Cell, Section
 from tcprobe.report.fields import cell_of, section, unit_of
 from tcprobe.report.run.verdict import BASIS_WORDS
+from tcprobe.report.run.words import added
 from tcprobe.schema.columns import Row, Value
 from tcprobe.schema.finding import SEVERITIES
 from tcprobe.schema.profile import Note, Profile
@@ -51,6 +52,11 @@ LABELS = {
     "ops_idle_pct": "GPU idle within calls of ops, share of these",
     "gemm_layers": "layers with GEMM-like ops",
 }
+SUMS = (
+    *("kernel_time_ns", "tc_time_ns", "memory_time_ns", "kernels"),
+    *("communication_kernel_time_ns", "communication_exposed_ns"),
+)
+"""Sums over the counted steps and all GPUs."""
 # Not printed as an end of the range, however they round.
 MEDIANS = (
     *("step_time_ns", "short_step_ns", "long_step_ns", "epoch_end_ns", "retrace_ns", "throughput"),
@@ -75,10 +81,16 @@ def figures(profile: Profile, first: bool) -> Section | None:
         cell_of("figure", lambda row: label(row["metric"]), wraps=True),
         cell_of("value", _value, right=True),
         cell_of("rests on", _basis, 1),
-        cell_of("remark", lambda row: row["reason"] or "", wraps=True),
+        cell_of("remark", lambda row: _remark(profile, row), wraps=True),
     )
     title = "Figures" if first else "Further figures"
     return section(title, fields, list(filter(_known, rows)), notes)
+
+
+def _remark(profile: Profile, row: Row) -> str:
+    """Return what else is to know of a figure: of a sum, over what."""
+    over = added(profile) if row["metric"] in SUMS else ""
+    return "; ".join(filter(None, (over, f.any_text(row["reason"]) if row["reason"] else "")))
 
 
 def _unmeasured_by(row: Row) -> Value:

@@ -11,8 +11,9 @@ from msgspec import Struct, field
 from tcprobe import formatting as f
 from tcprobe.report.document import First, Task
 from tcprobe.report.drawn import Branch, Column, Columns, Part, Ring, Rings, Tree
-from tcprobe.report.run import figures, screen, verdict
+from tcprobe.report.run import figures, screen
 from tcprobe.report.run.advice import detail, headline
+from tcprobe.report.run.bar import MOST_ROWS, labelled, parts_text, shares_of, title_of
 from tcprobe.report.run.ranks import rank_lines
 from tcprobe.report.run.verdict import ROW_WORDS
 from tcprobe.schema.columns import Row, Value
@@ -37,13 +38,13 @@ def first_of(profile: Profile) -> First | None:
     answer, bar = found.answer, found.bar
     return First(
         tuple(screen.head_of(profile, found)),
-        verdict.verdict(answer.word, answer.says).replace("\n", " ").partition(answer.word),
+        screen.verdict_of(found).replace("\n", " ").partition(answer.word),
         screen.WORD_STYLES.get(answer.word, "strong"),
         tuple(screen.further_of(profile, found)),
-        "" if bar is None else screen.title_of(bar),
+        "" if bar is None else title_of(bar),
         "" if bar is None else f.duration(bar.total_ns),
         tuple(parts_of(found)),
-        (*rank_lines(profile, screen.MOST_ROWS), *screen.predicted_lines(found)),
+        (*rank_lines(profile, MOST_ROWS), *screen.predicted_lines(found)),
         tuple(_tasks(found)),
         "" if found.items else screen.nothing_to_do(found) or "",
         screen.left_text(found),
@@ -55,14 +56,14 @@ def parts_of(found: FirstScreen) -> Iterator[Part]:
     """Yield the parts of the bar of a first screen."""
     if (bar := found.bar) is None:
         return
-    rows = screen.labelled(found, bar, screen.MOST_ROWS)
-    for (label, row), share in zip(rows, screen.shares_of(bar, rows), strict=True):
-        told = screen.parts_text(row) if row.kind in ("used", "others") and row.pct >= screen.DETAILED_PCT else ""
+    rows = labelled(found, bar, MOST_ROWS)
+    for (label, row), share in zip(rows, shares_of(bar, rows), strict=True):
+        told = parts_text(row) if row.kind in ("used", "others") and row.pct >= screen.DETAILED_PCT else ""
         yield Part(label, row.pct, row.kind, f.duration(row.ns), share, told)
 
 
 def _tasks(found: FirstScreen) -> Iterator[Task]:
-    shares = screen.shares_by_time(found, screen.MOST_ROWS)
+    shares = screen.shares_by_time(found, MOST_ROWS)
     for item in found.items:
         saves = tuple((head, f.duration(ns)) for head, ns in screen.savings(item).items())
         why = "; ".join(filter(None, (detail(item.advice), screen.also_of(item))))

@@ -10,38 +10,41 @@ from tcprobe.report.document import Screen, Style, TextLine, TextPart, line_of
 from tcprobe.report.run import about, verdict
 from tcprobe.report.run.advice import detail as reason_of
 from tcprobe.report.run.advice import headline
+from tcprobe.report.run.bar import (
+    LABEL,
+    MOST_ROWS,
+    as_rows,
+    labelled,
+    parts_text,
+    rest_pct,
+    rows_of,
+    shares_of,
+    title_of,
+)
 from tcprobe.report.run.ranks import rank_lines
-from tcprobe.report.run.words import kind_label
 from tcprobe.report.sentences import gpu_of
 from tcprobe.rules.words import listed
 from tcprobe.schema.profile import Profile
 from tcprobe.schema.records import as_dict
-from tcprobe.schema.screen import Bar, BarOf, BarRow, FirstScreen, Item, PredictedStep, RowKind, VerdictWord
+from tcprobe.schema.screen import (
+    FirstScreen,
+    Item,
+    PredictedStep,
+    RowKind,
+    VerdictWord,
+)
 from tcprobe.visible import columns, shown
 
 WIDTH: Final = 80
 NARROWEST: Final = 40
 MOST_LINES: Final = 22
 LEFT: Final = 35  # columns of the left half of the head
-LABEL: Final = 26  # columns of what a row is
 BAR: Final = 24  # characters of the bar
 FIGURE: Final = 10  # columns of a time
 TIME: Final = 64  # column at which times end, of rows and of what is saved
 SHARE: Final = 7  # columns of a share
-MOST_ROWS: Final = 7  # of the bar
 DETAILED_PCT: Final = 10.0  # of the bar: a row from here on says what its kernels do
 LEAST_NAME: Final = 12  # columns of a name in brackets: one with less room goes
-SMALLEST_PCT: Final = 0.95  # of the bar: smaller rows stand together
-PRODUCTS: Final[tuple[RowKind, ...]] = ("used", "misaligned", "slowly", "off")
-PRODUCTS_PCT: Final = 5.0  # of the bar: from here on the largest row of products stands, which the verdict is about
-MOST_OF_REST: Final = 0.9  # of small rows together: one from here on gives them its name
-PART_PCT: Final = 5.0  # of a row: smaller parts are not named
-TITLES: Final[dict[BarOf, str]] = {
-    "step": "Where the step goes",
-    "capture": "Where the time goes",
-    "kernel_time": "Where the kernel time goes",
-    "op_calls": "Where the calls of ops go",
-}
 STYLES: Final[dict[RowKind, Style]] = {"used": "good", "off": "bad", "misaligned": "bad", "slowly": "bad"}
 WORD_STYLES: Final[dict[VerdictWord, Style]] = {
     "GOOD": "good", "NOT USED": "bad", "WAITING": "bad", "MISALIGNED": "bad", "PARTLY": "bad", "SLOWLY": "bad",
@@ -49,13 +52,14 @@ WORD_STYLES: Final[dict[VerdictWord, Style]] = {
 
 
 class _Detail(NamedTuple):
-    """How much stands on the screen; of several items each is there with its reason, or not at all."""
+    """How much stands on the screen."""
 
     rows: int  # of the bar
     parts: bool = False  # whether rows say what their kernels do
     items: int = 3
     both: bool = True  # whether it says what is left of the step when all is done
-    reasons: bool = True  # whether items say why
+    reasons: int = 3  # of items, the first
+    rest_pct: float = 100.0  # of the bar: it stands where a rest of several kinds takes no more than that
 
 
 DETAILS: Final = (
@@ -64,8 +68,14 @@ DETAILS: Final = (
         for both in (True, False)
         for rows, parts in ((MOST_ROWS, True), (5, True), (MOST_ROWS, False))
     ),
-    *(_Detail(rows, items=items, both=False) for rows, items in ((5, 3), (4, 3), (5, 2), (4, 2), (3, 2), (3, 1))),
-    _Detail(3, items=1, both=False, reasons=False),  # beside the ranks of a job
+    *(
+        _Detail(rows, items=items, both=False, reasons=reasons, rest_pct=rest)
+        for rows, items, reasons, rest in (
+            *((5, 3, 3, 100.0), (4, 3, 3, 10.0), (5, 3, 2, 100.0)),
+            *((5, 2, 2, 100.0), (4, 2, 2, 100.0), (3, 2, 2, 100.0), (3, 1, 1, 100.0)),
+        )
+    ),
+    _Detail(3, items=1, both=False, reasons=0),  # beside the ranks of a job
 )
 """From the most to the least: the first that fits is taken."""
 
@@ -83,7 +93,7 @@ def screen_of(profile: Profile, width: int | None = None) -> Screen:
     room = None if width is None else max(width, NARROWEST)
     for detail in DETAILS:
         lines = list(_lines(profile, found, room, detail))
-        if len(lines) <= MOST_LINES:
+        if len(lines) <= MOST_LINES and rest_pct(found.bar, detail.rows) <= detail.rest_pct:
             break
     return Screen(tuple(lines))
 
@@ -94,7 +104,7 @@ def data_of_screen(profile: Profile) -> dict[str, Any]:
     if found is None:
         return {"verdict": None, "bar": None}
     answer, bar = found.answer, found.bar
-    texts = [verdict.verdict(answer.word, answer.says), *map(verdict.further, answer.more)]
+    texts = [verdict_of(found), *_further(found)]
     rows = [] if bar is None else [{**as_dict(row), "parts": dict(row.parts)} for row in bar.rows]
     judged = {
         "word": answer.word,
@@ -176,12 +186,21 @@ def _head(profile: Profile, found: FirstScreen, room: int | None) -> Iterator[Te
 def further_of(profile: Profile, found: FirstScreen) -> list[str]:
     """Return what else is true of the run: also whether float16 needs a scaled loss, where that was asked for."""
     need = profile.loss_scale_need
-    return [*map(verdict.further, found.answer.more), *([] if need is None else [about.loss_scale_sentence(need)])]
+    return [*_further(found), *([] if need is None else [about.loss_scale_sentence(need)])]
+
+
+def verdict_of(found: FirstScreen) -> str:
+    """Return the verdict as one sentence, whose share of the bar is the one that stands beside its row."""
+    return verdict.verdict(found.answer.word, as_rows(found.answer.says, found.bar))
+
+
+def _further(found: FirstScreen) -> list[str]:
+    return [verdict.further(as_rows(said, found.bar)) for said in found.answer.more]
 
 
 def _verdict(profile: Profile, found: FirstScreen, room: int | None) -> Iterator[TextLine]:
     answer = found.answer
-    for text in verdict.verdict(answer.word, answer.says).split("\n"):
+    for text in verdict_of(found).split("\n"):
         for line in _wrap(shown(text), room):
             before, word, after = line.partition(answer.word)
             yield line_of(TextPart(before, "strong"), TextPart(word, WORD_STYLES.get(answer.word, "strong")), after)
@@ -205,26 +224,6 @@ def _bar(found: FirstScreen, detail: _Detail) -> Iterator[TextLine]:
         )
         if detail.parts and row.kind in ("used", "others") and row.pct >= DETAILED_PCT and (said := parts_text(row)):
             yield line_of(TextPart(f"    {said}", "dim"))
-
-
-def title_of(bar: Bar) -> str:
-    """Return what stands over the bar."""
-    return f"{TITLES[bar.of]}{f' (mean of {bar.gpus} GPUs)' if bar.gpus > 1 else ''}"
-
-
-def labelled(found: FirstScreen, bar: Bar, most: int) -> list[tuple[str, BarRow]]:
-    """Return the rows with what they are; on a GPU that is not known nobody can say what could use Tensor Cores."""
-    known = all(one.kind != "gpu_unknown" for one in found.limits)
-    rows = _rows(bar, most)
-    return rows if known else [("off Tensor Cores" if row.kind == "off" else label, row) for label, row in rows]
-
-
-def shares_of(bar: Bar, rows: Sequence[tuple[str, BarRow]]) -> list[str]:
-    """Return the shares of rows of a bar: of a row the same however many there are, of the rest what they leave."""
-    most = [row for _, row in _rows(bar, MOST_ROWS)]
-    whole = dict(zip(most, f.whole_numbers([row.pct for row in most]), strict=True))
-    left = sum(whole.values()) - sum(whole.get(row, 0) for _, row in rows)
-    return [f.whole_text(row.pct, whole.get(row, left)) for _, row in rows]
 
 
 def predicted_lines(found: FirstScreen) -> Iterator[TextLine]:
@@ -262,32 +261,6 @@ def _figures(what: TextPart, time: str, *more: TextPart | str) -> TextLine:
     return line_of(what, f"{time:>{TIME - columns(what.text)}}", *more)
 
 
-def _rows(bar: Bar, most: int) -> list[tuple[str, BarRow]]:
-    """Return the rows with what they are; those below a percent, and the smallest of too many, stand together."""
-    ranked = sorted(bar.rows, key=lambda row: -row.ns)
-    large = [row for row in ranked if row.pct >= SMALLEST_PCT]
-    if len(large) + (len(large) < len(ranked)) > most:
-        products = [row for row in large if row.kind in PRODUCTS and row.pct >= PRODUCTS_PCT][:1]
-        large = large[: most - 1] if not products or products[0] in large[: most - 1] else large[: most - 2] + products
-    if len(ranked) - len(large) == 1:
-        large = ranked
-    kept = [(verdict.ROW_WORDS[row.kind], row) for row in bar.rows if row in large]
-    if small := [row for row in ranked if row not in large]:
-        ns = sum(row.ns for row in small)
-        name = verdict.ROW_WORDS[small[0].kind]
-        label = f"{name}, rest" if small[0].ns >= MOST_OF_REST * ns and len(name) < LABEL - 8 else "the rest"
-        kept.append((label, BarRow("others", ns, sum(row.pct for row in small))))
-    return kept
-
-
-def parts_text(row: BarRow) -> str:
-    """Return what the kernels of a row do, the largest first; empty where that says nothing."""
-    named = [(kind, ns) for kind, ns in row.parts if 100.0 * ns >= PART_PCT * row.ns][:3]
-    if len(row.parts) < 2 and row.kind == "used":
-        return ""
-    return ", ".join(f"{kind_label(kind)} {f.duration(ns)}" for kind, ns in named)
-
-
 def _items(found: FirstScreen, detail: _Detail, room: int | None) -> Iterator[TextLine]:
     """Yield what to do first: what, what it saves likely or at most, its share, the rule; below it why, and where."""
     items, title = found.items[: detail.items], TextPart("What to do first", "strong")
@@ -304,7 +277,7 @@ def _items(found: FirstScreen, detail: _Detail, room: int | None) -> Iterator[Te
         yield _figures(title, "".join(f"{head:>{FIGURE}}" for head in heads))
     shares = shares_by_time(found, detail.rows)
     for number, item in enumerate(items, 1):
-        yield from _item(number, item, share_of(item, found, shares), heads, detail.reasons, room)
+        yield from _item(number, item, share_of(item, found, shares), heads, number <= detail.reasons, room)
     if detail.both and len(items) == len(found.items) and (left := left_text(found)):
         yield line_of(TextPart(f"   {left}", "dim"))
 
@@ -335,7 +308,7 @@ def shares_by_time(found: FirstScreen, most: int) -> dict[str, str]:
     """Return the shares of the rows by their times, as shown, so that an item says the same of the same time."""
     if found.bar is None:
         return {}
-    rows = _rows(found.bar, most)
+    rows = rows_of(found.bar, most)
     return {f.duration(row.ns): share for (_, row), share in zip(rows, shares_of(found.bar, rows), strict=True)}
 
 

@@ -95,7 +95,8 @@ def view_section(profile: Profile, view: View, top: int | None) -> Section | Non
     words = {**(OF_CAPTURE if captured else {}), **({} if step_known(profile) else WITHOUT_STEP)}
     left = total - len(rows)
     of = "" if not left else f"{'top ' if view.order else ''}{len(rows):,} of "
-    over = f"; {summed(profile)}" if _has_times(table) and summed(profile) else ""
+    times = summed(profile, each_gpu="device" in table) if _has_times(table) else ""
+    over = f"; {times}" if times else ""
     title = f"{words.get(view.title, view.title)} ({of}{total:,}{over})"
     fields = (_kept(_renamed(field, words), table, view.order) for field in view.fields)
     return section(title, fields, rows, more(left), drop_idle=True)

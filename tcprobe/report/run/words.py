@@ -221,13 +221,24 @@ def of_a_step(profile: Profile) -> str:
     return "FLOP/step" if step_known(profile) else "FLOP/execution"
 
 
-def summed(profile: Profile) -> str:
-    """Return which steps a table's kernel times add up, in words; empty if the steps are unknown."""
-    steps = profile.counted_steps
-    if steps is None:
-        return ""
-    tuned = " with autotuning" if profile.tuning else ""
-    return f"kernel time of 1 step{tuned}" if steps == 1 else f"kernel time: sum of {steps:,} steps{tuned}"
+def summed(profile: Profile, each_gpu: bool = False) -> str:
+    """Return which steps and GPUs a table's kernel times add up, in words; empty if that is unknown, or but one GPU.
+
+    Args:
+        profile: for its steps and GPUs.
+        each_gpu: whether the table has rows for each GPU, so that nothing is a sum over several.
+    """
+    sums, steps, tuned = added(profile, each_gpu), profile.counted_steps, " with autotuning" if profile.tuning else ""
+    if steps == 1:
+        return f"kernel time of 1 step{tuned}{f', {sums}' if sums else ''}"
+    return f"kernel time: {sums}{tuned}" if sums else ""
+
+
+def added(profile: Profile, each_gpu: bool = False) -> str:
+    """Return over which steps and GPUs a time of all of them is a sum; empty where it is of one, as far as known."""
+    steps, gpus = profile.counted_steps or 1, 1 if each_gpu else profile.busiest_gpu[0]
+    over = [text for text, many in ((f"{steps:,} steps", steps), (f"{gpus} GPUs", gpus)) if many > 1]
+    return f"sum of {' on '.join(over)}" if over else ""
 
 
 def counted_phase(profile: Profile) -> tuple[str, Row] | None:

@@ -219,7 +219,9 @@ TC310: Final = RuleDoc(
         "or CUDA graphs launch most kernels, the advice is to give each kernel more work. A profiler makes launches "
         "slower than they are."
     ),
-    severity="it counts the time of these kernels and of the short stretches between kernels, at most.",
+    severity=(
+        "it counts the time of these kernels, of the waiting for launches and of short pauses between kernels, at most."
+    ),
     bad="@tf.function\ndef train_step(images, labels):\n    ...\n",
     good="@tf.function(jit_compile=True)\ndef train_step(images, labels):\n    ...\n",
     sources=(

@@ -294,9 +294,9 @@ class Run:
         return sorted(self.profile.require("waits").rows(), key=lambda row: -int(row["idle_ns"] or 0))
 
     @cached_property
-    def short_ns(self) -> float:
-        """What of the window passes between kernels at the pace of launches; 0 if unknown."""
-        paced = (row for row in self.waits if row["short"] and row["host_work"] in ("launch", "queued"))
+    def launching_ns(self) -> float:
+        """What of the window passes in launches, and between kernels at their pace; 0 if unknown."""
+        paced = (r for r in self.waits if r["host_work"] == "launch" or (r["short"] and r["host_work"] == "queued"))
         return idle_ns(paced)
 
     def blocked(self, *kinds: BlockerKind) -> list[OffOp]:
@@ -353,10 +353,11 @@ class Run:
         """
         each = None if spent_ns is None or not self.steps else spent_ns / self.steps
         if self.waiting is None or spent_ns is None or not self._of_one_clock:
-            return Concern(share, of, each, None, self.step_ns, self.length)
+            return Concern(share, of, each, None, self.step_ns, self.length, gpus=self.gpus)
         alone = self.busy_ns * share / 100.0 if each is None else each * self.busiest
         bound: Bound = "kernel time" if shrinks == 1.0 else "peak rates"
-        return Concern(share, of, each, shrinks * min(alone, self.busy_ns), self.waiting.step_ns, self.length, bound)
+        most = shrinks * min(alone, self.busy_ns)
+        return Concern(share, of, each, most, self.waiting.step_ns, self.length, bound, self.gpus)
 
     @property
     def _of_one_clock(self) -> bool:

@@ -189,10 +189,10 @@ def _name_ops(_: Advice, kernel: str | None, sixteen_bit: bool) -> Act:
 
 
 def _fuse_kernels(_: Advice, framework: str | None, compiled: bool, tiny: float, launches: float, **f: Any) -> Act:
-    short = f"the GPU waits {duration(f['short_ns'])} in stretches between kernels" if f["short_ns"] else ""
+    paced = f"the GPU waits {duration(f['launching_ns'])} for launches" if f["launching_ns"] else ""
     tiny_ns = f", {duration(f['tiny_ns'])} in all"
     few = f"{tiny:,.0f} of {launches:,.0f} kernels take under {duration(f['limit_ns'])}{tiny_ns}"
-    why = tuple(filter(None, (few, short, of_step(**f))))
+    why = tuple(filter(None, (few, paced, of_step(**f))))
     if compiled:
         return Act("More work for each kernel", ("a larger batch", "wider layers"), why)
     return Act(FEWER, way(LONGER, framework), why)
@@ -279,8 +279,8 @@ def tc310(run: Run) -> Iterator[Advice]:
     tiny, launches = found.tiny / run.steps, found.launches / run.steps
     if tiny < LEAST_TINY or tiny < MANY * launches or "launch" in named_work(run):
         return
-    spent, short = run.in_step(found.tiny_ns), run.waits_in_step(run.short_ns)
-    concern = saves(waiting, spent + short, "launches", found.tiny_ns / run.steps)
+    spent, paced = run.in_step(found.tiny_ns), run.waits_in_step(run.launching_ns)
+    concern = saves(waiting, spent + paced, "launches", found.tiny_ns / run.steps)
     if concern.share_pct < LEAST_PCT:
         return
     yield Advice(
@@ -293,11 +293,11 @@ def tc310(run: Run) -> Iterator[Advice]:
             launches=launches,
             limit_ns=TINY_NS,
             tiny_ns=found.tiny_ns / run.steps,
-            short_ns=short,
+            launching_ns=paced,
             **bounded(concern),
         ),
         concern,
-        draws_on=frozenset([LAUNCHES]) | (waiting_of("launch", "queued") if short else frozenset()),
+        draws_on=frozenset([LAUNCHES]) | (waiting_of("launch", "queued") if paced else frozenset()),
     )
 
 

@@ -87,6 +87,17 @@ def test_how_well_is_unknown_without_a_peak_or_shapes() -> None:
     assert (found["cause"], found["peak_pct"]) == ("none", None)
 
 
+@pytest.mark.parametrize(("sizes", "cause"), [((4095, 4093), "tc_misaligned"), ((4095, 4096), "none")])
+def test_an_op_of_several_products_is_misaligned_where_all_are(sizes: tuple[int, int], cause: str) -> None:
+    """Which of an op's kernels ran which of its products is not known; all of them are of sizes that slow them."""
+    rows = [b.dense("l", size, size, batch=4096) for size in sizes]
+    marks = b.marks([100 * MS * step for step in range(5)], 100 * MS - 1)
+    launches = b.launches(*((TC, 0, step, 100 * MS * step, MS) for step in range(5)))
+    names = b.details((str(rows[0]["op"]), "MatMul"))
+    found = analyse(b.profile(launches, names, b.devices(A100), marks, b.graph(*rows)))
+    assert op(found)["cause"] == cause
+
+
 def causes(profile: Profile) -> dict[str, str]:
     return {row["kernel"]: row["cause"] for row in b.rows(profile, "kernels")}
 

@@ -9,9 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tcprobe.analysis.flow import analyse
+from tcprobe.analysis.screen.flow import drawn_rows, within
 from tcprobe.report.run.verdict import further, verdict
+from tcprobe.schema.advice import Advice, Concern, Saving
+from tcprobe.schema.finding import Range
 from tcprobe.schema.profile import Note, Profile
-from tcprobe.schema.screen import FirstScreen
+from tcprobe.schema.screen import Bar, BarRow, FirstScreen
 from tcprobe.schema.statement import say
 from tests.analysis import builders as b
 
@@ -112,4 +115,31 @@ def test_rows_add_up_and_nothing_saves_more_than_its_rows(made: list[tuple[str, 
     assert sum(row.ns for row in found.bar.rows) == pytest.approx(found.bar.total_ns)
     assert all(row.ns > 0 for row in found.bar.rows)
     for item in found.items:
-        assert item.saves_ns is None or 0 < item.saves_ns <= found.bar.total_ns * (1 + 1e-9)
+        drawn = [row.ns for row in found.bar.rows if row.kind in drawn_rows(item.advice)]
+        assert item.saves_ns is None or 0 < item.saves_ns <= max(drawn) * (1 + 1e-9)
+
+
+BAR = Bar(
+    "step",
+    100.0,
+    (BarRow("used", 20, 20), BarRow("layout", 10, 10), BarRow("others", 40, 40, (("copy", 15), ("elementwise", 25)))),
+)
+
+
+@pytest.mark.parametrize(
+    ("kind", "most"),
+    [("fuse_chain", 40), ("change_size", 20), ("keep_layout", 15), ("larger_batch", 40), ("feed_gpu", 60)],
+)
+def test_an_item_saves_no_more_than_the_largest_row_that_it_draws_on(kind: Any, most: float) -> None:
+    """Of 60: of changes of layout those within others alone, 15; of waiting there is no row, so nothing is known."""
+    item = Advice("TC300", say(kind, work="launch"), Concern(60.0, "step", None, 60.0, 100.0))
+    found = within(item, BAR)
+    assert (found.saves_ns, found.concern.share_pct) == (most, most)
+    assert within(found, BAR) == found
+
+
+def test_a_predicted_saving_stays_within_its_row_too() -> None:
+    saving = Saving(Range(10.0, 30.0, 50.0), 30.0, "step", calibrated=False)
+    item = Advice("TC306", say("change_size", others=0), Concern(40.0, "kernel_time"), saving=saving)
+    found = within(item, BAR).saving
+    assert found is not None and (found.ns, found.pct) == (Range(10.0, 20.0, 20.0), 20.0)

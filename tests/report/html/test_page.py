@@ -22,9 +22,10 @@ from tcprobe.report.drawn import Column, Columns, Part
 from tcprobe.report.html import _text
 from tcprobe.report.html.draw import HEIGHT, areas, placed
 from tcprobe.report.run.about import loss_scale_sentence
+from tcprobe.report.run.bar import MOST_ROWS, labelled, shares_of
 from tcprobe.report.run.document import RunDocument
 from tcprobe.report.run.pictures import first_of, rings_of, steps_of, tree_of
-from tcprobe.report.run.screen import MOST_ROWS, labelled, screen_of, shares_of
+from tcprobe.report.run.screen import screen_of
 from tcprobe.schema.profile import LossScaleNeed
 from tcprobe.schema.screen import Answer, Bar, BarRow, FirstScreen, RowKind
 from tcprobe.schema.statement import say

@@ -8,10 +8,12 @@ from typing import get_args
 
 import pytest
 
+from tcprobe.analysis.screen.flow import drawn_rows
 from tcprobe.flows.report import make_report
 from tcprobe.report.run import verdict
 from tcprobe.report.run.advice import detail, headline
-from tcprobe.report.run.screen import MOST_LINES, labelled, screen_of
+from tcprobe.report.run.bar import labelled, shares_of
+from tcprobe.report.run.screen import MOST_LINES, screen_of, verdict_of
 from tcprobe.schema.profile import Profile
 from tcprobe.schema.screen import Answer, Bar, BarRow, FirstScreen, RowKind, VerdictWord
 from tcprobe.schema.statement import say
@@ -34,12 +36,17 @@ SAMPLES = (
     *(f"nsys_stats/{name}.csv" for name in (
         "h100x2_mfu_before_cuda_gpu_kern_sum", "new_cuda_gpu_kern_sum", "new_cuda_gpu_trace",
     )),
+    "kineto/a100_nccl.json.gz",
 )  # fmt: skip
 LONG = (
     *("xplane/tf22_8xv100_bert_step0.xplane.pb", "nsys/rtx3090_tensorrt_nsys2023.1.sqlite"),
     *(f"nsys/v100_mpi_rank{rank}.sqlite" for rank in (2, 3, 4, 6)),
     *("nsys_stats/old_gpukernsum.csv", "nsys_stats/old_gputrace.csv"),
-)
+    *(f"kineto/{name}.json.gz" for name in (
+        "a100_alexnet_cudnn8_tf32", "a100_cupti_counters", "a100_train_control", "a100_vit_sampled", "b300_moe_large",
+        "b300_moe_top1", "h100_owlv2_bf16", "h100_qwen_bf16", "v100_resnet50_fp32",
+    )),
+)  # fmt: skip
 FIXTURES = (
     *("h100/jax_bfloat16_odd", "h100/jax_float32", "h100/jax_tf32", "xplane/cpu_xla", "xplane/two_gpus"),
     *("xplane/old_schema", "xplane/xla"),
@@ -65,7 +72,9 @@ def holds(profile: Profile) -> None:
         return
     assert sum(row.ns for row in bar.rows) == pytest.approx(bar.total_ns)
     assert sum(row.pct for row in bar.rows) == pytest.approx(100.0)
-    assert all(item.saves_ns is None or 0 < item.saves_ns <= bar.total_ns * 1.000001 for item in screen.items)
+    for item in screen.items:
+        drawn = [row.ns for row in bar.rows if row.kind in (*drawn_rows(item.advice), "kernels")]
+        assert item.saves_ns is None or 0 < item.saves_ns <= max(drawn) * 1.000001
 
 
 def compared(profile: Profile, golden: Compare, name: str) -> None:
@@ -138,3 +147,25 @@ def test_every_word_and_kind_has_its_words() -> None:
     assert set(verdict.ROW_WORDS) == set(ROW_KINDS)
     assert set(verdict._ANSWERS) == set(get_args(AnswerKind))
     assert set(verdict._LIMITS) == set(get_args(LimitKind))
+
+
+def test_a_share_in_a_sentence_is_that_of_its_row() -> None:
+    """38.47 % is rounded up, so that all rows add up to 100: the sentence says the same of its row."""
+    shares: dict[RowKind, float] = {"used": 14.4, "misaligned": 38.47, "others": 20.93, "idle": 26.2}
+    bar = Bar("step", 100.0, tuple(BarRow(kind, pct, pct) for kind, pct in shares.items()))
+    found = FirstScreen(Answer("MISALIGNED", say("misaligned", pct=38.47, of="step")), bar)
+    assert shares_of(bar, labelled(found, bar, 4)) == ["14 %", "39 %", "21 %", "26 %"]
+    assert verdict_of(found) == "Tensor Cores: MISALIGNED. Odd sizes slow matrix ops that take 39 % of the step."
+
+
+def test_where_there_are_no_tensor_cores_no_row_asks_of_them() -> None:
+    bar = Bar("step", 100.0, (BarRow("matmul", 60.0, 60.0), BarRow("unknown", 40.0, 40.0)))
+    found = FirstScreen(Answer("NOT APPLICABLE", say("not_nvidia", vendor="AMD")), bar)
+    assert [label for label, _ in labelled(found, bar, 4)] == ["matrix ops", "unknown kernels"]
+
+
+@pytest.mark.long
+def test_a_rest_of_much_gives_way_to_the_reason_of_the_last_item() -> None:
+    """Of its rows four would stand, the last of 35 %, beside three items with their reasons."""
+    lines = lines_of(make_report(shared("samples/kineto/a100_train_control.json.gz")), 80)
+    assert any(line.startswith("  no kernel or copy") for line in lines) and len(lines) <= MOST_LINES

@@ -167,7 +167,7 @@ BAD: Final[dict[str, list[Run]]] = {
     ],
     "TC310": [
         subject(facts=Facts(tiny=TINY), framework="tensorflow"),
-        subject(facts=Facts(tiny=TINY), framework="pytorch", short_ns=2.0 * MS),
+        subject(facts=Facts(tiny=TINY), framework="pytorch", launching_ns=2.0 * MS),
         subject(facts=Facts(tiny=TINY), framework="jax"),
         subject(facts=Facts(tiny=TINY)),
         subject(facts=Facts(tiny=TINY), framework="tensorflow", compiled=True),

@@ -122,7 +122,7 @@ def runs(draw: st.DrawFn) -> Run:
         busiest=draw(st.floats(1 / gpus, 1)),
         steps=draw(st.none() | st.floats(1, 100)),
         step_ns=step * MS,
-        short_ns=(step - busy) * MS * draw(st.floats(0, 1)),
+        launching_ns=(step - busy) * MS * draw(st.floats(0, 1)),
         what_ifs=tuple(draw(st.lists(what_ifs(), max_size=3))),
         facts=draw(facts()),
     )
