@@ -43,7 +43,16 @@ def front(app: Any, error: Exception | None) -> None:
         (Path(app.outdir) / "index.html").write_text(text, encoding="utf-8")
 
 
+def reachable(_app: Any, _name: str, _template: str, context: dict[str, Any], _tree: Any) -> None:
+    """Let a keyboard scroll what is wider than the page, and tell a screen reader the level of a heading."""
+    captions = str(context.get("furo_navigation_tree", ""))
+    context["furo_navigation_tree"] = captions.replace('role="heading"', 'role="heading" aria-level="2"')
+    body = str(context.get("body", "")).replace("<pre>", '<pre tabindex="0">')
+    context["body"] = body.replace('<div class="table-wrapper', '<div tabindex="0" class="table-wrapper')
+
+
 def setup(app: Any) -> None:
     """Have Sphinx call what is above."""
     app.connect("source-read", contents)
+    app.connect("html-page-context", reachable, priority=900)  # after the theme
     app.connect("build-finished", front)

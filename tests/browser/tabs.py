@@ -6,6 +6,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tcprobe.analysis import Options
 from tcprobe.flows.report import make_report
 from tcprobe.report.document import Document, ReportSpec
@@ -66,3 +68,13 @@ class Tab:
         """Return whether the browser had nothing to say, and asked for nothing but the page and its empty icon."""
         asked = [url for url in self.requests if url != "data:," and not url.startswith(self.file.as_uri())]
         return not self.said and not asked
+
+
+def barriers(tab: Tab, *rules: str) -> list[str]:
+    """Return what axe-core says that bars people from a page, serious or critical, by these rules or all."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="no axe-core: .ci/browser gets it").Axe()
+    asked = {"resultTypes": ["violations"], "preload": False, **({"runOnly": list(rules)} if rules else {})}
+    found = axe.run(tab.page, options=asked).response["violations"]
+    return [
+        f"{one['id']}: {one['nodes'][0]['html'][:120]}" for one in found if one["impact"] in ("serious", "critical")
+    ]
