@@ -90,6 +90,13 @@ def merged(start: IntArray, end: IntArray) -> tuple[IntArray, IntArray]:
     return start[new], end[np.append(new[1:] - 1, len(end) - 1)]
 
 
+def covered_until(at: IntArray, start: IntArray, end: IntArray) -> IntArray:
+    """Return how much of intervals, in order and none touching the next (`merged`), has passed at each time."""
+    before, place = np.append(0, np.cumsum(end - start)), np.searchsorted(start, at, "right")
+    last = np.maximum(place - 1, 0)
+    return np.where(place > 0, before[last] + np.minimum(at, end[last]) - start[last], 0)
+
+
 def _covered(start: IntArray, end: IntArray, sizes: IntArray) -> IntArray:
     """Return the time covered in each group of intervals on one line of time, group after group; rows of none first.
 

@@ -64,6 +64,11 @@ def test_merged_intervals_touch_no_other() -> None:
     assert (start.tolist(), end.tolist()) == ([0, 4, 20], [3, 9, 21])
 
 
+def test_what_has_passed_of_intervals_at_a_time() -> None:
+    at, start, end = (np.array(values) for values in ((-1, 0, 2, 3, 8, 30), (0, 7), (3, 9)))
+    assert grouping.covered_until(at, start, end).tolist() == [0, 0, 2, 3, 4, 5]
+
+
 def test_union_of_times_near_the_end_of_int64() -> None:
     late = 2**62
     found = union_by(array([0, 7]), array([late, late]), array([5, 9]), 8).tolist()

@@ -12,8 +12,10 @@ from tcprobe.analysis.kernels.launches import CLASS_COUNT, UNKNOWN, YES, Launche
 from tcprobe.grouping import (
     Codes,
     count_by,
+    covered_until,
     distinct_numbers,
     distinct_rows,
+    merged,
     positions_in,
     ratio_pct,
     sum_by,
@@ -34,16 +36,20 @@ def iteration_table(profile: Profile, found: Iterations, window: Window, launche
         window: which count.
         launched: launches with their class; None where there are none.
     """
-    count = len(found.numbers)
+    count, edges = len(found.numbers), found.edges_ns
+    span = np.diff(edges)
     columns: dict[str, Any] = {
         "iteration": found.numbers,
         "in_window": counted(window, found.numbers.astype(np.float64)),
         "steps": found.steps,
         "start_ns": found.start_ns,
         "duration_ns": found.duration_ns,
+        "span_ns": np.where(span >= 0, span, np.nan),
     }
     if launched is not None and found.launches.any():
         columns |= _kernel_figures(found, launched)
+    if launched is not None and (span >= 0).all():
+        columns["busy_ns"] = _busy(edges.astype(np.int64), launched)
     steps = profile.require("steps")
     live = np.append(steps.numbers("live_step"), np.nan)  # the last is that of no step
     if not np.isnan(live).all():
@@ -74,6 +80,17 @@ def _used(found: Iterations, launched: Launched, memory: Table, row: Codes) -> F
     )
     used: FloatArray = union_by(part, start, spent, count * len(devices)).reshape(count, -1).sum(axis=1)
     return used.astype(np.float64)
+
+
+def _busy(edges: IntArray, launched: Launched) -> FloatArray:
+    """Return the time between successive edges during which a kernel of any step ran, summed over devices."""
+    groups, passed = launched.groups, np.zeros(len(edges), np.int64)
+    device = groups.device[groups.of_launch]
+    start, spent = (groups.launches.numbers(column) for column in ("start_ns", "duration_ns"))
+    for number in distinct_numbers(groups.device.astype(np.int64)).tolist():
+        here = device == number
+        passed += covered_until(edges, *merged(start[here], start[here] + np.maximum(spent[here], 0)))
+    return np.diff(passed).astype(np.float64)
 
 
 def _kernel_figures(found: Iterations, launched: Launched) -> dict[str, NDArray[Any]]:
@@ -198,6 +215,12 @@ class Iterations(Struct, frozen=True):
     sum_ns: FloatArray
     steps: IntArray  # training steps that each holds, several where one call makes them (steps_per_execution)
     of_launch: Codes  # row of each launch of the profile here; -1 where no step is known to have launched it
+    last_end_ns: float  # end of the last: of its mark or of its last kernel; NaN where unknown
+
+    @property
+    def edges_ns(self) -> FloatArray:
+        """Where each begins, and the end of the last: a window is from one of these to a later one."""
+        return np.append(self.start_ns, self.last_end_ns)
 
     @property
     def duration_ns(self) -> FloatArray:
@@ -238,7 +261,10 @@ def collect_iterations(profile: Profile) -> Iterations:
     if profile.table("launches") is not None:
         counts = count_by(row, count).astype(np.float64)
         sums = sum_by(row, launches.numbers("duration_ns"), count).astype(np.float64)
-    return Iterations(numbers, start, end, counts, sums, _steps_held(profile, numbers), row)
+    mine = row == count - 1 if count else np.zeros(0, np.bool_)
+    ends = launches.numbers("start_ns")[mine] + launches.numbers("duration_ns")[mine]
+    last = float(np.fmax(end[-1], ends.max() if len(ends) else np.nan)) if count else np.nan
+    return Iterations(numbers, start, end, counts, sums, _steps_held(profile, numbers), row, last)
 
 
 def _steps_held(profile: Profile, numbers: IntArray) -> IntArray:

@@ -54,18 +54,18 @@ def choose_window(
     _check(found, options)
     if options.iter_start is not None or options.iter_stop is not None:
         bounds = _given(profile, found, options)
-        return _window(profile, found, bounds, "given"), _mixed(profile, found, bounds)
+        return _window(found, bounds, "given"), _mixed(profile, found, bounds)
     if len(found.numbers) <= 1:
         return whole_capture(profile, found), _without_window(profile, found)
     probed = _probed(profile, found)
     if probed is not None:
         bounds, notes = _settled(profile, found, probed, tuned)
         notes += _few(profile, found, bounds, probed)
-        return _window(profile, found, bounds, "profiled by the probe"), notes
+        return _window(found, bounds, "profiled by the probe"), notes
     detected = _detected(profile, found)
     bounds, notes = _without(detected, tuned), _tuning_left_out(found, detected, tuned)
     basis: WindowBasis = "detected" if len(found.numbers) >= FEWEST_TO_DETECT else "all steps"
-    return _window(profile, found, bounds, basis), notes + _few(profile, found, bounds, None)
+    return _window(found, bounds, basis), notes + _few(profile, found, bounds, None)
 
 
 def _check(found: Iterations, options: Options) -> None:
@@ -313,16 +313,9 @@ def _deviating(found: Iterations) -> NDArray[np.bool_]:
     return result
 
 
-def _window(profile: Profile, found: Iterations, bounds: _Bounds, basis: WindowBasis) -> Window:
+def _window(found: Iterations, bounds: _Bounds, basis: WindowBasis) -> Window:
     """Return the window: from the first iteration to the one after the last, or to the end of the last kernel."""
     (first, last), numbers = bounds, found.numbers
-    start = found.start_ns[first]
-    if last + 1 < len(numbers):
-        end = found.start_ns[last + 1]
-    else:
-        launches = profile.require("launches")
-        mine = found.of_launch == last
-        ends = launches.numbers("start_ns")[mine] + launches.numbers("duration_ns")[mine]
-        end = np.fmax(found.end_ns[last], ends.max() if len(ends) else np.nan)
+    start, end = found.edges_ns[first], found.edges_ns[last + 1]
     low, high = (int(start), int(end)) if end > start else (None, None)
     return Window(int(numbers[first]), int(numbers[last]), low, high, basis)

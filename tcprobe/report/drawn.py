@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from msgspec import Struct
 
 
@@ -52,6 +55,8 @@ class Columns(Drawn, frozen=True):
     height: float  # of the chart, in the unit of lengths; higher bars are cut
     unit: str  # that height, as shown
     notes: tuple[str, ...] = ()
+    # what a script needs for the figures of other steps than those that count; None where a page cannot tell them
+    steps: Mapping[str, Any] | None = None
 
 
 class Branch(Struct, frozen=True):

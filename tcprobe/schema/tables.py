@@ -599,6 +599,12 @@ ITERATIONS: Final = T(
         C("steps", "int", "training steps that it holds: several where one call makes them", nullable=False),
         C("start_ns", "int", "start on the host"),
         C("duration_ns", "int", "start to start; NA for the last"),
+        C(
+            "span_ns",
+            "int",
+            "start to the start of the next one recorded; of the last to its mark's or last kernel's end",
+        ),
+        C("busy_ns", "int", "time within that during which a kernel ran, of whichever step, summed over devices"),
         C("launches", "int", "kernels launched by it"),
         C("sum_ns", "int", "summed kernel time"),
         C("union_ns", "int", "time during which at least one of its kernels ran, summed over devices"),

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import csv
 import io
+import json
+import subprocess
+import sys
 from collections.abc import Iterator
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tcprobe.analysis import Options
-from tcprobe.flows.report import make_report
-from tcprobe.formatting import duration
 from tcprobe.report.document import ReportSpec
 from tcprobe.report.run.document import RunDocument
-from tcprobe.report.run.figures import value_text
-from tests.browser.tabs import KERNELS, SOURCES, Tab, of_path
-from tests.readers.nsys.made import small
+from tcprobe.report.run.figures import label, value_text
+from tcprobe.report.run.pictures import OF_CHOSEN
+from tests.browser.tabs import KERNELS, SOURCES, Tab, barriers, of_path
+from tests.readers.nsys.made import Made, small
 from tests.report.builders import Plain, gpu_profile, rendered
 from tests.report.test_door import NASTY, blocks, documents
+from tests.support import ROOT, shared
 
 pytestmark = pytest.mark.browser
 
@@ -107,16 +107,53 @@ def test_columns_are_chosen(tab: Tab) -> None:
     assert head.is_visible()
 
 
-def test_another_window_has_the_share_that_the_report_of_it_has(tab: Tab) -> None:
-    tab.page.get_by_label("first iteration").fill("2")
-    tab.page.get_by_label("last iteration").fill("4")
-    found = make_report(SOURCES["run folder"], Options(2, 4))
-    share, spent, kernels = (found.figure(name) for name in ("tc_kernel_time_pct", "kernel_time_ns", "kernels"))
-    assert share is not None and spent is not None and kernels is not None
-    text = f"{value_text('tc_kernel_time_pct', share)} of the kernel time on Tensor Cores; "
-    text += f"{duration(spent['value'])} of {kernels['value']:,.0f} kernels; "
-    assert tab.page.locator(".columns output").inner_text().startswith(text)
-    assert "window=2_4" in tab.page.url
+def late(folder: Path) -> Path:
+    """Write a recording of steps of unlike length on two GPUs, whose kernels run on into the next step."""
+    made, begin = Made(), 0
+    for gpu in range(2):
+        made.gpu(gpu, "NVIDIA H100 80GB HBM3", smCount=132, computeMajor=9, computeMinor=0, cuDevice=gpu)
+    for step, length in enumerate((1000, 5000, 1000, 1700, 1000, 3300, 1000, 1250)):
+        begin, at = begin + 1000 * length, begin
+        made.range(f"ProfilerStep#{step}", at, begin - 1000)
+        for gpu, (name, runs) in enumerate((("nvjet_tst_128x128_64x6_2x1_v_bz_TNT", 700), ("elementwise_kernel", 333))):
+            start = begin - 400_000 * (gpu + 1)
+            made.launch(name, at + 10_000, start, start + 1000 * runs + length, deviceId=gpu)
+    return made.write(folder / "late.sqlite")
+
+
+@pytest.mark.parametrize(
+    ("source", "windows"),
+    [("TensorFlow", ((2, 4),)), ("nsys", ((1, 7), (2, 2))), ("PyTorch", ((1010, 1013),))],
+)
+def test_another_window_has_the_figures_of_its_report_and_the_page_says_that_the_rest_has_not(
+    source: str, windows: tuple[tuple[int, int], ...], browser: Any, folder: Path
+) -> None:
+    if source == "PyTorch":
+        path = shared("samples/kineto/a100_train_control.json.gz")
+    else:
+        path = late(folder) if source == "nsys" else SOURCES["run folder"]
+    tab = Tab(browser, folder / "window.html", of_path(path))
+    output, banner = tab.page.locator(".columns output"), tab.page.locator(".chosen")
+    assert not banner.is_visible()
+    for start, stop in windows:
+        tab.page.get_by_label("first iteration").fill(str(start))
+        tab.page.get_by_label("last iteration").fill(str(stop))
+        asked = ["report", str(path), "--iter-start", str(start), "--iter-stop", str(stop), "--json"]
+        ran = subprocess.run([sys.executable, "-m", "tcprobe", *asked], cwd=ROOT, capture_output=True, check=True)
+        summary = {row["metric"]: row for row in json.loads(ran.stdout)["summary"]}
+        wanted = {label(name): value_text(name, summary[name]) for name in OF_CHOSEN}
+        told = zip(output.locator("dt").all_inner_texts(), output.locator("dd").all_inner_texts(), strict=True)
+        assert dict(told) == wanted
+        assert f"--iter-start {start} --iter-stop {stop}" in banner.inner_text()
+        assert f"window={start}_{stop}" in tab.page.url
+    again = browser.new_context().new_page()
+    again.goto(tab.page.url)
+    assert again.locator(".chosen").inner_text() == banner.inner_text()
+    again.context.close()
+    tab.page.get_by_label("first iteration").fill(str(stop + 1))
+    assert "none of these" in output.inner_text() and not banner.is_visible()
+    assert tab.is_quiet(), tab.said
+    tab.context.close()
 
 
 def test_the_csv_of_the_page_has_the_figures_of_the_csv(tab: Tab) -> None:
@@ -176,15 +213,11 @@ def test_profiles_full_of_hostile_names_load(browser: Any, folder: Path) -> None
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_nothing_serious_bars_anyone(scheme: str, browser: Any, folder: Path) -> None:
-    if find_spec("axe_playwright_python") is None:
-        pytest.skip("no axe-core here: .ci/browser gets it where it can be had")
     document = of_path(SOURCES["run folder"])
     tab = Tab(browser, folder / "run.html", document, bypass_csp=True, color_scheme=scheme)
     tab.fold_out()
     tab.page.locator(f"{KERNELS} .open").first.click()
-    found = import_module("axe_playwright_python.sync_playwright").Axe().run(tab.page).response["violations"]
-    told = [(one["id"], one["nodes"][0]["html"][:120]) for one in found if one["impact"] in ("serious", "critical")]
-    assert not told
+    assert not barriers(tab, *(["color-contrast"] if scheme == "dark" else []))
     tab.context.close()
 
 

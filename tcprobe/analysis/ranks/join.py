@@ -150,7 +150,7 @@ WEIGHED: Final[Mapping[str, str]] = {
     "tc_capable_time_pct": "capable_ns",
 }
 """Rates and shares, which are means by the time that they are of."""
-OF_ONE: Final = frozenset(("device", "start_ns", "live_iteration"))
+OF_ONE: Final = frozenset(("device", "start_ns", "span_ns", "busy_ns", "live_iteration"))
 """What is told of one rank alone, on its own clock: NA of several."""
 
 

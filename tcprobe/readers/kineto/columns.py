@@ -15,7 +15,7 @@ import numpy as np
 from msgspec import Raw, Struct
 from numpy.typing import NDArray
 
-from tcprobe.grouping import count_by, distinct_numbers, merged, positions_in, sum_by
+from tcprobe.grouping import count_by, covered_until, distinct_numbers, merged, positions_in, sum_by
 from tcprobe.jsonfile import whole
 from tcprobe.readers.arrays import Ints, distinct_rows
 from tcprobe.readers.kineto.events import Args, Counted, Event, Trace, read_events
@@ -264,14 +264,6 @@ def _hidden(ran: Part, mine: NDArray[np.bool_]) -> Ints:
         if not len(others):
             continue
         start, end = merged(ran.start[others], ran.end[others])
-        before = np.append(0, np.cumsum(end - start))
-        covered = [_covered(ran_at[rows], start, end, before) for ran_at in (ran.start, ran.end)]
+        covered = [covered_until(ran_at[rows], start, end) for ran_at in (ran.start, ran.end)]
         hidden[rows] = covered[1] - covered[0]
     return hidden
-
-
-def _covered(at: Ints, start: Ints, end: Ints, before: Ints) -> Ints:
-    """Return how much of intervals that lie apart has passed at each time; `before` is their length up to each."""
-    place = np.searchsorted(start, at, "right")
-    last = np.maximum(place - 1, 0)
-    return np.where(place > 0, before[last] + np.minimum(at, end[last]) - start[last], 0)

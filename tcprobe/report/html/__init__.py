@@ -81,6 +81,7 @@ def _environment() -> Environment:
         lstrip_blocks=True, auto_reload=False,
     )  # fmt: skip
     made.globals.update(draw=draw, kind=lambda block: type(block).__name__, most_columns=MOST_COLUMNS)
+    made.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
     made.filters["unbroken"] = unbroken
     return made
 

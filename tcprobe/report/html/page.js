@@ -224,33 +224,65 @@
     save();
   };
 
+  /* Figures as the reports write them: a tie goes to the even digit. */
+  const fixed = (value, places) => (value * 8 % 1 === 0 && value * 10 ** places % 1 === .5 ? 2 * Math.round(value * 10 ** places / 2) / 10 ** places : value).toFixed(places);
   const duration = (ns) => {
     const [size, unit] = [[1e9, "s"], [1e6, "ms"], [1e3, "us"], [1, "ns"]].find(([least]) => ns >= least * .9995) ?? [1, "ns"], scaled = ns / size;
-    return `${size === 1 ? scaled : scaled.toFixed(scaled < 9.995 ? 2 : scaled < 99.95 ? 1 : 0)} ${unit}`;
+    return `${size === 1 && scaled < 100 ? Number(scaled.toPrecision(3)) : fixed(scaled, size === 1 || scaled >= 99.95 ? 0 : scaled < 9.995 ? 2 : 1)} ${unit}`;
+  };
+  const percent = (share) => (share > 0 && share < 0.05 ? "<0.1" : share >= 99.95 && share < 100 ? ">99.9" : fixed(share, 1));
+  const percents = (low, high) => {
+    const [least, most] = [percent(low), percent(high)];
+    return `${least === most ? most : `${least}${/[<>]/.test(least + most) ? " to " : "-"}${most}`} %`;
+  };
+  const quantile = (ordered, share) => {
+    const place = (ordered.length - 1) * share, at = Math.floor(place), low = ordered[at];
+    return low + ((ordered[at + 1] ?? low) - low) * (place - at);
+  };
+  /* A typical length as the analysis has it: the median; of unlike ones, the ends apart, the mean. */
+  const typical = (lengths) => {
+    const ordered = lengths.toSorted((a, b) => a - b), count = ordered.length, ends = Math.max(1, Math.floor(count / 10));
+    if (!count) return "";
+    const uneven = count >= 5 && ordered.at(-1 - ends) > 1.5 * ordered[ends];
+    const [low, high] = [.1, .9].map((share) => duration(quantile(ordered, share)));
+    const middle = duration(uneven ? ordered.reduce((all, one) => all + one, 0) / count : quantile(ordered, .5));
+    return low === high ? middle : `${middle} (${low} to ${high})`;
   };
   /* The figures of other steps than those that count, as `report --iter-start --iter-stop` has them. */
-  const windowed = (chart, table) => {
-    const [number, counts, sum, tc, unknown, launches] = ["iteration", "in_window", "sum_ns", "tc_ns", "unknown_ns", "launches"].map((name) => table.columns.indexOf(name));
-    if (Math.min(number, sum, tc) < 0) return;
-    const figure = (row, at) => (at < 0 ? 0 : Number(row.cells[at].dataset.v ?? NaN));
-    const steps = table.rows.map((row) => ({ n: figure(row, number), row }));
-    const counted = steps.filter(({ row }) => counts >= 0 && table.text(row, counts) === "yes");
-    const [first, last] = (state.get("window") ?? "").split("_").map(Number);
-    const usual = counted.length ? counted : steps;
-    const percent = (share) => (share > 0 && share < 0.05 ? "<0.1" : share >= 99.95 && share < 100 ? ">99.9" : share.toFixed(1));
-    const box = (label, value) => make("input", { type: "number", ariaLabel: label, min: steps[0].n, max: steps.at(-1).n, value, oninput: () => tell(true) });
-    const from = box("first iteration", first || usual[0].n), to = box("last iteration", last || usual.at(-1).n);
-    const output = make("output");
-    const tell = (typed) => {
-      const chosen = steps.filter(({ n }) => n >= from.valueAsNumber && n <= to.valueAsNumber).map(({ row }) => row);
-      const total = (at) => chosen.reduce((whole, row) => whole + figure(row, at), 0);
-      const [all, on, perhaps, many] = [sum, tc, unknown, launches].map(total);
-      const low = percent((100 * on) / all), high = percent((100 * (on + perhaps)) / all);
-      output.textContent = all > 0 && on >= 0 ? `${low === high ? low : `${low}-${high}`} % of the kernel time on Tensor Cores; ${duration(all)} of ${many.toLocaleString("en")} kernels; all else: tcprobe report --iter-start ${from.value} --iter-stop ${to.value}` : "no kernel time is known of these";
-      if (typed) { state.set("window", `${from.value}_${to.value}`); save(); }
+  const windowed = (chart) => {
+    const { columns, timed, counted, labels, gpus, step } = JSON.parse(chart.querySelector("script").textContent), numbers = columns.iteration;
+    const get = (name, at) => columns[name]?.[at] ?? NaN, held = (at) => columns.steps?.[at] ?? 1;
+    const last = (at) => numbers[at] + held(at) - 1, span = (first, end) => (first === end ? `iteration ${first}` : `iterations ${first} to ${end}`);
+    const usual = counted.length ? [numbers[counted[0]], last(counted.at(-1))] : [numbers[0], last(numbers.length - 1)];
+    const asked = /^(\d+)_(\d+)$/.exec(state.get("window"))?.slice(1) ?? usual;
+    const box = (label, value) => make("input", { type: "number", ariaLabel: label, min: numbers[0], max: last(numbers.length - 1), value, oninput: () => tell() });
+    const from = box("first iteration", asked[0]), to = box("last iteration", asked[1]);
+    const output = make("output"), note = make("p", { className: "chosen", role: "status" });
+    const told = (rows) => {
+      const total = (name) => rows.reduce((sum, at) => sum + get(name, at), 0);
+      const [all, on, length] = ["sum_ns", "tc_ns", "span_ns"].map(total);
+      return {
+        tc_kernel_time_pct: all > 0 && on >= 0 ? percents(100 * on / all, 100 * (on + total("unknown_ns")) / all) : "",
+        gpu_busy_pct: length > 0 && total("busy_ns") >= 0 ? `${percent(100 * total("busy_ns") / length / gpus)} %` : "",
+        step_time_ns: step === "" ? typical(rows.flatMap((at) => (timed[at] && columns.span_ns ? [get("span_ns", at) / held(at)] : []))) : step ?? "",
+        window_ns: length > 0 ? duration(length) : "",
+        kernel_time_ns: all >= 0 ? duration(all) : "",
+        kernels: total("launches") >= 0 ? total("launches").toLocaleString("en") : "",
+      };
     };
-    chart.append(make("div", { className: "tools" }, make("span", {}, "Iterations"), from, "to", to, output));
-    tell(false);
+    const tell = () => {
+      const [low, high] = [from.valueAsNumber, to.valueAsNumber], rows = numbers.flatMap((number, at) => (last(at) >= low && number <= high ? [at] : []));
+      const figures = rows.length ? told(rows) : {}, other = rows.length > 0 && (low !== usual[0] || high !== usual[1]);
+      const pairs = Object.entries(labels).flatMap(([name, label]) => (figures[name] ? [make("dt", {}, label), make("dd", {}, figures[name])] : []));
+      output.replaceChildren(rows.length ? make("dl", {}, ...pairs) : `none of these was recorded: choose from ${from.min} to ${from.max}`);
+      note.hidden = !other;
+      note.textContent = other ? `Only the figures below the bars are of ${span(low, high)}, as chosen; all others on this page are of ${counted.length ? span(...usual) : "the whole capture"}. All of the choice: tcprobe report PATH --iter-start ${low} --iter-stop ${high}` : "";
+      if (other) state.set("window", `${low}_${high}`); else state.delete("window");
+    };
+    chart.append(make("div", { className: "tools" }, make("span", {}, "Iterations"), from, "to", to), output);
+    document.querySelector("main").prepend(note);
+    for (const one of [from, to]) one.addEventListener("input", save);
+    tell();
   };
 
   for (const node of document.querySelectorAll("table.data")) tables.set(node.id, new Table(node));
@@ -263,8 +295,8 @@
     const ops = tables.get("ops");
     if (ops) ops.show(ops.columns.indexOf("op"), circle.dataset.op);
   });
-  const chart = document.querySelector(".columns"), steps = tables.get("iterations");
-  if (chart && steps) windowed(chart, steps);
+  const chart = document.querySelector(".columns:has(script)");
+  if (chart) windowed(chart);
   const at = tables.get(state.get("at"));
   if (at) reveal(at);
 })();

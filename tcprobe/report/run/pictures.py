@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from msgspec import Struct, field
@@ -21,6 +21,7 @@ from tcprobe.schema.profile import Profile
 from tcprobe.schema.screen import FirstScreen, RowKind
 
 MOST_BARS: Final = 300
+MOST_CHOSEN: Final = 20_000  # steps among which a page lets the reader choose: about 1 MB
 DEEPEST: Final = 8  # layers in layers that are drawn
 SMALLEST_PCT: Final = 0.3  # of the tree: what is drawn of it
 ELSEWHERE: Final = "not on Tensor Cores"
@@ -28,6 +29,9 @@ LEFT_OUT: Final[dict[Value, str]] = {"warm-up": "warm-up", "after": "tail"}
 KINDS_OF_STEP: Final = ("duration", "sum", "union", "tc", "off", "unknown", "copy")
 BESIDE: Final = ("step_time_ns", "throughput", "achieved_tflop_per_s", "peak_pct", "mfu_pct", "coverage_pct")
 """Figures beside the rings."""
+OF_CHOSEN: Final = ("tc_kernel_time_pct", "gpu_busy_pct", "step_time_ns", "window_ns", "kernel_time_ns", "kernels")
+"""Figures that follow from the table of iterations, whichever of them are chosen."""
+BY_STEP: Final = ("iteration", "steps", "span_ns", "busy_ns", "launches", "sum_ns", "tc_ns", "unknown_ns")
 
 
 def first_of(profile: Profile) -> First | None:
@@ -137,10 +141,39 @@ def steps_of(profile: Profile) -> Columns | None:
         return None
     cut = ("Higher bars are cut.",) if whole.max() > highest else ()
     grey = () if timed[start:stop].all() else ("In grey, kernels alone: the length is unknown.",)
-    notes = (*_counts(profile, stop - start), *cut, *grey)
+    many = ("They are too many to choose others here: --iter-start and --iter-stop do.",)
+    few = len(table) <= MOST_CHOSEN
+    notes = " ".join((*_counts(profile, stop - start), *cut, *grey, *(() if few else many)))
     bars = tuple(_bar(kinds, at, str(numbers[at]), bool(counted[at]), bool(timed[at])) for at in range(start, stop))
     legend = tuple((kind.tone, kind.label) for kind in kinds)
-    return Columns("Iterations", bars, legend, highest, f.duration(highest), (" ".join(notes),))
+    others = _chosen(profile) if few else None
+    return Columns("Iterations", bars, legend, highest, f.duration(highest), (notes,), others)
+
+
+def _chosen(profile: Profile) -> dict[str, Any] | None:
+    """Return the iterations for a script, with the figures that they tell of any of them and how; None where of none.
+
+    The length of a step is that of the chosen ones where marks alone tell it, and the same for every choice where the
+    run's own clock timed steps outside the profiler. Of several phases or ranks no page can tell it.
+    """
+    table = profile.require("iterations")
+    columns = {name: [None if v != v else int(v) for v in table.numbers(name).tolist()] for name in BY_STEP}
+    known = {name: row for name in OF_CHOSEN if (row := profile.figure(name)) and _has(row)}
+    if not known:
+        return None
+    step, steps = known.get("step_time_ns"), profile.require("steps")
+    told = None if profile.table("ranks") is not None or len(steps) else ""
+    quiet = steps.names("kind").among("measured", "after") & ~np.isnan(steps.numbers("duration_ns"))
+    if step and quiet.any() and len(profile.require("phases")) < 2:
+        told = figures.value_text("step_time_ns", step)
+    return {
+        "columns": {name: values for name, values in columns.items() if any(v is not None for v in values)},
+        "timed": (~np.isnan(table.numbers("duration_ns"))).astype(int).tolist(),
+        "counted": [int(at[0]), int(at[-1])] if len(at := np.flatnonzero(table.numbers("in_window"))) else [],
+        "labels": {name: figures.label(name) for name in known},
+        "gpus": len(profile.active_gpus),
+        "step": told,  # of every choice; empty where the chosen ones tell, None where neither does
+    }
 
 
 def _kinds(spent: dict[str, np.ndarray], gpus: int) -> list[_Kind]:

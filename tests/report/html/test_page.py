@@ -271,7 +271,7 @@ def test_the_t4_sample_fits_500_kb() -> None:
 
 def test_a_timeline_brings_its_data_and_the_script_that_draws_it() -> None:
     made = Parsed(rendered("html", RunDocument(make_report(TWO_GPUS, Options(timeline=True)), ReportSpec(web=True))))
-    assert [attributes.get("type") for attributes in made.find("script")] == ["application/json", None, None]
+    assert [attributes.get("type") for attributes in made.find("script")] == [*["application/json"] * 2, None, None]
     assert made.inside["script"][-1] == _text("timeline.js")
     assert "What ran when in step 5 to step 7" in "".join(made.text)
 
