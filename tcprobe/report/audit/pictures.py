@@ -17,12 +17,13 @@ def first_of(report: AuditReport, cwd: str) -> First:
     """Return the first screen of an audit in its pieces, in the words of the terminal's."""
     found = screen.Found.of(report)
     heads = tuple(_pair(line) for line in screen.model_lines(report, cwd, screen.UNLIMITED))
-    answer = _text(screen.answer_lines(report, found.severe, screen.UNLIMITED))
+    answer = _text(screen.answer_lines(report, found, screen.UNLIMITED))
     rest = tuple(map(_plain, screen.rest_lines(report, found.notes, cwd, screen.UNLIMITED)))
-    tasks = tuple(_tasks(found.severe, cwd))
-    left = len(found.severe) - len(tasks)
+    told = found.severe or found.hidden
+    tasks = tuple(_tasks(told, cwd))
+    left = len(told) - len(tasks)
     return First(
-        heads, ("", answer, ""), "bad" if found.severe else "good", rest, "", "", (), (), tasks,
+        heads, ("", answer, ""), "bad" if found.severe else "dim" if told else "good", rest, "", "", (), (), tasks,
         "", f"{f.many(left, 'more finding')}: the table below has them." if left > 0 else "",
         screen.basis_of(report) or "",
     )  # fmt: skip
@@ -47,7 +48,7 @@ def _tasks(severe: list[screen.FoldedFindings], cwd: str) -> Iterator[Task]:
         finding, saved = one.finding, one.finding.saving_ns
         title = ": ".join(filter(None, (finding.layer, words.change(finding)))) or finding.code
         saves = (
-            () if saved is None else tuple(zip(LIKELY, (f.likely(saved), f.likely(screen.high_of(saved))), strict=True))
+            () if saved is None else tuple(zip(LIKELY, (f.likely(saved), screen.at_most(saved)), strict=True))
         )
         share = "" if finding.saving_pct is None else words.floor_percent(finding.saving_pct.mid)
         place = words.location_text(finding.place, one.audited.file, cwd)

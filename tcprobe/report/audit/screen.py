@@ -244,13 +244,23 @@ class Found(NamedTuple):
 
     severe: list[FoldedFindings]  # errors and warnings, the costliest first
     notes: list[FoldedFindings]
+    hidden: list[FoldedFindings]  # notes on sizes that cost, of a step so short that the host takes longer; likewise
 
     @classmethod
     def of(cls, report: AuditReport) -> Found:
-        found = folded(words.rows(report))
-        severe = [one for one in found if not is_note(one)]
-        severe.sort(key=lambda one: -(one.finding.saving_ns.mid if one.finding.saving_ns else 0.0))
-        return cls(severe, [one for one in found if is_note(one)])
+        found = sorted(folded(words.rows(report)), key=_saved)
+        notes = [one for one in folded(words.rows(report)) if is_note(one)]
+        severe, hidden = [one for one in found if not is_note(one)], [one for one in found if _is_hidden(one)]
+        return cls(severe, [one for one in notes if one not in hidden], hidden)
+
+
+def _saved(one: FoldedFindings) -> float:
+    return -(one.finding.saving_ns.mid if one.finding.saving_ns else 0.0)
+
+
+def _is_hidden(one: FoldedFindings) -> bool:
+    pct = one.finding.saving_pct
+    return is_note(one) and one.audited.is_short and pct is not None and pct.mid >= WARNING_PCT
 
 
 def screen_of(report: AuditReport, cwd: str, following: str | None, width: int | None = None) -> Screen:
@@ -262,13 +272,13 @@ def screen_of(report: AuditReport, cwd: str, following: str | None, width: int |
         following: the next command; None if nothing is left to do.
         width: columns of the terminal; None where nothing is to be shortened.
     """
-    severe, notes = Found.of(report)
+    found = Found.of(report)
     room = min(width or WIDTH, WIDTH)
     parts = [
         list(model_lines(report, cwd, room)),
-        list(answer_lines(report, severe, room)),
-        list(_rows(severe, cwd, width)),
-        list(rest_lines(report, notes, cwd, room)),
+        list(answer_lines(report, found, room)),
+        list(_rows(found.severe or found.hidden, cwd, width)),
+        list(rest_lines(report, found.notes, cwd, room)),
         list(_end(report, following)),
     ]
     lines = list[TextLine]()
@@ -295,11 +305,12 @@ def model_lines(report: AuditReport, cwd: str, room: int) -> Iterator[TextLine]:
         yield from [line_of(TextPart(f"and {f.many(more, 'more model')}", "dim"))] if more > 0 else []
 
 
-def answer_lines(report: AuditReport, severe: Sequence[FoldedFindings], room: int) -> Iterator[TextLine]:
+def answer_lines(report: AuditReport, found: Found, room: int) -> Iterator[TextLine]:
     """Yield what the badly sized layers cost, likely and at most; that there are none where there are none."""
-    sizes = sum(one.count for one in severe if one.finding.suggested is not None)
-    others = sum(one.count for one in severe) - sizes
-    told = f"{f.many(sizes, 'layer')} {'is' if sizes == 1 else 'are'} badly sized" if sizes else "No badly sized layer"
+    severe, told = found.severe, found.severe or found.hidden
+    sizes = sum(one.count for one in told if one.finding.suggested is not None)
+    others = sum(one.count for one in severe) - sizes if severe else 0
+    what = f"{f.many(sizes, 'layer')} {'is' if sizes == 1 else 'are'} badly sized" if sizes else "No badly sized layer"
     gains = [
         (one, one.total_saving_ns) for one in report.audited if one.total_saving_ns and one.total_saving_ns.high > 0
     ]
@@ -307,18 +318,21 @@ def answer_lines(report: AuditReport, severe: Sequence[FoldedFindings], room: in
     if sizes and len(gains) == 1:
         cost = f"; {'they cost' if sizes > 1 else 'it costs'} {_cost(*gains[0])}"
     also = f"; {f.many(others, 'other finding')}" if others else ""
-    for line in f.wrapped(f"{told}{cost}{also}.", room):
-        yield line_of(TextPart(line, "bad" if severe else "good"))
+    short = f". {words.HIDDEN}" if told and not severe else ""
+    for line in f.wrapped(f"{what}{cost}{also}{short}.", room):
+        yield line_of(TextPart(line, "bad" if severe else "dim" if told else "good"))
 
 
 def _cost(audited: Audited, saved: Range) -> str:
     step = audited.step_ns
-    share = "" if step is None or step.mid <= 0 else f" ({f.whole_percent(100.0 * max(0.0, saved.mid) / step.mid)})"
-    return f"likely {f.likely(saved)} {words.per(audited)}{share}, at most {f.likely(high_of(saved))}"
+    share = "" if step is None or step.mid <= 0 else f" ({words.floor_percent(100.0 * max(0.0, saved.mid) / step.mid)})"
+    return f"likely {f.likely(saved)} {words.per(audited)}{share}, at most {at_most(saved)}"
 
 
-def high_of(saved: Range) -> Range:
-    return Range(saved.high, saved.high, saved.high)
+def at_most(saved: Range) -> str:
+    """Return the most that is saved: a bound, which is rounded up."""
+    most = Range(0.0, saved.high, saved.high)
+    return f.range_text(most).removeprefix("up to ") if saved.high > 0 else "nothing"
 
 
 def _rows(severe: Sequence[FoldedFindings], cwd: str, width: int | None) -> Iterator[TextLine]:
@@ -345,7 +359,7 @@ def _cells(one: FoldedFindings, cwd: str, alone: bool) -> tuple[str, str, str, s
     where = shown(words.location_text(place, one.audited.file, cwd))
     if alone and place is not None and place.line:
         where = place.position
-    likely, most = ("unknown", "unknown") if saved is None else (f.likely(saved), f.likely(high_of(saved)))
+    likely, most = ("unknown", "unknown") if saved is None else (f.likely(saved), at_most(saved))
     return where, shown(finding.layer or finding.code), words.change(finding) or finding.code, likely, most
 
 

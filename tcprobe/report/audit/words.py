@@ -244,6 +244,10 @@ def floor_percent(value: float) -> str:
     return f"{math.floor(value * 10 + 1e-9) / 10:g} %" if value < 10 else f"{math.floor(value)} %"
 
 
+HIDDEN: Final = "So short a step hardly shows it: the host takes longer"
+"""What is said of what sizes cost where `Audited.is_short`."""
+
+
 def gains(report: AuditReport, most: int | None) -> list[str]:
     """Return what the suggestions save per model, most first; after `most` models, only how many more there are."""
     saving = [(a.total_saving_ns.mid, a, said) for a in report.audited if a.total_saving_ns and (said := _gain(a))]
@@ -261,7 +265,8 @@ def _gain(audited: Audited) -> str | None:
     if 2 * audited.costed < audited.products:  # what the rest of the step takes is not known
         return f"all suggestions together save {about(saved)} {per(audited)}"
     share = floor_percent(100 * saved.mid / step.mid)
-    return f"all suggestions together save {about(saved)} of {about(step)} {per(audited)}: {share}"
+    hidden = f". {HIDDEN}" if audited.is_short else ""
+    return f"all suggestions together save {about(saved)} of {about(step)} {per(audited)}: {share}{hidden}"
 
 
 def predicted_for(report: AuditReport) -> list[str]:

@@ -25,7 +25,7 @@ from tcprobe.rules.model.sizes import (
     with_heads,
     with_units,
 )
-from tcprobe.schema.finding import Range, WhyKind
+from tcprobe.schema.finding import HOST_NS, Range, WhyKind
 from tcprobe.schema.kinds import Evidence
 from tcprobe.schema.model import Model
 from tcprobe.schema.op import OpRecord
@@ -36,8 +36,6 @@ Ends: TypeAlias = tuple[float, float, float]
 Changes: TypeAlias = tuple[LinkedChange, ...]
 Gain: TypeAlias = Callable[[int, Changes, Changes], Range | None]
 """What changes save at one product, by its index, where others are made already; None where that is unknown."""
-HOST_NS: Final = 1e6
-"""Time for which the host is busy with a step of a small model in any case; a judgement."""
 _ALIASES: Final = "aliases"  # an op's other names, which change no cost
 
 

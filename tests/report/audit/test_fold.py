@@ -276,3 +276,23 @@ def test_markdown_counts_them_and_data_has_all() -> None:
     assert "TC104" not in page
     for form in ("csv", "json", "sarif", "github"):
         assert rendered(form, document(told, SPEC)).count("TC104") >= 2
+
+
+def screen_text(report: AuditReport) -> str:
+    lines = audit_fold.screen_of(report, ROOT, None, 80).lines
+    return " ".join(" ".join(part.text for part in line.parts) for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("step_ns", "said"), [(5e5, "So short a step hardly shows it"), (5e6, "cost nothing or little")]
+)
+def test_what_a_step_is_too_short_to_show_is_told_as_that(step_ns: float, said: str) -> None:
+    """Half a millisecond, of which 41 us likely go: a note, as the host takes longer, and the text has the same 8 %."""
+    cost = Range(0.0, 41e3, 48.4e3)
+    note = replace(COSTLY, severity="note", saving_ns=cost, saving_pct=cost.scaled(100.0 / step_ns))
+    one = replace(audited((note,)), step_ns=Range(step_ns, step_ns, step_ns), total_saving_ns=cost)
+    short = screen_text(AuditReport((one,), root=ROOT))
+    assert said in short and ("1 layer is badly sized; it costs likely 41 us" in short) is (step_ns < 1e6)
+    if step_ns < 1e6:
+        assert "(8.2 %), at most 49 us" in short and "No badly sized" not in short and "Notes" not in short
+        assert words.gains(AuditReport((one,), root=ROOT), None)[0].endswith(f": 8.2 %. {words.HIDDEN}.")
