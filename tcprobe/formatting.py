@@ -333,7 +333,7 @@ def _without_arguments(name: str, width: int) -> str:
     """Return a C++ name with its arguments left out, the innermost first, as far as it is too long."""
     name = name.removeprefix("void ")
     while columns(name) > width:
-        shorter = BRACKETS.sub("", name)
+        shorter = BRACKETS.sub("", name).replace("::::", "::").removeprefix("::")
         if shorter == name:
             return name
         name = shorter

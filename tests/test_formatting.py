@@ -161,3 +161,12 @@ def test_a_range_of_time_in_one_unit(low: float, high: float, said: str) -> None
 )
 def test_a_wide_range_says_what_is_likely(low: float, mid: float, high: float, said: str) -> None:
     assert about(Range(low, mid, high)) == said
+
+
+def test_a_name_without_its_namespace_begins_with_no_colon() -> None:
+    """A line that begins with two commands some CI machines, and is escaped when it is printed."""
+    name = "void (anonymous namespace)::softmax_warp_forward<float, float, float, 9, false, false>(float*, int)"
+    assert f.shortened(name, 24) == "softmax_warp_forward"
+    assert (
+        f.shortened("at::native::<unnamed>::norm_kernel<float, float, (bool)0>(int)", 24) == "at::native::norm_kernel"
+    )

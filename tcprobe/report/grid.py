@@ -30,7 +30,7 @@ FIGURE: Final = re.compile(r"[0-9 .,%+/-]*")
 OPENING: Final = re.compile(r" *(?:([#+=-])|(\d+)([.)]))?")
 """What makes a heading, a list, a rule or code of a line that begins with it."""
 NARROWEST_SENTENCE: Final = 28
-SQUEEZED: Final = 16  # columns of a name or sentence, where else a row would be too wide, or not told from another
+SQUEEZED: Final = 14  # columns of a name or sentence, where else a row would be too wide, or not told from another
 FEWEST_ROWS: Final = 3  # of a table from which on what all rows share stands in its title
 
 

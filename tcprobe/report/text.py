@@ -98,7 +98,7 @@ def _remark(remark: Remark, spec: RenderSpec) -> list[str]:
 
 def _section(section: Section, spec: RenderSpec) -> list[str]:
     section, said = _titled(section, spec.width)
-    title = [_paint(said, "strong", spec)] if said else []
+    title = [_paint(line, "strong", spec) for line in _wrapped(said, spec, "   ")] if said else []
     lines = text_lines(section, spec.width)
     notes = [x for note in section.notes for x in _wrapped(note, spec, "   ")]
     return [*title, *(_paint(head, "dim", spec) for head in lines[:1]), *lines[1:], *notes]

@@ -8,6 +8,7 @@ import pytest
 
 from tcprobe.schema.kinds import CAUSE_GROUPS
 from tcprobe.schema.profile import Profile
+from tcprobe.visible import columns
 from tests.report.builders import (
     MS,
     PROFILES,
@@ -47,7 +48,20 @@ def test_colours_only_where_asked_and_they_change_no_word() -> None:
 @pytest.mark.parametrize("width", [40, 60, 80, 120, 200])
 @pytest.mark.parametrize("name", PROFILES)
 def test_every_width_renders(name: str, width: int) -> None:
-    assert text(PROFILES[name](), width=width).startswith(("wgan", "host", "train_gan", "profile"))
+    shown = text(PROFILES[name](), width=width)
+    assert shown.startswith(("wgan", "host", "train_gan", "profile"))
+    assert width < 80 or max(map(columns, shown.splitlines())) <= width
+
+
+def test_long_titles_wrap_and_a_pattern_is_cut_in_its_middle() -> None:
+    ranges = {"domain": None, "calls": 16, "median_ns": MS, "kernels": 27.0, "share_pct": 23.2, "why_not": "part"}
+    patterns = [f"^{layer}\\(blocks\\.(\\d+)\\._checkpoint_wrapped_module\\)$" for layer in ("pre_forward", "backward")]
+    found = table("step_ranges", *({**ranges, "pattern": pattern} for pattern in patterns))
+    lines = text(gpu_profile().with_tables(found), 80, by=("step-range", "kernel")).splitlines()
+    assert max(map(columns, lines)) <= 80 and sum("--step-range" in line for line in lines) == 2
+    narrow = text(gpu_profile(), 40).splitlines()
+    at = next(at for at, line in enumerate(narrow) if line.startswith("Costliest ops off"))
+    assert columns(narrow[at]) <= 40
 
 
 def test_a_remedy_follows_its_warning() -> None:

@@ -244,8 +244,7 @@ def floor_percent(value: float) -> str:
     return f"{math.floor(value * 10 + 1e-9) / 10:g} %" if value < 10 else f"{math.floor(value)} %"
 
 
-HIDDEN: Final = "So short a step hardly shows it: the host takes longer"
-"""What is said of what sizes cost where `Audited.is_short`."""
+HIDDEN: Final = "So short a step hardly shows it: the host takes longer"  # what sizes cost, where `Audited.is_short`
 
 
 def gains(report: AuditReport, most: int | None) -> list[str]:

@@ -248,7 +248,7 @@ STEP_RANGE_VIEW = View(
     "step_ranges",
     "How sure: ranges that may be steps",
     (
-        cell_of("to count them as steps", lambda row: f"--step-range {shlex.quote(str(row['pattern']))}"),
+        cell_of("to count them as steps", lambda row: f"--step-range {shlex.quote(str(row['pattern']))}", least=24),
         number_of("ranges", "calls"),
         number_of("each", "median_ns"),
         number_of("kernels in each", "kernels", 2),
