@@ -21,7 +21,7 @@ from tcprobe.foreign import GZIP, ZIP, opened, size_text
 
 MOST_FILE: Final = 8 << 30  # bytes as they lie on the disk
 MOST_TEXT: Final = 64 << 30  # bytes of JSON; text packs to a tenth
-BLOCK: Final = 8 << 20
+BLOCK: Final = 1 << 20  # larger ones are no faster, and their events take most of the memory
 MOST_HEAD: Final = 64 << 20  # bytes before the first event: properties of the devices, and what users add
 _LONGEST_EVENT: Final = 1 << 20  # an op with its stack of calls takes some KB
 _NO_NUMBER: Final = 1e300  # stands for NaN and infinity: no time is as long
