@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Sequence
 from enum import StrEnum
@@ -38,7 +39,7 @@ OutputOption = Annotated[
     ),
 ]
 PathArgument = Annotated[
-    str | None,
+    list[str] | None,
     typer.Argument(
         metavar="PATH",
         show_default=False,
@@ -53,7 +54,7 @@ ByOption = Annotated[
     list[By] | None, typer.Option(help="Show only this table below the first screen; may be given several times.")
 ]
 CountersOption = Annotated[
-    str | None,
+    list[Path] | None,  # not of texts: a variable's value would be taken apart at its spaces
     typer.Option(
         metavar="FILE",
         help="Hardware counters of the same kernels (ncu --csv --page raw): they decide of classes, not names.",
@@ -114,7 +115,8 @@ def report(
         from tcprobe.report.document import ReportSpec
         from tcprobe.report.run.document import RunDocument
 
-        read = _watched(path, last, out) if watch else read_path(path, last)
+        named, counted = _one("report", path), _one("--counters", counters)
+        read = _watched(named, last, out) if watch else read_path(named, last)
         wanted = out.web or out.to.renderer.name == "perfetto"
         options = Options(iter_start, iter_stop, target_gpu, step_range, timeline=wanted)
         brief = out.brief(all) or (watch and not all and out.to.path is None)
@@ -129,10 +131,27 @@ def report(
         ):
             return
         other = None if against is None else input_path(against)
-        counted = None if counters is None else input_path(counters)
-        made = make_judged_report(read, options, other, fail_if or (), top, counted, scheduler)
+        laid = None if counted is None else input_path(counted)
+        made = make_judged_report(read, options, other, fail_if or (), top, laid, scheduler)
         with o.judged(made.verdicts, made.names, allow_unknown):
             out.write(RunDocument(made.profile, asked, made.added))
+
+
+def _one(reader: str, paths: Sequence[str | Path] | None) -> str | None:
+    """Return the one path that is named, if any.
+
+    Raises:
+        UsageError: several are, as a shell makes of ``rank*.json``; their folder is what is read as one.
+    """
+    if paths and len(paths) > 1:
+        folders = {str(Path(path).parent) for path in paths}
+        folder = shlex.quote(folders.pop()) if len(folders) == 1 else "FOLDER"
+        command = f"tcprobe report {folder}" if reader == "report" else f"{reader} {folder}"
+        raise UsageError(
+            f"{reader} reads one path, and {len(paths)} are named",
+            f"pages of one report and ranks of one job are read as one from their folder: {command}",
+        )
+    return os.fspath(paths[0]) if paths else None
 
 
 def read_path(path: str | None, last: int | None) -> Path:

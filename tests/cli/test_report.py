@@ -76,6 +76,17 @@ def test_a_truncated_profile(tmp_path: Path) -> None:
     assert str(tmp_path / "a.xplane.pb") in refused(tmp_path / "a.xplane.pb")[0]
 
 
+def test_several_paths_are_refused_with_the_folder_that_is_read_as_one(tmp_path: Path) -> None:
+    """What a shell makes of rank*.json, and both pages of one report: before as --counters, the last one counted."""
+    one, other = str(tmp_path / "raw.csv"), str(tmp_path / "details.csv")
+    assert refused(one, other) == [
+        "tcprobe: error: report reads one path, and 2 are named",
+        f"hint: pages of one report and ranks of one job are read as one from their folder: tcprobe report {tmp_path}",
+    ]
+    assert refused(one, "--counters", one, "--counters", other)[1].endswith(f": --counters {tmp_path}")
+    assert refused(one, "elsewhere/a.json")[1].endswith(": tcprobe report FOLDER")
+
+
 def test_an_unknown_format_is_a_usage_error(tmp_path: Path) -> None:
     done = tcprobe(tmp_path, "--format", "jsn")
     assert done.returncode == 2
