@@ -81,8 +81,8 @@ def redact(path: Path, delete: bool = False) -> Redaction:
     for one in found:
         if one.suffix not in UNCLEANABLE:
             continue
-        if not delete or one.with_suffix("") not in whole:
-            left.append(Left(str(one), "only_recording" if delete else "environment"))
+        if (alone := one.with_suffix("") not in whole) or not delete:
+            left.append(Left(str(one), "only_recording" if alone else "environment"))
             continue
         with writing(one):
             one.unlink()

@@ -198,8 +198,8 @@ def lines_of_checks(profiler: str, title: str, checks: Sequence[Check], width: i
 
 WHY: Final[Mapping[Reason, str]] = {
     "environment": "holds the environment, and cannot be cleaned; --delete deletes it, as its export is beside it",
-    "only_recording": "holds the environment, and cannot be cleaned; no cleaned export lies beside it, so that it was "
-    "not deleted: nsys export --type=sqlite makes one",
+    "only_recording": "holds the environment, and cannot be cleaned; no export was cleaned beside it: nsys "
+    "export --type=sqlite makes one, and --delete of their folder deletes it",
     "being_written": "not cleaned: another program writes it",
     "refused": "not cleaned: {}",
 }

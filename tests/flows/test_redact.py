@@ -92,7 +92,7 @@ def test_what_cannot_be_cleaned_is_named_or_deleted_but_not_what_is_nowhere_else
     run = a_run(tmp_path / "run")
     done = redact(run)
     assert [(Path(one.path).name, one.reason) for one in done.left] == [
-        ("other.qdstrm", "environment"), ("report.nsys-rep", "environment"),
+        ("other.qdstrm", "only_recording"), ("report.nsys-rep", "environment"),
     ]  # fmt: skip
     assert codes(run) == ["private-files", "x"]
     assert "other.qdstrm, report.nsys-rep: still with" in (run / "run.json").read_text("utf-8")
