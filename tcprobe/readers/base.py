@@ -60,5 +60,4 @@ class Holder(Reader, Protocol):
         ...
 
 
-NAMELESS: Final = "(no name)"  # what a kernel without a name is called
 MOST_DEVICES: Final = 1024  # of a host; the largest has 16

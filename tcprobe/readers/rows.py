@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from tcprobe.errors import WrongFormat
 from tcprobe.foreign import GZIP, SQLITE, encoding_of, head, opened, size_text
 from tcprobe.readers.arrays import distinct_rows
-from tcprobe.readers.base import NAMELESS
 from tcprobe.schema.columns import FloatArray, IntArray, Names, Value
+from tcprobe.schema.tables import NAMELESS
 
 Lines: TypeAlias = Iterator[tuple[int, str]]
 """Lines with their numbers, from 1."""

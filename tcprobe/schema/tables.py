@@ -34,6 +34,7 @@ from tcprobe.schema.kinds import (
 from tcprobe.schema.op import PASSES
 from tcprobe.schema.waits import EVENT_WORK, HOST_WORK, STEP_LENGTHS
 
+NAMELESS: Final = "(no name)"  # what a kernel without a name is called
 USES_TC: Final = ("yes", "no", "unknown")
 EXECUTES_BASES: Final = ("graph collection", "liveness", "traced", "eager", "optimised HLO", "length 1", "profile")
 BASES: Final = ("counter", "name", "shape", "reported", "predicted", "measured", "graph", "inferred", "user")

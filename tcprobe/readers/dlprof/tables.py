@@ -17,12 +17,11 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from tcprobe.readers.arrays import distinct_rows
-from tcprobe.readers.base import NAMELESS
 from tcprobe.readers.dlprof.layout import ITERATION, KERNEL, SIMPLE_OP, TENSOR_CORE
 from tcprobe.readers.dlprof.report import Report, coalesce
 from tcprobe.readers.rows import costliest, named_kernels, rows_as_text, summed
 from tcprobe.schema.columns import FloatArray, IntArray, Names, Table
-from tcprobe.schema.tables import HOST_OPS, KERNELS, LAUNCH_CONFIGS, LAUNCHES, OP_DETAILS, OPS
+from tcprobe.schema.tables import HOST_OPS, KERNELS, LAUNCH_CONFIGS, LAUNCHES, NAMELESS, OP_DETAILS, OPS
 
 Shape: TypeAlias = list[int]
 

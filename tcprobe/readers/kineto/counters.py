@@ -13,12 +13,12 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from tcprobe.readers.base import MOST_DEVICES, NAMELESS
+from tcprobe.readers.base import MOST_DEVICES
 from tcprobe.readers.kineto.columns import Part
 from tcprobe.readers.kineto.events import Counted
 from tcprobe.readers.rows import BEYOND, summed
 from tcprobe.schema.columns import Names, Row, Table
-from tcprobe.schema.tables import KERNEL_COUNTERS, KERNELS, REPORTED
+from tcprobe.schema.tables import KERNEL_COUNTERS, KERNELS, NAMELESS, REPORTED
 
 _WHOLE: Final = re.compile(r"__profile__|\d+")  # of all launches; of one whose kernel Kineto did not see
 _UNNAMED: Final = "__missing__"  # a kernel launched without a symbol of the program's

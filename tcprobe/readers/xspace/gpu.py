@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from tcprobe.grouping import positions_in
 from tcprobe.readers.arrays import Bytes, Ints, combine
-from tcprobe.readers.base import NAMELESS
 from tcprobe.readers.host_work import LEAST_NS
 from tcprobe.readers.protobuf import Span
 from tcprobe.readers.xspace.events import Events, Stats, Wanted, decode, event_bounds
 from tcprobe.readers.xspace.wire import DOUBLE, REF, STRING, Line, Plane, line_head, plane_stats, string_map
+from tcprobe.schema.tables import NAMELESS
 
 LONG_TEXT: Final = 4096  # bytes; longer strings are compared one by one
 

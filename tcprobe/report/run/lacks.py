@@ -16,13 +16,15 @@ from tcprobe.report.grid import table_lines
 from tcprobe.report.run.document import why_absent
 from tcprobe.schema.profile import Profile
 from tcprobe.schema.statement import State
+from tcprobe.schema.tables import NAMELESS
 from tcprobe.tensor_metrics import tensor_metrics
 
 FEW: Final = 5  # kernels of unknown class that the command names: those that take the most time
 LAUNCHES: Final = 50  # that it counts, so that it ends soon
 ON_GPU: Final = "tcprobe profile WORKLOAD, on a GPU"
 BY_NSYS: Final = "tcprobe profile --profiler nsys WORKLOAD"
-WITH_GRAPH: Final = "tcprobe profile WORKLOAD (TensorFlow); torch.profiler with record_shapes=True, with_stack=True"
+BY_PROBE, BY_TORCH = "tcprobe profile WORKLOAD", "torch.profiler with record_shapes=True, with_stack=True"
+WITH_GRAPH: Final = f"{BY_PROBE} (TensorFlow); {BY_TORCH}"
 TABLES: Final = (
     ("kernels", "whether Tensor Cores are used, and everything that rests on kernels", ON_GPU),
     ("launches", "waiting, gaps between kernels, chains", BY_NSYS),
@@ -56,21 +58,31 @@ def lacks_of(profile: Profile, path: str) -> Iterator[Lack]:
         why = profile.absent.get("devices", "the profile names no GPU")
         yield Lack("warning", "gpu", why, costs, ON_GPU)
     if profile.marked_steps is None:
-        remedy = f"tcprobe report {shlex.quote(path)} --step-range REGEX, or tcprobe profile WORKLOAD"
+        ranges = len(profile.require("ranges")) > 0
+        of_ranges = f"tcprobe report {shlex.quote(path)} --step-range REGEX, or " if ranges else ""
+        remedy = f"{of_ranges}tcprobe profile WORKLOAD"
         yield Lack("warning", "steps", "no steps are marked", "times of a step, and what each step saves", remedy)
     for name, costs, remedy in TABLES:
         if not len(profile.require(name)):
             state: State = "problem" if name == "kernels" else "warning"
-            yield Lack(state, name, why_absent(profile, name), costs, remedy)
+            recorder = _graph_recorder(profile) if remedy == WITH_GRAPH else remedy
+            yield Lack(state, name, why_absent(profile, name), costs, recorder)
     yield from _counters(profile, path)
     for note in profile.metadata.notes:
         if note.remedy and note.level != "note":
             yield Lack("warning", note.code, note.message, None, note.remedy)
 
 
+def _graph_recorder(profile: Profile) -> str:
+    """Return what records ops with their layers and sizes, of the framework that ran where that is known."""
+    framework = (profile.metadata.framework or "").lower()
+    return BY_TORCH if framework.startswith("pytorch") else BY_PROBE if "tensorflow" in framework else WITH_GRAPH
+
+
 def _counters(profile: Profile, path: str) -> Iterator[Lack]:
     """Yield how many classes are unknown, with the command that settles those which take the most time."""
-    rows = [row for row in profile.require("kernels").rows() if row["uses_tc"] == "unknown" and row["kernel"]]
+    unknown = (row for row in profile.require("kernels").rows() if row["uses_tc"] == "unknown" and row["kernel"])
+    rows = [row for row in unknown if row["kernel"] != NAMELESS]  # which no pattern finds
     if not rows:
         return
     rows.sort(key=lambda row: -float(row["sum_ns"] or 0))

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tcprobe.flows.doctor import lacks
-from tcprobe.report.run.lacks import Lack, _function, lines_of_lacks
+from tcprobe.report.run.lacks import BY_TORCH, WITH_GRAPH, Lack, _function, lines_of_lacks
+from tests.readers.kineto.made import Made
 from tests.support import ROOT
 
 FIXTURES = ROOT / "tests" / "fixtures"
@@ -24,6 +27,20 @@ def test_a_profile_of_kernels_whose_names_do_not_tell() -> None:
     assert remedy.startswith("tcprobe profile --profiler ncu --kernels 'gemm_fusion_dot_2|")
     assert "--launch-count 50 --output counters WORKLOAD, then" in remedy
     assert remedy.endswith("jax_float32.xplane.pb --counters counters/raw/ncu/report.csv")
+
+
+def test_what_is_named_can_record_it(tmp_path: Path) -> None:
+    """No steps from ranges where there are none; layers by the profiler of the framework; no pattern for no name."""
+    made = Made()
+    made.launch("", 10, 20, 100)
+    bare = {lack.check: lack for lack in lacks(made.write(tmp_path / "a.pt.trace.json"))}
+    assert bare["steps"].remedy == "tcprobe profile WORKLOAD"
+    assert bare["layers"].remedy == bare["gemms"].remedy == BY_TORCH
+    assert "counters" not in bare
+    made.op("aten::relu", 5, 30)
+    told = {lack.check: lack for lack in lacks(made.write(tmp_path / "a.pt.trace.json"))}
+    assert "--step-range REGEX, or tcprobe profile WORKLOAD" in str(told["steps"].remedy)
+    assert found("h100/jax_float32.xplane.pb")["layers"].remedy == WITH_GRAPH
 
 
 def test_the_command_of_a_run_folder_is_its_own() -> None:
