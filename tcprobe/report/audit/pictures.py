@@ -47,9 +47,7 @@ def _tasks(severe: list[screen.FoldedFindings], cwd: str) -> Iterator[Task]:
     for one in severe[: screen.MOST]:
         finding, saved = one.finding, one.finding.saving_ns
         title = ": ".join(filter(None, (finding.layer, words.change(finding)))) or finding.code
-        saves = (
-            () if saved is None else tuple(zip(LIKELY, (f.likely(saved), screen.at_most(saved)), strict=True))
-        )
+        saves = () if saved is None else tuple(zip(LIKELY, (f.likely(saved), screen.at_most(saved)), strict=True))
         share = "" if finding.saving_pct is None else words.floor_percent(finding.saving_pct.mid)
         place = words.location_text(finding.place, one.audited.file, cwd)
         yield Task(title, saves, share, finding.code, words.message_with_reason(finding), place)
