@@ -184,6 +184,8 @@ def _busy(inputs: SummaryInputs) -> Row:
         if profile.metadata.window.basis == "whole capture":
             known = profile.waiting is not None and profile.waiting.length in ("marked step", "reported")
             why.append("of the one step" if known else SPANNED)
+        elif (profile.counted_steps or 0) > 1:
+            why.append("of all counted steps together")
         return figure("gpu_busy_pct", float(shares.mean()), "measured", "; ".join(why) or None)
     return _reported(inputs, "gpu_busy_pct", inputs.reported.gpu_busy_pct, "no start times of kernels")
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from tcprobe.schema.columns import Row, Value
     from tcprobe.schema.profile import Profile
     from tcprobe.schema.waits import StepLength
+    from tcprobe.schema.whatif import WhatIf
 
 RunSays: TypeAlias = "Mapping[AdviceKind, Callable[..., Act]]"
 """What each kind of advice says: of an item, and of the fields of its statement by their names."""
@@ -251,7 +252,7 @@ class Run:
 
         None where there are none, and where this change does not concern most of their time.
         """
-        bound = next((one for one in self.profile.what_ifs if one.bound and one.change == change), None)
+        bound = self._bound(change)
         if bound is None or self.facts.unnamed_ns <= 0 or self.kernel_ns <= 0 or self.tuning is not None:
             return None
         concern = self.of_kernels(self.facts.unnamed_ns)
@@ -259,6 +260,20 @@ class Run:
             return None
         rest = max(0.0, concern.at_most_ns - bound.spent_ns) if change == "tensor_cores" else 0.0
         return replace(concern, at_most_ns=rest + bound.gain_ns.high, bound="tile rates")
+
+    def as_what_if(self, item: Advice, change: ChangeKind) -> Advice:
+        """Return an item that saves what the what-if of its change bounds, where that is of most of its time.
+
+        So one change has one bound in a report, whether that is above or below the one by peak rates.
+        """
+        bound, concern = self._bound(change), item.concern
+        if bound is None or concern.at_most_ns is None or 2 * bound.spent_ns < concern.at_most_ns:
+            return item
+        most = min(bound.gain_ns.high, self.busy_ns)
+        return replace(item, concern=replace(concern, at_most_ns=most, bound="tile rates"))
+
+    def _bound(self, change: ChangeKind) -> WhatIf | None:
+        return next((one for one in self.profile.what_ifs if one.bound and one.change == change), None)
 
     @cached_property
     def sizes(self) -> Sequence[Row]:

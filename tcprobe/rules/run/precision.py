@@ -106,6 +106,7 @@ def tc303(run: Run) -> Iterator[Advice]:
     for kind, ops in grouped((kind, op) for kind, op in kinds if kind).items():
         shrinks = run.on_tensor_cores() if kind == "mixed_precision" else 1.0
         item = run.item("TC303", kind, ops, shrinks, framework=run.facts.framework)
+        item = run.as_what_if(item, "mixed_float16") if kind == "mixed_precision" else item
         yield replace(item, saving=None if kind == "use_float32" else of_run(run, "mixed_float16", ops))
     if run.lowered == "mixed_float16" and (concern := run.unnamed(run.lowered)) is not None:
         bfloat16 = run.unnamed("mixed_bfloat16") is not None
@@ -121,6 +122,7 @@ def tc304(run: Run) -> Iterator[Advice]:
     for blocker, kind in KINDS:
         if ops := run.blocked(blocker):
             item = run.item("TC304", kind, ops, run.on_tensor_cores(), **said)
+            item = run.as_what_if(item, "mixed_float16")
             yield replace(item, saving=of_run(run, "allow_tf32", ops) if kind == "allow_tf32" else None)
     if run.lowered == "allow_tf32" and (concern := run.unnamed("mixed_float16")) is not None:
         of = run.facts.unnamed_kernel

@@ -108,6 +108,7 @@ BAD: Final[dict[str, list[Run]]] = {
         subject(FLOAT32, waiting=None, step_ns=None),
         subject(FLOAT32, measured=False),
         subject(FLOAT32, gpu=V100, what_ifs=(what_if("mixed_float16", 15, 20, 24),)),
+        subject(FLOAT32, gpu=V100, what_ifs=(what_if("mixed_float16", 0, 0, 33, bound=True),)),
         subject(**SGEMM, what_ifs=(SIXTEEN,), framework="pytorch"),
         subject(**SGEMM, what_ifs=(SIXTEEN, replace(SIXTEEN, change="mixed_bfloat16")), framework="pytorch"),
         subject(FLOAT32, gpu=V100, what_ifs=(what_if("mixed_float16", 0, 0, 9, may_cost=True),)),
