@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -20,6 +22,18 @@ needs_tensorflow = pytest.mark.skipif(
 NO_NSYS = "Nsight Systems (nsys) is not on PATH (.ci/nsys puts it there on Debian)"
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared"
+TORCH = ROOT / ".torch" / "bin" / "python"
+"""Where .ci/run puts PyTorch's CPU build."""
+
+
+def run_with_torch(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a Python that has PyTorch; skip where none has it, and fail where the program does."""
+    command = [str(TORCH) if TORCH.exists() else sys.executable, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    if "No module named 'torch'" in done.stderr:
+        pytest.skip("PyTorch is not installed (.ci/run installs its CPU build where it can be had)")
+    assert done.returncode == 0, done.stderr
+    return done
 
 
 NOBODY = 65534

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from typing import Any
 
 import pytest
@@ -14,6 +13,7 @@ from tcprobe.flows.reproduce import script_of
 from tcprobe.schema.profile import Metadata, Profile
 from tests import warm
 from tests.report.builders import table
+from tests.support import run_with_torch
 
 CONV = {"strides": [1, 1, 1, 1], "padding": "SAME", "data_format": "NHWC", "dilations": [1, 1, 1, 1], "_other": "x"}
 
@@ -133,13 +133,9 @@ def test_a_product_of_pytorch_lies_as_it_did(name: str, recorded: Any, padded: A
 
 def test_scripts_of_pytorch_run() -> None:
     """In one process: PyTorch takes seconds to import."""
-    pytest.importorskip("torch", reason="PyTorch is not installed")
     names = ("aten::mm", "aten::bmm", "aten::addmm")
     runs = "import sys\nfor text in sys.argv[1:]: exec(text, {'__name__': '__main__'})"
-    done = subprocess.run(
-        [sys.executable, "-c", runs, *(script_of(OF_TORCH, name) for name in names)], capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
+    done = run_with_torch("-c", runs, *(script_of(OF_TORCH, name) for name in names))
     assert done.stdout.count("\nthe padded one takes ") == len(names)
 
 

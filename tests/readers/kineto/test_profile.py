@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +17,7 @@ from tcprobe.readers.open import open_profile
 from tcprobe.schema.profile import Profile
 from tests.analysis import builders as b
 from tests.readers.kineto.made import BACKWARD, INPUTS, ROWS, UNITS, Made, training
-from tests.support import ROOT, shared
+from tests.support import ROOT, run_with_torch, shared
 
 FLOPS = 2 * ROWS * INPUTS * UNITS
 
@@ -182,15 +180,8 @@ CPU = ROOT / "tests" / "fixtures" / "kineto"
 LINES = (CPU / "train.py").read_text(encoding="utf-8").splitlines()
 
 
-OF_CI = ROOT / ".torch" / "bin" / "python"  # where .ci/run puts PyTorch
-
-
 def recorded(script: str, path: Path) -> Path:
-    command = [OF_CI if OF_CI.exists() else sys.executable, CPU / script, path]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    if "No module named 'torch'" in done.stderr:
-        pytest.skip("PyTorch is not installed")
-    assert done.returncode == 0, done.stderr
+    run_with_torch(str(CPU / script), str(path))
     return path
 
 
