@@ -86,6 +86,19 @@ class Stretches(Struct, frozen=True):
         hit: NDArray[np.bool_] = begins[place] < end
         return hit
 
+    def explained(self, start: Ints, end: Ints) -> NDArray[np.bool_]:
+        """Return which intervals last for half of a stretch or more; one at an end begins, or ends, with the first."""
+        if not len(self.end_ns) or not len(start):
+            return np.zeros(len(start), np.bool_)
+        begins, ends = np.maximum(self.start_ns, start.min()), np.minimum(self.end_ns, end.max())
+        found = np.zeros(len(start), np.bool_)
+        first = np.minimum(np.searchsorted(self.end_ns, start, side="right"), len(ends) - 1)
+        last = np.maximum(np.searchsorted(self.start_ns, end, side="left") - 1, 0)
+        for place in (first, np.minimum(first + 1, len(ends) - 1), last):
+            shared = np.minimum(end, ends[place]) - np.maximum(start, begins[place])
+            found |= (shared > 0) & (2 * shared >= ends[place] - begins[place])
+        return found
+
 
 Ran: TypeAlias = tuple[Ints, Ints]
 """Start and duration of each kernel of a GPU."""

@@ -90,13 +90,14 @@ NAME_RULES: Final[tuple[NameRule, ...]] = (
                 r"""
                 nccl\w* | nvshmem\w* | mscclpp | cross_device_reduce\w* | all_?reduce\w* | all_?gather\w*
                 | reduce_?scatter\w* | all_?to_?all\w* | userbuffers\w*
+                | (?:multimem_|one_shot_|two_shot_)+all_(?:reduce|gather)\w*
                 """,
                 unless="gemm|matmul|mma",
             ),
             seek("path", r"(?<!\w)(?:mscclpp|nvshmem\w*|deep_ep)::", unless="gemm|matmul|mma"),
         ),
         "communication between GPUs",
-        "NVIDIA/nccl, src/device; deepseek-ai/DeepEP",
+        "NVIDIA/nccl, src/device; deepseek-ai/DeepEP; pytorch/pytorch, CUDASymmetricMemoryOps.cu",
         multiplies=False,
     ),
     NameRule(

@@ -240,7 +240,11 @@ def host_ops(ranges: Ranges) -> Table:
 
 
 def host_events(parts: dict[str, Part], ran: Part, ranges: Ranges) -> Table:
-    """Return what the host did while a GPU ran no kernel: long calls of CUDA, ranges that wait, the profiler's cost."""
+    """Return what the host did while a GPU ran no kernel.
+
+    That is long calls of CUDA, ranges that wait, the profiler's cost, and functions of Python on threads that launch:
+    those that last for half of a stretch without a kernel, of which the innermost tells more than what it calls.
+    """
     device, spent = ran.numbers["device"], ran.end - ran.start
     mine = [device == one for one in np.unique(device)]
     idle = stretches([(ran.start[one], spent[one]) for one in mine])
@@ -260,6 +264,10 @@ def host_events(parts: dict[str, Part], ran: Part, ranges: Ranges) -> Table:
     add(ranges, Names(ranges.code, [one.name for one in told]), [*map(_range_code, told)])
     costs = [overhead_work(name) for name in overheads.texts["name"].names]
     add(overheads, overheads.texts["name"], [-1 if cost is None else KINDS.index(cost) for cost in costs])
+    frames = parts["frames"]
+    kept = np.flatnonzero(np.isin(frames.thread, calls.thread) & idle.explained(frames.start, frames.end))
+    rows.append((frames.thread[kept], frames.start[kept], frames.end[kept], np.full(len(kept), KINDS.index("python"))))
+    names.append(frames.texts["name"].take(kept))
     thread, start, end, work = (np.concatenate(column) for column in zip(*rows, strict=True))
     columns = {"thread": thread, "start_ns": start, "duration_ns": end - start, "name": merge_names(names)}
     return Table(contract.HOST_EVENTS, {**columns, "work": Names(work, KINDS)})

@@ -105,6 +105,8 @@ WAYS: Final[Mapping[HostWork, tuple[str, Ways]]] = {
 """What to do about each kind of work of the host, and how."""
 SILENT: Final = ("record Python too", "mark it with NVTX ranges", "time the input pipeline alone")
 """How, where the profiler recorded nothing of the host in that time, though it records the host."""
+AHEAD: Final = "Do this Python ahead of the step"
+"""What to do where most of the waiting for Python is one stretch."""
 LEAST_BATCH: Final = 65_536  # bytes, of the mean copy to the GPU: scalars and schedules are smaller, batches are not
 BLOCKED: Final = ("a copy, another stream, another process or the profiler",)
 """What kernels in the queue may wait for, where most of that time passes in long stretches."""
@@ -120,6 +122,8 @@ def _feed_gpu(_: Advice, work: HostWork, work_pct: float | None, recorded: bool,
         title, how = "Record a timeline: when it waits is unknown", ()
     elif work == "queued" and not f["in_short"]:
         title, how = "Find what the next kernel waits for", BLOCKED
+    elif work == "python" and 2 * (f["gap_ns"] or 0.0) > f["work_ns"]:  # one stretch, and no pace of calls
+        title, how = AHEAD, way(WAYS["input"][1], f["framework"])
     elif work == "unknown" and f["fed_pct"] >= MOST_PCT:
         title, how = WAYS["input"][0], way(WAYS["input"][1], f["framework"])
     elif work == "unknown" and recorded:

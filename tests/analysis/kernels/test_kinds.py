@@ -87,6 +87,10 @@ EIGEN = "void Eigen::internal::EigenMetaKernel<Eigen::TensorEvaluator<Eigen::Ten
         ("void gen_sequenced<curandStateXORWOW, float2, normal_args_st, rng_config>", "random"),
         ("void at::native::(anonymous namespace)::fused_dropout_kernel_vec<float, float>(int)", "random"),
         ("ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)", "communication"),
+        (
+            "void (anonymous namespace)::multimem_all_reduce_kernel<c10::BFloat16, 16>(c10::BFloat16*, unsigned long)",
+            "communication",
+        ),
         ("redzone_checker", "autotuning"),
         ("void fft2d_r2c_16x16<__half>(float2*)", "helper"),
         ("void regular_fft<256u, EPT<16u>, 32u, 8u>(kernel_arguments_t<unsigned int>)", "fourier"),

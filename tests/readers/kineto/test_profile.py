@@ -65,6 +65,19 @@ def test_where_and_when_kernels_ran(tmp_path: Path) -> None:
     assert (gpu["name"], gpu["compute_capability"], gpu["sm_count"]) == ("NVIDIA H100 80GB HBM3", "9.0", 132)
 
 
+def test_a_function_that_lasts_while_no_kernel_runs_tells_what_the_host_does(tmp_path: Path) -> None:
+    """From 560 us of each step to 60 of the next no kernel runs: 500 us, for most of which data is prepared."""
+    made = training()
+    for step in range(3):
+        t = 10_000 + step * 1000
+        made.event("python_function", "data.py(7): prepare", t + 600, 390)
+        made.event("python_function", "data.py(9): decode", t + 610, 200)
+        made.event("python_function", "threading.py(1): wait", t + 565, 430, thread=99)  # launches nothing
+    events = [(row["name"], row["work"]) for row in b.rows(read(made, tmp_path), "host_events")]
+    assert ("data.py(7): prepare", "python") in events
+    assert not {"data.py(9): decode", "threading.py(1): wait"} & {name for name, _ in events}
+
+
 def test_the_host_spends_time_in_an_op_once(tmp_path: Path) -> None:
     """Of 250 us in the layer's call 40 us are in its cast and 100 us in its product."""
     host = {row["op"]: (row["calls"], row["sum_ns"]) for row in b.rows(read(training(2), tmp_path), "host_ops")}

@@ -100,6 +100,16 @@ def test_stretches_of_any_gpu_count_once() -> None:
     assert len(idle([]).start_ns) == 0
 
 
+def test_what_lasts_for_half_of_a_stretch_explains_it() -> None:
+    """Stretches from 2 to 4, 6 to 8 and, as events last until 12, from 10 to 12 GAPs."""
+    found = idle([kernels((0, 2 * GAP), (4 * GAP, 2 * GAP), (8 * GAP, 2 * GAP))])
+    spans = [(0, 12), (2, 3), (3, 4), (2.5, 3.4), (3.5, 8), (1, 2), (8, 10), (10, 11), (10, 10.9), (4, 6)]
+    start, end = (np.array([round(span[at] * GAP) for span in spans], np.int64) for at in (0, 1))
+    explained = [span for span, told in zip(spans, found.explained(start, end).tolist(), strict=True) if told]
+    assert explained == [(0, 12), (2, 3), (3, 4), (3.5, 8), (10, 11)]
+    assert not len(found.explained(start[:0], end[:0])) and not idle([]).explained(start, end).any()
+
+
 def test_only_long_events_that_tell_something_and_meet_a_stretch_are_kept() -> None:
     events = HostEvents(idle([kernels((0, 5 * GAP), (7 * GAP, 5 * GAP), (12 * GAP + 1, GAP))]))
     start = np.array([6 * GAP, 6 * GAP, 6 * GAP, GAP, 5 * GAP - LEAST_NS, 5 * GAP - LEAST_NS, -9 * GAP])

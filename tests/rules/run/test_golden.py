@@ -83,6 +83,10 @@ BAD: Final[dict[str, list[Run]]] = {
         subject(waiting=HALF_IDLE, gaps=(gap(50, "unknown", None),), waits=(waited(50, "unknown", None),)),
         subject(waiting=HALF_IDLE, gaps=(gap(10),), waits=(LAUNCHED, LAUNCHED, waited(10))),
         subject(waiting=HALF_IDLE, waits=(LAUNCHED,), framework="tensorflow", compiled=True),
+        # one stretch in which the host prepares a batch
+        subject(
+            waiting=HALF_IDLE, gaps=(gap(40),), waits=(waited(45, "python", "data.py(7): load"),), framework="pytorch"
+        ),
         subject(waiting=waits(100, 50, "capture")),
         subject(waiting=HALF_IDLE, gaps=(gap(55, "unknown", None),)),  # longer than all waiting without the profiler
         # of 9 of 40 ms nothing tells
