@@ -298,6 +298,8 @@ def nothing_to_do(found: FirstScreen) -> str | None:
         return "nothing for Tensor Cores; what fusing it saves is unknown"
     if found.answer.says.kind == "no_gpu" and found.prediction is None:
         return "profile a run on a GPU"
+    if found.answer.says.kind == "no_kernels":
+        return "record kernels with times: see tcprobe doctor PROFILE"
     if found.prediction is not None:
         return "nothing as it is: no size likely costs 1 % of the step"
     timed = found.bar is not None and found.bar.of in ("step", "capture")
