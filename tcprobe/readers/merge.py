@@ -19,7 +19,10 @@ from tcprobe.schema.profile import Metadata, Note, Profile, ProfileSource
 from tcprobe.schema.tables import HOST_OPS, TABLES
 
 # What ran on a GPU or was called for it; of step marks, graph and steps all ranks have the same.
-BESIDE: Final = ("launches", "launch_configs", "op_details", "memory_ops", "ranges", "threads", "devices", "host_ops")
+BESIDE: Final = (
+    *("launches", "launch_configs", "op_details", "memory_ops", "ranges", "threads", "devices", "host_ops"),
+    "host_events",
+)
 _ROWS_OF: Final = {"op_id": "op_details", "config_id": "launch_configs"}
 _COUNTED_THROUGH: Final = ("device", "thread", "process")
 

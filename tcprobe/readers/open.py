@@ -22,6 +22,7 @@ from tcprobe.probe.constants import RANKS, RECORD, WITH_XSPACE
 from tcprobe.progress import begin
 from tcprobe.readers import READERS
 from tcprobe.readers.base import Holder, Reader, Refusal
+from tcprobe.readers.kineto import trace as kineto
 from tcprobe.readers.merge import merge
 from tcprobe.readers.nsys import database as nsys
 from tcprobe.readers.one_run import away, few, left_notes, left_out, over_notes, session_of, several_runs
@@ -261,7 +262,7 @@ def find_job(path: Path, readers: Sequence[Reader] = READERS) -> Job | None:
         return _started(ranks, readers) if ranks.is_dir() else None
     if len(formats[0].files) < 2:
         return None
-    if len({file.parent for file in formats[0].files}) == 1 and reader.FORMAT != nsys.FORMAT:
+    if len({file.parent for file in formats[0].files}) == 1 and reader.FORMAT not in (nsys.FORMAT, kineto.FORMAT):
         return None  # the hosts of one session
     places = [file.parent if isinstance(reader, Holder) else file for file in formats[0].files]
     return _job(path, places, {place: _rank_of(place, reader) for place in places})
@@ -301,6 +302,8 @@ def _rank_of(place: Path, reader: Reader) -> int | InputError | None:
     """Return the number of a rank as its own file tells it; the error where that is damaged."""
     if isinstance(reader, Holder):
         return _recorded(place / RECORD)
+    if reader.FORMAT == kineto.FORMAT:
+        return kineto.peek_rank(place)
     if reader.FORMAT != nsys.FORMAT or nsys.looks_like_report(place):
         return None
     from tcprobe.readers.nsys.recording import peek_rank

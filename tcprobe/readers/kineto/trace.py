@@ -26,6 +26,16 @@ _OURS: Final = re.compile(
 )
 
 
+# It stands before the events; what else has a rank in it, the lists of process groups, calls that ranks.
+_RANK: Final = re.compile(rb'"distributedInfo"\s*:\s*\{(?:(?!"traceEvents")[^\0])*?"rank"\s*:\s*(\d{1,9})\b')
+
+
+def peek_rank(path: Path) -> int | None:
+    """Return the rank that a trace is of, without reading its events; None where it does not tell."""
+    found = _RANK.search(_start(path))
+    return None if found is None else int(found[1])
+
+
 def finds(path: Path) -> list[Path]:
     """Return the traces at `path`: itself, or those in a directory and below, by content, sorted."""
     if not path.is_dir():

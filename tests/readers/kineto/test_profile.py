@@ -11,9 +11,10 @@ import pytest
 
 from tcprobe.analysis.flow import analyse
 from tcprobe.errors import EmptyInput, UsageError
+from tcprobe.flows.report import make_report
 from tcprobe.readers.kineto import trace
 from tcprobe.readers.kineto.ranges import layer_of, line_of
-from tcprobe.readers.open import open_profile
+from tcprobe.readers.open import find_job, open_profile
 from tcprobe.schema.profile import Profile
 from tests.analysis import builders as b
 from tests.readers.kineto.made import BACKWARD, INPUTS, ROWS, UNITS, Made, training
@@ -112,9 +113,30 @@ def test_ranks_of_a_job_are_one_profile_and_runs_are_not(tmp_path: Path) -> None
         made.write(tmp_path / f"rank{rank}.pt.trace.json")
     both = open_profile(tmp_path)
     assert sorted(set(both.require("launches").values("device"))) == [0, 1]
+    job = find_job(tmp_path)
+    assert job is not None and [(one.rank, one.path.name) for one in job.files] == [
+        (0, "rank0.pt.trace.json"),
+        (1, "rank1.pt.trace.json"),
+    ]
+    out = make_report(tmp_path)
+    assert [row["rank"] for row in b.rows(out, "ranks")] == [0, 1] and out.metadata.paths
     training(2).write(tmp_path / "other.pt.trace.json")
     with pytest.raises(UsageError, match="nothing in them tells that they are different ranks"):
         open_profile(tmp_path)
+
+
+def test_each_rank_waits_for_its_own_host(tmp_path: Path) -> None:
+    """What the first waits for is told of both, which are recorded alike."""
+    for rank in (0, 1):
+        made = Made()
+        made.beside["distributedInfo"] = {"pg_config": [{"ranks": [0, 1]}], "rank": rank}
+        for start in (0, 1000):
+            made.launch(b.TC, start, start + 10, 100)
+        made.event("user_annotation", "load", 150, 800)
+        made.write(tmp_path / f"{rank}.pt.trace.json")
+    waits = analyse(open_profile(tmp_path)).require("waits").rows()
+    told = {(row["device"], row["host_work"], row["host_op"], row["idle_ns"]) for row in waits}
+    assert {(0, "range", "load", 800_000), (1, "range", "load", 800_000)} <= told
 
 
 def test_what_is_missing_is_said(tmp_path: Path) -> None:
