@@ -85,7 +85,7 @@ class LaneChart(Drawn, frozen=True):
 
     title: str
     text: str  # what it shows
-    data: bytes  # JSON that no parser of HTML takes for markup; see `tcprobe.report.run.timeline`
+    data: bytes  # JSON; see `tcprobe.report.run.timeline`
     legend: tuple[tuple[str, str], ...]  # (tone, what it is)
 
 

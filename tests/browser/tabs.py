@@ -32,12 +32,23 @@ def of_path(path: Path) -> RunDocument:
     return RunDocument(make_report(path, Options(timeline=True)), ReportSpec(web=True))
 
 
+_PAGES: dict[int, tuple[Document, str]] = {}
+"""The pages of documents, by the identity of these."""
+
+
+def html_of(document: Document) -> str:
+    """Return the page of a document, made once: most tests open that of one run."""
+    if id(document) not in _PAGES:
+        _PAGES[id(document)] = document, rendered("html", document)
+    return _PAGES[id(document)][1]
+
+
 class Tab:
     """A page that is open, and what a browser says of it."""
 
     def __init__(self, browser: Any, file: Path, document: Document | None = None, **context: Any) -> None:
         if document is not None:
-            file.write_text(rendered("html", document), encoding="utf-8", errors="backslashreplace")
+            file.write_text(html_of(document), encoding="utf-8", errors="backslashreplace")
         self.file, self.said, self.requests = file, list[str](), list[str]()
         self.context = browser.new_context(viewport={"width": 1280, "height": 900}, **context)
         self.context.set_default_timeout(20_000)

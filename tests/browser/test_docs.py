@@ -14,8 +14,8 @@ from tests.browser.tabs import Tab, barriers
 from tests.support import ROOT
 
 pytestmark = pytest.mark.browser
-PAGES = ("index", "tutorial", "gallery", "errors", "how-to/ci")
-"""Of each kind one: a list, commands with what they print, pictures, what is made from code, a file to copy."""
+PAGES = ("index", "tutorial", "gallery", "errors")
+"""Of each kind one: a list, commands with what they print, pictures, what is made from code."""
 
 
 @pytest.fixture(scope="module")

@@ -99,6 +99,34 @@ def test_a_row_opens_its_evidence_its_whole_name_and_its_op(tab: Tab) -> None:
     assert more.count() == 0
 
 
+def test_a_row_is_copied_whole(browser: Any, folder: Path) -> None:
+    tab = Tab(browser, folder / "run.html", of_path(SOURCES["run folder"]), permissions=["clipboard-write"])
+    tab.page.evaluate("navigator.clipboard.writeText = (text) => { window.copied = text; }")
+    tab.fold_out()
+    tab.page.locator(f"{KERNELS} .open").first.click()
+    tab.page.get_by_role("button", name="copy row").click()
+    lines = [line.split("\t") for line in tab.page.evaluate("window.copied").splitlines()]
+    row = next(row for row in kernels_of_csv() if ["kernel", row["kernel"]] in lines)
+    assert ["registers", row["registers"]] in lines and ["evidence", row["evidence"]] in lines
+    tab.context.close()
+
+
+def test_colours_are_the_systems_until_the_reader_chooses(tab: Tab, browser: Any) -> None:
+    background = "getComputedStyle(document.querySelector('main')).backgroundColor"
+    canvas = tab.page.locator("section.timeline canvas")
+    light, drawn = tab.page.evaluate(background), canvas.screenshot()
+    tab.page.get_by_role("button", name="dark colours").click()
+    assert tab.page.evaluate(background) != light and canvas.screenshot() != drawn
+    again = browser.new_context().new_page()
+    again.goto(tab.page.url)
+    assert again.evaluate(background) == tab.page.evaluate(background)
+    again.emulate_media(media="print")
+    assert again.evaluate(background) == light
+    again.context.close()
+    tab.page.get_by_role("button", name="light colours").click()
+    assert tab.page.evaluate(background) == light
+
+
 def test_columns_are_chosen(tab: Tab) -> None:
     head = tab.page.locator(f"{KERNELS} th[data-c=registers]")
     assert not head.is_visible()

@@ -41,5 +41,7 @@
   }
 
   const charts = [...document.querySelectorAll(".charts > figure")].map((figure) => new Chart(figure));
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => charts.forEach((chart) => chart.build()));
+  const again = () => charts.forEach((chart) => chart.build());
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", again);
+  document.addEventListener("colours", again);
 })();

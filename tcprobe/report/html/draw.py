@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import zlib
 from collections.abc import Iterable, Iterator
 from itertools import accumulate
 from typing import Any, Final, NamedTuple
@@ -45,6 +47,11 @@ class Lines(NamedTuple):
 def ends(name: str) -> tuple[str, str]:
     """Return a name in two pieces, between which a browser leaves out what it has no room for; a short one whole."""
     return (name[:-TAIL], name[-TAIL:]) if len(name) > LONG else (name, "")
+
+
+def packed(data: bytes) -> str:
+    """Return data as the script that draws it unpacks them: deflated (zlib), in base64."""
+    return base64.b64encode(zlib.compress(data)).decode()
 
 
 def placed(parts: Iterable[Part], first: float = 0.0) -> list[Placed]:

@@ -178,7 +178,9 @@
         const copy = text.length > 40 ? [" ", make("button", { type: "button", onclick: () => navigator.clipboard?.writeText(text) }, "copy")] : [];
         return [make("dt", {}, name), make("dd", {}, text, ...copy)];
       });
-      const cell = make("td", { colSpan: this.heads.length }, make("dl", {}, ...pairs, ...this.related(row)));
+      const whole = () => this.names.map((name, at) => `${name}\t${this.text(row, at)}\n`).join("");
+      const copy = make("button", { type: "button", onclick: () => navigator.clipboard?.writeText(whole()) }, "copy row");
+      const cell = make("td", { colSpan: this.heads.length }, make("dl", {}, ...pairs, ...this.related(row)), copy);
       return make("tr", { className: "more" }, cell);
     }
 
@@ -276,7 +278,9 @@
       const pairs = Object.entries(labels).flatMap(([name, label]) => (figures[name] ? [make("dt", {}, label), make("dd", {}, figures[name])] : []));
       output.replaceChildren(rows.length ? make("dl", {}, ...pairs) : `none of these was recorded: choose from ${from.min} to ${from.max}`);
       note.hidden = !other;
-      note.textContent = other ? `Only the figures below the bars are of ${span(low, high)}, as chosen; all others on this page are of ${counted.length ? span(...usual) : "the whole capture"}. All of the choice: tcprobe report PATH --iter-start ${low} --iter-stop ${high}` : "";
+      const whose = `Only the figures below the bars are of ${span(low, high)}, as chosen; all others on this page are of ${counted.length ? span(...usual) : "the whole capture"}. All of the choice: `;
+      const options = [`--iter-start ${low}`, " ", `--iter-stop ${high}`].map((text) => make("span", { className: "option" }, text));
+      note.replaceChildren(...(other ? [whose, make("code", {}, "tcprobe report PATH ", ...options)] : []));
       if (other) state.set("window", `${low}_${high}`); else state.delete("window");
     };
     chart.append(make("div", { className: "tools" }, make("span", {}, "Iterations"), from, "to", to), output);
@@ -284,6 +288,23 @@
     for (const one of [from, to]) one.addEventListener("input", save);
     tell();
   };
+
+  /* Light or dark as the system has it, or the other. */
+  const paper = document.querySelector(".tcprobe"), system = matchMedia("(prefers-color-scheme: dark)");
+  const turn = make("button", { type: "button", onclick: () => {
+    state.set("colours", turn.textContent);
+    save();
+    colour();
+  } });
+  const colour = () => {
+    paper.dataset.colours = state.get("colours") ?? "";
+    turn.textContent = (state.get("colours") ?? (system.matches ? "dark" : "light")) === "dark" ? "light" : "dark";
+    turn.ariaLabel = `${turn.textContent} colours`;
+    document.dispatchEvent(new Event("colours"));
+  };
+  system.addEventListener("change", colour);
+  document.querySelector("h1")?.append(turn);
+  colour();
 
   for (const node of document.querySelectorAll("table.data")) tables.set(node.id, new Table(node));
   const first = document.querySelector("main > details");

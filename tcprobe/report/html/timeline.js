@@ -42,8 +42,7 @@
   }
 
   class Timeline {
-    constructor(section) {
-      const data = JSON.parse(section.querySelector("script").textContent);
+    constructor(section, data) {
       Object.assign(this, { things: data.things, strings: data.strings, span: data.span, steps: data.steps });
       this.lanes = data.lanes.map((lane) => new Lane(lane, data.strings));
       [this.low, this.high] = data.view;
@@ -102,6 +101,7 @@
       const { canvas } = this;
       new ResizeObserver(() => this.draw()).observe(canvas.parentElement);
       matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.colours());
+      document.addEventListener("colours", () => this.colours());
       canvas.addEventListener("wheel", (event) => {
         const sideways = event.shiftKey ? event.deltaY : event.deltaX;
         if (Math.abs(sideways) > Math.abs(event.shiftKey ? 0 : event.deltaY)) { event.preventDefault(); this.pan(sideways / this.width * (this.high - this.low)); return; }
@@ -295,5 +295,9 @@
     }
   }
 
-  for (const section of document.querySelectorAll("section.timeline")) new Timeline(section);
+  const unpacked = async (text) => {
+    const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+    return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).json();
+  };
+  for (const section of document.querySelectorAll("section.timeline")) unpacked(section.querySelector("script").textContent).then((data) => new Timeline(section, data));
 })();

@@ -87,8 +87,9 @@ def rows_of(bar: Bar, most: int, words: Mapping[RowKind, str] = verdict.ROW_WORD
     if small := [row for row in ranked if row not in large]:
         ns = sum(row.ns for row in small)
         name = words[small[0].kind]
-        label = f"{name}, rest" if small[0].ns >= MOST_OF_REST * ns and len(name) < LABEL - 8 else REST
-        kept.append((label, BarRow("others", ns, sum(row.pct for row in small))))
+        named = small[0].ns >= MOST_OF_REST * ns and len(name) < LABEL - 8
+        rest = BarRow(small[0].kind if named else "others", ns, sum(row.pct for row in small))
+        kept.append((f"{name}, rest" if named else REST, rest))
     return kept
 
 

@@ -65,7 +65,8 @@ def slice_words(kind: LaneKind, thing: Thing) -> str:
     return thing.name or ""
 
 
-MOST_SLICES: Final = 75_000  # of a page: about 1.5 MB
+MOST_SLICES: Final = 75_000  # of a page: about 0.5 MB
+MORE: Final = "tcprobe report PATH --iter-start N --iter-stop N -o x.html has another step, -o x.pftrace everything"
 MOST_LETTERS: Final = 400  # of a name or a fact; the tables have all of it
 TONES: Final = {
     "misaligned": "slow",
@@ -119,6 +120,8 @@ def chart_of(profile: Profile) -> LaneChart | None:
     high = max(span.ends[-1] for span in spans) if window.end_ns is None else window.end_ns
     view = sorted(steps, key=lambda step: step.end_ns - step.start_ns)[(len(steps) - 1) // 2] if steps else None
     low, high, whole = _bounds(spans, steps, view, (int(low), int(high)))
+    if profile.waiting is not None and profile.waiting.length == "marked step" and len(steps) == 1 and whole:
+        steps = [view := Step(steps[0].name, low, high, True)]  # as long as the step time says
     inside = [step for step in steps if step.start_ns >= low and step.end_ns <= high]
     data = _Columns(timeline, low, high)
     what = f"{inside[0].name} to {inside[-1].name}" if len(inside) > 1 else inside[0].name if inside else "the capture"
@@ -136,13 +139,9 @@ def chart_of(profile: Profile) -> LaneChart | None:
     }
     size = f"{count(data.slices)} slices in {len(data.lanes)} lanes"
     text = f"What ran when {what} ({length}): {size}."
-    return LaneChart("Timeline", text, _inert(picture), tuple(data.legend.items()))
-
-
-def _inert(tree: Any) -> bytes:
-    """Return JSON that no parser of HTML takes for markup."""
-    text = json.dumps(tree, separators=(",", ":"))
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026").encode()
+    if not whole or len(inside) < len(steps):
+        text += f" A page holds {MOST_SLICES:,}: {MORE}."
+    return LaneChart("Timeline", text, json.dumps(picture, separators=(",", ":")).encode(), tuple(data.legend.items()))
 
 
 def _steps(timeline: Timeline) -> list[Step]:

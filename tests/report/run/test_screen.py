@@ -12,7 +12,7 @@ from tcprobe.analysis.screen.flow import drawn_rows
 from tcprobe.flows.report import make_report
 from tcprobe.report.run import verdict
 from tcprobe.report.run.advice import detail, headline
-from tcprobe.report.run.bar import labelled, shares_of
+from tcprobe.report.run.bar import MOST_ROWS, labelled, shares_of
 from tcprobe.report.run.screen import MOST_LINES, screen_of, verdict_of
 from tcprobe.schema.profile import Profile
 from tcprobe.schema.screen import Answer, Bar, BarRow, FirstScreen, RowKind, VerdictWord
@@ -129,6 +129,12 @@ def test_of_many_rows_the_largest_of_products_stands() -> None:
     found = FirstScreen(Answer("GOOD", say("all_used")), bar)
     told = [(label, round(row.pct)) for label, row in labelled(found, bar, 4)]
     assert told == [("on Tensor Cores", 5), ("between GPUs", 25), ("other kernels", 30), ("the rest", 40)]
+
+
+def test_small_rows_that_have_the_name_of_one_are_of_its_kind() -> None:
+    bar = Bar("step", 100.0, (BarRow("used", 0.9, 0.9), BarRow("copy", 0.02, 0.02), BarRow("idle", 99.08, 99.08)))
+    _, (label, row) = labelled(FirstScreen(Answer("WAITING", say("all_used")), bar), bar, MOST_ROWS)
+    assert (label, row.kind) == ("on Tensor Cores, rest", "used")
 
 
 def test_every_item_has_a_title_that_fits_its_column() -> None:
