@@ -11,7 +11,6 @@ import sys
 
 INTERRUPTED = 130
 VERSION = (["--version"], ["-V"])
-_COLLECTED = (100_000, 5, 10)  # garbage, seldom: what a verb reads makes few cycles, and is looked through each time
 
 
 def _end(*_: object) -> None:
@@ -85,9 +84,6 @@ def _verb() -> None:
 
         put(f"tcprobe {__version__}")
         return
-    import gc
-
-    gc.set_threshold(*_COLLECTED)
     from tcprobe.cli.app import application, words
 
     given = words(sys.argv[1:])
