@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -75,8 +75,9 @@ def diagnose(python: str | None = None, profiler: str = "auto") -> Diagnosis:
     checks.append(Check("python", _seen("python", version=info.python)))
     for name in FRAMEWORKS:
         checks += _framework(name, looks.get(name), devices)
-    checks.append(Check("nvtx", _seen("nvtx", version=there.get("nvtx"))))
-    return Diagnosis(chosen, (*checks, *_programs(python, devices, looks), *_machine()))
+    programs = tuple(_programs(python, devices, looks))
+    checks.append(_nvtx(there.get("nvtx"), programs))
+    return Diagnosis(chosen, (*checks, *programs, *_machine()))
 
 
 def lacks(path: Path) -> list[Lack]:
@@ -155,6 +156,14 @@ def _framework(name: str, look: Look | None, devices: tuple[smi.Device, ...]) ->
     if look.cupti is not None:
         fact = _seen("cupti") if look.cupti else _seen("cupti_absent", cuda=look.cuda)
         yield Check("cupti", fact, limits=not look.cupti)
+
+
+def _nvtx(version: str | None, programs: Sequence[Check]) -> Check:
+    """Return which package nvtx is there; a warning where nsys heard a trial's range only without it."""
+    unheard = any(one.fact.get("by") == "ctypes" for one in programs)
+    if version and unheard:
+        return Check("nvtx", _seen("nvtx_mute", version=version), limits=True)
+    return Check("nvtx", _seen("nvtx", version=version))
 
 
 def _ranges(python: str, build: Build) -> Iterator[Check]:

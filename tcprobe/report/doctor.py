@@ -127,6 +127,10 @@ SAYS: Final[Says] = {
         "pip install nvidia-cuda-cupti-cu12 (or your CUDA's), or put extras/CUPTI/lib64 of CUDA on LD_LIBRARY_PATH",
     ),
     "nvtx": lambda version: version or "not installed, nor needed: tcprobe marks ranges by itself",
+    "nvtx_mute": lambda version: Both(
+        f"{version}, whose ranges this nsys does not hear; those that tcprobe marks it does",
+        "for ranges of your own a later nsys, or an older package: 2022.4 hears nvtx 0.2.11",
+    ),
     "nvtx_disabled": lambda variable: Both(f"{variable} is set: nsys sees no steps and layers", f"unset {variable}"),
     "nvtx_heard": lambda by: f"nsys hears them, tried through {'ctypes' if by == 'ctypes' else f'package nvtx {by}'}",
     "nvtx_unheard": lambda text: Both(

@@ -90,6 +90,7 @@ CheckKind: TypeAlias = Literal[
     "cupti_absent",
     # programs, and what they need beside them
     "nvtx",
+    "nvtx_mute",
     "nvtx_disabled",
     "nvtx_heard",
     "nvtx_unheard",

@@ -17,7 +17,7 @@ from tcprobe.capture.doctor import machine, trial
 from tcprobe.flows import doctor
 from tcprobe.flows.doctor import Diagnosis, diagnose
 from tcprobe.report.doctor import SAYS, data_of_checks, lines_of_checks
-from tcprobe.schema.statement import CheckKind
+from tcprobe.schema.statement import Check, CheckKind
 from tests.fixtures.ncu.make import DENIED, raw
 from tests.readers.nsys.made import Made
 from tests.support import ROOT
@@ -247,6 +247,15 @@ def test_ranges_are_tried_where_nsys_is(
     assert {kind: row["state"] for kind, row in rows.items()} == kinds
     monkeypatch.setenv("NVTX_DISABLE", "1")
     assert list(told(Diagnosis("nsys", tuple(doctor._ranges("python", BUILD))))) == ["nvtx_disabled"]
+
+
+@pytest.mark.parametrize(
+    ("by", "version", "state"), [("ctypes", "0.2.17", "warning"), ("0.2.11", "0.2.11", "ok"), ("ctypes", None, "ok")]
+)
+def test_a_package_whose_ranges_nsys_does_not_hear(by: str, version: str | None, state: str) -> None:
+    """nsys 2022.4 and nvtx 0.2.17: the trial's range came through without the package."""
+    tried = Check("ranges", doctor._seen("nvtx_heard", by=by))
+    assert doctor._nvtx(version, [tried]).state("nsys") == state
 
 
 def test_a_tool_that_nobody_can_tell_ranges_hears_none(place: Place) -> None:
