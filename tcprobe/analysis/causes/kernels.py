@@ -31,7 +31,7 @@ from tcprobe.gemm.ops import conv_like, family_of, gemms_of
 from tcprobe.gemm.record import flops_of, is_aligned
 from tcprobe.rules.model.step import KnownGpu
 from tcprobe.schema.columns import Row, Table, Value
-from tcprobe.schema.kinds import CauseKind, KernelKind, Limit
+from tcprobe.schema.kinds import PRODUCTS, CauseKind, KernelKind, Limit
 from tcprobe.schema.op import OpRecord
 
 WELL_PCT: Final = 50.0
@@ -334,10 +334,19 @@ def set_causes(kernels: Kernels, facts: Mapping[OpIdentity, OpFacts]) -> None:
                 kernel.cause = _cause(kernel, fact, direct)
 
 
+MAY_SERVE: Final = (*PRODUCTS, "matrix_vector", "helper", "fourier", "autotuning", "fusion", "unknown")
+"""Kinds of kernels that are, or serve, products that Tensor Cores could multiply."""
+
+
+def multiplies_nothing(kernel: Kernel) -> bool:
+    """Return whether a kernel's name tells that what it does never runs on Tensor Cores, whatever its op is."""
+    return kernel.uses_tc == "no" and kernel.kind not in MAY_SERVE
+
+
 def _cause(kernel: Kernel, fact: OpFacts, direct: bool) -> CauseKind:
     row, speed = fact.row, fact.speed
     if row["tc_capable"] != "yes":
-        return "type" if row["tc_capable"] == "no" else "type_unknown"
+        return "type" if row["tc_capable"] == "no" or multiplies_nothing(kernel) else "type_unknown"
     if kernel.part == "layout":
         return "layout"
     blocker: Any = row["tc_blocker_kind"] or "kernels_unknown"

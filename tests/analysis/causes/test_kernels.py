@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tcprobe.analysis import analyse
-from tcprobe.analysis.causes.kernels import Few, OpFacts, few_of, few_of_gradients
+from tcprobe.analysis.causes.kernels import Few, Kernel, OpFacts, few_of, few_of_gradients, set_causes
 from tcprobe.analysis.kernels.kinds import is_direct, part_of
 from tcprobe.flows.report import make_report
 from tcprobe.schema.kinds import BLOCKERS
@@ -209,3 +209,19 @@ def test_a_gradient_has_the_few_of_its_layers_convolutions(forward: list[Few | N
     assert found["g", "convolution"].few == expected
     assert found["m", "dot"].few is None
     assert all(found[f"c{n}", "convolution"].few == few for n, few in enumerate(forward))
+
+
+@pytest.mark.parametrize(
+    ("kind", "uses_tc", "cause"),
+    [
+        ("communication", "no", "type"),
+        ("embedding", "no", "type"),
+        ("fusion", "no", "type_unknown"),  # a compiler may have put a product of vectors there
+        ("fourier", "no", "type_unknown"),  # a way to convolve
+        ("elementwise", "unknown", "type_unknown"),
+    ],
+)
+def test_what_multiplies_nothing_needs_no_known_op(kind: Any, uses_tc: str, cause: str) -> None:
+    kernel = Kernel(0, "k", ("custom", "Custom"), 1, 10, uses_tc, None, kind)
+    set_causes({kernel.op: [kernel]}, {kernel.op: OpFacts({"tc_capable": "unknown"})})
+    assert kernel.cause == cause
