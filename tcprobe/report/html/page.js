@@ -81,7 +81,7 @@
       this.bar.append(this.chooser(label), make("button", { type: "button", onclick: () => this.download() }, "CSV"));
       this.back = make("button", { type: "button", ariaLabel: "previous page", onclick: () => this.turn(-1) }, "\u2190");
       this.next = make("button", { type: "button", ariaLabel: "next page", onclick: () => this.turn(1) }, "\u2192");
-      this.bar.append(this.back, this.count, this.next);
+      this.bar.append(make("span", { className: "pager" }, this.back, this.count, this.next));
       scroll.before(this.bar);
     }
 

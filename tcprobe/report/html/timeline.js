@@ -280,9 +280,9 @@
       context.globalAlpha = 1;
     }
     label(context, text, begun, ended, top) {
-      const room = Math.floor((ended - begun - 8) / 6.4);
+      const share = (ended - begun - 8) / context.measureText(text).width, room = Math.floor(.93 * share * text.length);
       context.fillStyle = this.dark ? "#fff" : "#16191d";
-      context.fillText(text.length <= room ? text : `${text.slice(0, Math.ceil(room * .6) - 1)}\u2026${room > 6 ? text.slice(-Math.floor(room * .4)) : ""}`, begun + 4, top + ROW / 2 - 1);
+      context.fillText(share >= 1 ? text : `${text.slice(0, Math.ceil(room * .6) - 1)}\u2026${room > 6 ? text.slice(-Math.floor(room * .4)) : ""}`, begun + 4, top + ROW / 2 - 1, ended - begun - 6);
     }
     labels(context) {
       context.globalAlpha = 1;
