@@ -130,6 +130,7 @@ KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "kinds": ("kind", "group", "cause"),
     "waits": ("host_work", "short", "host_op", "range"),
     "copies": ("kind",),
+    "messages": ("collective", "group", "group_size", "dtype", "sent_bytes", "received_bytes"),
 }
 """The tables that are joined, and what names a row of theirs over all ranks; which GPU it was does not."""
 WEIGHTS: Final = ("split_ns", "sum_ns", "kernel_ns", "idle_ns")
@@ -140,7 +141,7 @@ RULES: Final[Mapping[str, Rule]] = {
     **dict.fromkeys(("unknown_ns", "host_ns", "split_ns", "around_ns", "cause_ns", "memory_ns", "kernel_ns"), "sum"),
     **dict.fromkeys(("forward_ns", "dgrad_ns", "wgrad_ns", "capable_ns", "capable_unknown_ns", "idle_ns"), "sum"),
     **dict.fromkeys(("tail_ns", "inclusive_launches", "inclusive_sum_ns", "inclusive_union_ns"), "sum"),
-    **dict.fromkeys(("off_ns", "copy_ns", "predicted_ns"), "sum"),
+    **dict.fromkeys(("off_ns", "copy_ns", "predicted_ns", "exposed_ns"), "sum"),
     **dict.fromkeys(("min_ns",), "min"),
     **dict.fromkeys(("max_ns", "in_window"), "max"),
     **dict.fromkeys(("step_ns", "saving_low_ns", "saving_ns", "saving_high_ns", "saving_pct", "duration_ns"), "mean"),

@@ -63,7 +63,7 @@ def lacks_of(profile: Profile, path: str) -> Iterator[Lack]:
         remedy = f"{of_ranges}tcprobe profile WORKLOAD"
         yield Lack("warning", "steps", "no steps are marked", "times of a step, and what each step saves", remedy)
     for name, costs, remedy in TABLES:
-        if not len(profile.require(name)):
+        if not len(profile.require(name)) and not (name == "launches" and len(profile.require("ranks"))):
             state: State = "problem" if name == "kernels" else "warning"
             recorder = _graph_recorder(profile) if remedy == WITH_GRAPH else remedy
             yield Lack(state, name, why_absent(profile, name), costs, recorder)

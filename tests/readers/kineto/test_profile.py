@@ -15,6 +15,7 @@ from tcprobe.flows.report import make_report
 from tcprobe.readers.kineto import trace
 from tcprobe.readers.kineto.ranges import layer_of, line_of
 from tcprobe.readers.open import find_job, open_profile
+from tcprobe.report.run.lacks import lacks_of
 from tcprobe.schema.profile import Profile
 from tests.analysis import builders as b
 from tests.readers.kineto.made import BACKWARD, INPUTS, ROWS, UNITS, Made, training
@@ -110,6 +111,8 @@ def test_ranks_of_a_job_are_one_profile_and_runs_are_not(tmp_path: Path) -> None
     for rank in (1, 0):
         made = training(2)
         made.beside["distributedInfo"] = {"rank": rank, "world_size": 2}
+        sent = {"Collective name": "allreduce", "dtype": "Float", "Group size": 2, "In msg nelems": 1024}
+        made.launch("ncclDevKernel_AllReduce_Sum_f32", 10_800, 10_900, 50, **sent)
         made.write(tmp_path / f"rank{rank}.pt.trace.json")
     both = open_profile(tmp_path)
     assert sorted(set(both.require("launches").values("device"))) == [0, 1]
@@ -119,7 +122,11 @@ def test_ranks_of_a_job_are_one_profile_and_runs_are_not(tmp_path: Path) -> None
         (1, "rank1.pt.trace.json"),
     ]
     out = make_report(tmp_path)
-    assert [row["rank"] for row in b.rows(out, "ranks")] == [0, 1] and out.metadata.paths
+    assert [row["rank"] for row in b.rows(out, "ranks")] == [0, 1]
+    (message,) = b.rows(out, "messages")
+    told = [message[name] for name in ("sent_bytes", "launches", "sum_ns", "exposed_ns")]
+    assert told == [4096, 2, 100_000, 100_000]
+    assert "launches" not in {lack.check for lack in lacks_of(out, "job")}  # those of a rank are in its own report
     training(2).write(tmp_path / "other.pt.trace.json")
     with pytest.raises(UsageError, match="nothing in them tells that they are different ranks"):
         open_profile(tmp_path)
