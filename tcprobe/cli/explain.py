@@ -17,8 +17,8 @@ def explain(
         typer.Argument(
             metavar="WORD",
             show_default=False,
-            help="Code or name of a rule, code of an error, column or table of a report, gpus, or agent. Default: list "
-            "the rules.",
+            help="Code or name of a rule, code of an error, column or table of a report, a kernel, gpus, or agent. "
+            "Default: list the rules.",
             autocompletion=words_of_explain,
         ),
     ] = None,

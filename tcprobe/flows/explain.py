@@ -42,8 +42,8 @@ def explanation(what: str | None, format_: str = "text", width: int | None = Non
 
     Args:
         what: code or name of a rule, ``agent`` (the page for assistants), ``gpus``, a GPU, code of an error, a
-            table, a column (``op_type``, ``kernels.kind``) or a figure (``step_time``), in upper or lower case;
-            None for all rules.
+            table, a column (``op_type``, ``kernels.kind``) or a figure (``step_time``), in upper or lower case; the
+            name of a kernel; None for all rules.
         format_: text or markdown.
         width: columns for text; None leaves tables unlimited.
 
@@ -67,6 +67,8 @@ def explanation(what: str | None, format_: str = "text", width: int | None = Non
         return audit_explain.term_list(terms, markdown, width)
     if (gpu := lookup_gpu(what)) is not None:
         return audit_explain.gpu_list([gpu], markdown, width)
+    if kernel := list(_kernel(what)):
+        return audit_explain.term_list(kernel, markdown, width)
     return audit_explain.rule_text(find_rule(what), markdown, width)
 
 
@@ -89,7 +91,7 @@ def explained(what: str | None) -> dict[str, Any]:
         return {"retired": {"code": code, "reason": RETIRED[code]}}
     if (gpu := lookup_gpu(what)) is not None:
         return {"gpus": [as_dict(gpu)]}
-    if terms := list(_terms(what)):
+    if terms := list(_terms(what)) or list(_kernel(what)):
         return {"terms": [{"name": name, "meaning": meaning} for name, meaning in terms]}
     doc = find_rule(what)
     return {"rule": {**as_dict(doc), "name": doc.name, "fixable": doc.fixable}}
@@ -113,6 +115,22 @@ def _terms(word: str) -> Iterator[tuple[str, str]]:
             if wanted == spec.name or (column.name == name and table in ("", spec.name)):
                 values = f"; one of {', '.join(column.values)}" if column.values else ""
                 yield f"{spec.name}.{column.name}", f"column: {column.meaning}{values}"
+
+
+SHORTEST_KERNEL: Final = 10  # characters of a kernel's name: a shorter word is a slip for another
+
+
+def _kernel(word: str) -> Iterator[tuple[str, str]]:
+    """Yield the name of a kernel, and what it tells on any GPU, where it tells anything."""
+    from tcprobe.analysis.kernels.kinds import kind_of
+    from tcprobe.analysis.kernels.verdict import by_name
+    from tcprobe.report.run.words import kind_label
+
+    found = by_name(word)
+    if found.rule is not None and len(word) >= SHORTEST_KERNEL and "_" in word:
+        uses = {"yes": "uses Tensor Cores", "no": "uses no Tensor Cores"}.get(found.uses_tc, "may use Tensor Cores")
+        of = f", {found.precision}" if found.precision else ""
+        yield word, f"kernel: {uses}, as its name tells; {kind_label(kind_of(word))}{of} ({found.evidence})"
 
 
 def _unknown(word: str) -> UsageError:

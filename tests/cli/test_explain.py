@@ -100,6 +100,8 @@ def test_what_is_unknown_is_answered_with_the_nearest(word: str, near: str) -> N
         ("units", "table: a row is "),
         ("tail_ns", "kernels.tail_ns: column: "),
         ("H100-SXM", "H100 SXM"),
+        ("ampere_sgemm_128x64_nn", "ampere_sgemm_128x64_nn: kernel: uses no Tensor Cores, as its name tells"),
+        ("flash_fwd_kernel<int>", "flash_fwd_kernel<int>: kernel: uses Tensor Cores"),
     ],
 )
 def test_words_of_a_report_are_explained(word: str, said: str) -> None:
