@@ -62,6 +62,9 @@ def lacks_of(profile: Profile, path: str) -> Iterator[Lack]:
         of_ranges = f"tcprobe report {shlex.quote(path)} --step-range REGEX, or " if ranges else ""
         remedy = f"{of_ranges}tcprobe profile WORKLOAD"
         yield Lack("warning", "steps", "no steps are marked", "times of a step, and what each step saves", remedy)
+    elif not len(profile.require("ranks")) and not _outside(profile):
+        why = "no step was timed outside the profiler"
+        yield Lack("warning", "overhead", why, "how much it slows the steps", BY_PROBE)
     for name, costs, remedy in TABLES:
         if not len(profile.require(name)) and not (name == "launches" and len(profile.require("ranks"))):
             state: State = "problem" if name == "kernels" else "warning"
@@ -71,6 +74,10 @@ def lacks_of(profile: Profile, path: str) -> Iterator[Lack]:
     for note in profile.metadata.notes:
         if note.remedy and note.level != "note":
             yield Lack("warning", note.code, note.message, None, note.remedy)
+
+
+def _outside(profile: Profile) -> bool:
+    return bool(profile.require("steps").names("kind").among("measured", "after").any())
 
 
 def _graph_recorder(profile: Profile) -> str:

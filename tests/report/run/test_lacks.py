@@ -20,7 +20,7 @@ def found(name: str) -> dict[str, Lack]:
 
 def test_a_profile_of_kernels_whose_names_do_not_tell() -> None:
     made = found("h100/jax_float32.xplane.pb")
-    assert set(made) == {"range_kernels", "layers", "counters"}
+    assert set(made) == {"range_kernels", "layers", "counters", "overhead"}
     assert made["layers"].text == "no op belongs to a layer"  # as the report has it
     assert {lack.state for lack in made.values()} == {"warning"}
     remedy = str(made["counters"].remedy)
@@ -44,6 +44,7 @@ def test_what_is_named_can_record_it(tmp_path: Path) -> None:
 
 
 def test_the_command_of_a_run_folder_is_its_own() -> None:
+    assert "overhead" not in found("gpu_run/run")  # its probe timed steps after the profiled ones too
     remedy = str(found("gpu_run/run")["counters"].remedy)
     assert "--kernels my_custom_kernel --launch-count 50 --output counters /home/user/" in remedy
     assert "/project/workloads/train_gan.py --prec" in remedy
