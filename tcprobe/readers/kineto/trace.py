@@ -26,13 +26,13 @@ _OURS: Final = re.compile(
 )
 
 
-# It stands before the events; what else has a rank in it, the lists of process groups, calls that ranks.
-_RANK: Final = re.compile(rb'"distributedInfo"\s*:\s*\{(?:(?!"traceEvents")[^\0])*?"rank"\s*:\s*(\d{1,9})\b')
+_RANK: Final = re.compile(rb'"rank"\s*:\s*(\d{1,9})\b')
 
 
 def peek_rank(path: Path) -> int | None:
     """Return the rank that a trace is of, without reading its events; None where it does not tell."""
-    found = _RANK.search(_start(path))
+    before, _, _ = _start(path).partition(b'"traceEvents"')
+    found = _RANK.search(before.partition(b'"distributedInfo"')[2])
     return None if found is None else int(found[1])
 
 
