@@ -302,14 +302,12 @@ def _rank_of(place: Path, reader: Reader) -> int | InputError | None:
     """Return the number of a rank as its own file tells it; the error where that is damaged."""
     if isinstance(reader, Holder):
         return _recorded(place / RECORD)
-    if reader.FORMAT == kineto.FORMAT:
-        return kineto.peek_rank(place)
-    if reader.FORMAT != nsys.FORMAT or nsys.looks_like_report(place):
+    if reader.FORMAT not in (nsys.FORMAT, kineto.FORMAT) or nsys.looks_like_report(place):
         return None
     from tcprobe.readers.nsys.recording import peek_rank
 
     try:
-        return peek_rank(place)
+        return kineto.peek_rank(place) if reader.FORMAT == kineto.FORMAT else peek_rank(place)
     except InputError as error:
         return error
 

@@ -26,14 +26,32 @@ _OURS: Final = re.compile(
 )
 
 
+_JOB: Final = b'"distributedInfo"'
 _RANK: Final = re.compile(rb'"rank"\s*:\s*(\d{1,9})\b')
 
 
 def peek_rank(path: Path) -> int | None:
-    """Return the rank that a trace is of, without reading its events; None where it does not tell."""
+    """Return the rank that a trace is of, without decoding its events; None where it does not tell.
+
+    It stands before the events, or after all of them (seen in a trace of March 2023).
+
+    Raises:
+        InputError: the file cannot be read, or not be unpacked.
+    """
     before, _, _ = _start(path).partition(b'"traceEvents"')
-    found = _RANK.search(before.partition(b'"distributedInfo"')[2])
+    told = before.partition(_JOB)[2] or _end(path).rpartition(_JOB)[2]
+    found = _RANK.search(told)
     return None if found is None else int(found[1])
+
+
+def _end(path: Path) -> bytes:
+    from tcprobe.readers.kineto.events import BLOCK, text_of
+
+    last = b""
+    with text_of(path) as file:
+        while block := file.read(BLOCK):
+            last = last[-_PEEK:] + block
+    return last[-_PEEK:]
 
 
 def finds(path: Path) -> list[Path]:

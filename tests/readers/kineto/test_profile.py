@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tcprobe.analysis.flow import analyse
-from tcprobe.errors import EmptyInput, UsageError
+from tcprobe.errors import EmptyInput, UsageError, WrongFormat
 from tcprobe.flows.report import make_report
 from tcprobe.readers.kineto import trace
 from tcprobe.readers.kineto.ranges import layer_of, line_of
@@ -130,6 +130,22 @@ def test_ranks_of_a_job_are_one_profile_and_runs_are_not(tmp_path: Path) -> None
     training(2).write(tmp_path / "other.pt.trace.json")
     with pytest.raises(UsageError, match="nothing in them tells that they are different ranks"):
         open_profile(tmp_path)
+
+
+def test_the_rank_of_a_trace(tmp_path: Path) -> None:
+    """Before the events; after them, as in a trace of 2023; of none, or cut off within what is packed."""
+    made, path = training(1), tmp_path / "a.json"
+    assert trace.peek_rank(made.write(path)) is None
+    after = f'{made.text()[:-1]}, "distributedInfo": {{"backend": "nccl", "rank": 7}}}}'
+    path.write_text(after, encoding="utf-8")
+    assert trace.peek_rank(path) == 7
+    path.write_bytes(packed := gzip.compress(after.encode()))
+    assert trace.peek_rank(path) == 7
+    path.write_bytes(packed[:-20])
+    with pytest.raises(WrongFormat, match="cannot be unpacked"):
+        trace.peek_rank(path)
+    made.beside = {"distributedInfo": {"pg_config": [{"ranks": [1, 2]}], "rank": 3}, **made.beside}
+    assert trace.peek_rank(made.write(path)) == 3
 
 
 def test_each_rank_waits_for_its_own_host(tmp_path: Path) -> None:
