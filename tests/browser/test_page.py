@@ -151,13 +151,13 @@ def late(folder: Path) -> Path:
 
 @pytest.mark.parametrize(
     ("source", "windows"),
-    [("TensorFlow", ((2, 4),)), ("nsys", ((1, 7), (2, 2))), ("PyTorch", ((1010, 1013),))],
+    [("TensorFlow", ((2, 4),)), ("nsys", ((1, 7), (2, 2))), ("PyTorch", ((4, 5),))],
 )
 def test_another_window_has_the_figures_of_its_report_and_the_page_says_that_the_rest_has_not(
     source: str, windows: tuple[tuple[int, int], ...], browser: Any, folder: Path
 ) -> None:
     if source == "PyTorch":
-        path = shared("samples/kineto/a100_train_control.json.gz")
+        path = shared("samples/kineto/a100_nccl.json.gz")
     else:
         path = late(folder) if source == "nsys" else SOURCES["run folder"]
     tab = Tab(browser, folder / "window.html", of_path(path))

@@ -140,7 +140,8 @@ def steps_of(profile: Profile) -> Columns | None:
     if highest <= 0:
         return None
     cut = ("Higher bars are cut.",) if whole.max() > highest else ()
-    grey = () if timed[start:stop].all() else ("In grey, kernels alone: the length is unknown.",)
+    bare = timed[start:stop].all() or np.isnan(spent["sum"]).all()
+    grey = () if bare else ("In grey, kernels alone: the length is unknown.",)
     many = ("They are too many to choose others here: --iter-start and --iter-stop do.",)
     few = len(table) <= MOST_CHOSEN
     notes = " ".join((*_counts(profile, stop - start), *cut, *grey, *(() if few else many)))
@@ -154,7 +155,7 @@ def _chosen(profile: Profile) -> dict[str, Any] | None:
     """Return the iterations for a script, with the figures that they tell of any of them and how; None where of none.
 
     The length of a step is that of the chosen ones where marks alone tell it, and the same for every choice where the
-    run's own clock timed steps outside the profiler. Of several phases or ranks no page can tell it.
+    run's own clock does. Of several phases or ranks no page can tell it.
     """
     table = profile.require("iterations")
     columns = {name: [None if v != v else int(v) for v in table.numbers(name).tolist()] for name in BY_STEP}
@@ -163,8 +164,8 @@ def _chosen(profile: Profile) -> dict[str, Any] | None:
         return None
     step, steps = known.get("step_time_ns"), profile.require("steps")
     told = None if profile.table("ranks") is not None or len(steps) else ""
-    quiet = steps.names("kind").among("measured", "after") & ~np.isnan(steps.numbers("duration_ns"))
-    if step and quiet.any() and len(profile.require("phases")) < 2:
+    clocked = not np.isnan(steps.numbers("duration_ns")).all()
+    if step and clocked and len(profile.require("phases")) < 2:
         told = figures.value_text("step_time_ns", step)
     return {
         "columns": {name: values for name, values in columns.items() if any(v is not None for v in values)},

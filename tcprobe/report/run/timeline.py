@@ -106,8 +106,8 @@ class Step(NamedTuple):
 def chart_of(profile: Profile) -> LaneChart | None:
     """Return the timeline of the window, of as many counted steps as a page holds, or of the beginning of one."""
     timeline = profile.timeline
-    if timeline is None or not any(map(len, timeline.lanes)):
-        return None
+    if timeline is None or not any(len(lane) for lane in timeline.lanes if lane.kind not in ("iteration", "phase")):
+        return None  # steps alone are bars already
     window, reported = profile.metadata.window, profile.value("window_ns")
     # where the profiler reports a longer step than it recorded, no slice is that step
     part = window.length_ns is not None and reported is not None and reported > window.length_ns

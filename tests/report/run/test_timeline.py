@@ -128,5 +128,7 @@ def test_what_is_called_by_its_class_says_it_once() -> None:
     assert tree["things"] == [[tree["strings"].index("between GPUs"), "communication", []]]
 
 
-def test_what_has_no_times_has_no_timeline() -> None:
+def test_what_has_no_times_or_nothing_but_steps_has_no_timeline() -> None:
+    assert PROFILE.timeline is not None
     assert made.chart_of(replace(PROFILE, timeline=None)) is None
+    assert made.chart_of(replace(PROFILE, timeline=replace(PROFILE.timeline, lanes=PROFILE.timeline.lanes[:1]))) is None
