@@ -334,8 +334,11 @@ def set_causes(kernels: Kernels, facts: Mapping[OpIdentity, OpFacts]) -> None:
                 kernel.cause = _cause(kernel, fact, direct)
 
 
-MAY_SERVE: Final = (*PRODUCTS, "matrix_vector", "helper", "fourier", "autotuning", "fusion", "unknown")
-"""Kinds of kernels that are, or serve, products that Tensor Cores could multiply."""
+MAY_SERVE: Final = (
+    *(*PRODUCTS, "matrix_vector", "helper", "fourier", "autotuning", "fusion", "unknown"),
+    *("elementwise", "copy", "reduction"),  # a bias, a layout, the gradient of a bias
+)
+"""Kinds of kernels that are products that Tensor Cores could multiply, or may stand in the op of one."""
 
 
 def multiplies_nothing(kernel: Kernel) -> bool:
