@@ -123,7 +123,7 @@ def _feed_gpu(_: Advice, work: HostWork, work_pct: float | None, recorded: bool,
     elif work == "queued" and not f["in_short"]:
         title, how = "Find what the next kernel waits for", BLOCKED
     elif work == "python" and 2 * (f["gap_ns"] or 0.0) > f["work_ns"]:  # one stretch, and no pace of calls
-        title, how = AHEAD, way(WAYS["input"][1], f["framework"])
+        title, how = AHEAD, tuple(one for work in ("input", "python") for one in way(WAYS[work][1], f["framework"])[:2])
     elif work == "unknown" and f["fed_pct"] >= MOST_PCT:
         title, how = WAYS["input"][0], way(WAYS["input"][1], f["framework"])
     elif work == "unknown" and recorded:
