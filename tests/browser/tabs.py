@@ -89,3 +89,10 @@ def barriers(tab: Tab, *rules: str) -> list[str]:
     return [
         f"{one['id']}: {one['nodes'][0]['html'][:120]}" for one in found if one["impact"] in ("serious", "critical")
     ]
+
+
+def barriers_in_both_colours(tab: Tab) -> list[str]:
+    """Return what bars people from a page in light or dark colours, between which only contrast differs."""
+    found = barriers(tab)
+    tab.page.emulate_media(color_scheme="dark")
+    return found + barriers(tab, "color-contrast")

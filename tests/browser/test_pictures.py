@@ -19,7 +19,7 @@ from tcprobe.report.audit.document import AuditDocument
 from tcprobe.report.compare.document import CompareDocument
 from tcprobe.report.document import Document, ReportSpec
 from tcprobe.report.sweep.document import SweepDocument
-from tests.browser.tabs import SOURCES, Tab, barriers, of_path
+from tests.browser.tabs import SOURCES, Tab, barriers_in_both_colours, of_path
 from tests.fixtures.gpu_run import variants
 from tests.fixtures.gpu_run.make import RUN, load
 from tests.report.audit.builders import REPORTS, SPEC
@@ -50,18 +50,15 @@ def document(verb: str, folder: Path) -> Document:
 
 
 @pytest.mark.parametrize("verb", VERBS)
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_page_of_a_verb_begins_with_its_answer_and_bars_nobody(
-    verb: str, scheme: str, browser: Any, folder: Path
-) -> None:
-    tab = Tab(browser, folder / f"{verb}.html", document(verb, folder), bypass_csp=True, color_scheme=scheme)
+def test_the_page_of_a_verb_begins_with_its_answer_and_bars_nobody(verb: str, browser: Any, folder: Path) -> None:
+    tab = Tab(browser, folder / f"{verb}.html", document(verb, folder), bypass_csp=True)
     assert tab.is_quiet(), (tab.said, tab.requests)
     assert tab.page.locator("main > :nth-child(2)").get_attribute("class") == "first"
     assert tab.page.locator(".verdict").is_visible()
     for width in (1280, 400):
         tab.page.set_viewport_size({"width": width, "height": 800})
         assert tab.page.evaluate("document.documentElement.scrollWidth") <= width
-    assert not barriers(tab, *(["color-contrast"] if scheme == "dark" else []))
+    assert not barriers_in_both_colours(tab)
     tab.context.close()
 
 
