@@ -7,6 +7,7 @@ not known.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import Any, Final, TypeAlias
 
 from tcprobe.keras.catalogue import canonical_kind, class_of
@@ -78,10 +79,16 @@ def is_size(value: Any) -> bool:
 
 def with_sizes(kind: str, settings: LayerSettings) -> tuple[dict[str, Any], dict[str, str]]:
     """Return the settings of a layer, those that are to be sizes and are none not known; and why, by name."""
+    odd = {name: why for name in _sized(kind) if name in settings and (why := _no_sizes(settings[name]))}
+    return {**settings, **dict.fromkeys(odd, UNRESOLVED)}, odd
+
+
+@cache
+def _sized(kind: str) -> tuple[str, ...]:
+    """Return the settings of a class that are to be sizes."""
     row = class_of(kind)
     own = () if row.kind in _MAY_BE_NEGATIVE else (row.output, *row.inner, *row.counts, *row.structure)
-    odd = {name: why for name in (*own, *_SHAPES) if name and name in settings and (why := _no_sizes(settings[name]))}
-    return {**settings, **dict.fromkeys(odd, UNRESOLVED)}, odd
+    return tuple(name for name in (*own, *_SHAPES) if name)
 
 
 def _no_sizes(value: Any) -> str | None:
@@ -106,7 +113,7 @@ def shape_of(value: Any) -> Shape | None:
 
 def is_many(shape: Any) -> bool:
     """Say whether a value is a sequence of shapes rather than one shape."""
-    return isinstance(shape, (list, tuple)) and any(isinstance(s, (list, tuple)) for s in shape)
+    return isinstance(shape, (list, tuple)) and not {list, tuple}.isdisjoint(map(type, shape))
 
 
 def wrapped_layer(settings: LayerSettings, name: str = "layer") -> tuple[str, LayerSettings] | None:

@@ -22,8 +22,7 @@ PASSES: Final = ("forward", "dgrad", "wgrad", "other")
 
 def known_size(value: Any, least: int = 1) -> Size:
     """Return what is given as a size: a whole number from `least` to `LARGEST_SIZE`; None, unknown, for all else."""
-    whole = isinstance(value, int) and not isinstance(value, bool)
-    return value if whole and least <= value <= LARGEST_SIZE else None
+    return value if type(value) is int and least <= value <= LARGEST_SIZE else None
 
 
 def known_shape(sizes: Iterable[Any]) -> Shape:

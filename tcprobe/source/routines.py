@@ -32,7 +32,7 @@ class Routines:
         self._walk = walk
         self._names = names
         self._of_names: dict[ast.Name, Doubts] = {}
-        self._of_parts: dict[ast.Name, Doubts] = {}
+        self._of_parts: dict[ast.expr, Doubts] = {}
         self._of_attributes: dict[tuple[ast.ClassDef, str], Doubts] = {}
 
     def sites(self, function: ast.AST) -> Sites:
@@ -86,14 +86,13 @@ class Routines:
 
     def of_part(self, node: ast.expr) -> Doubts:
         """Return the doubt about an element or attribute of a parameter: other calls may hand over another whole."""
-        root = node
-        while isinstance(root, (ast.Subscript, ast.Attribute, ast.Call)):
-            root = root.func if isinstance(root, ast.Call) else root.value
-        if not isinstance(root, ast.Name):
-            return _SURE
-        found = self._of_parts.get(root)
+        found = self._of_parts.get(node)
         if found is None:
-            found = self._of_parts[root] = self._made(root, self._handed)
+            root = node
+            while isinstance(root, (ast.Subscript, ast.Attribute, ast.Call)):
+                root = root.func if isinstance(root, ast.Call) else root.value
+            found = self._made(root, self._handed) if isinstance(root, ast.Name) else _SURE
+            self._of_parts[node] = found
         return found
 
     def of_attribute(self, holder: ast.ClassDef, name: str) -> Doubts:

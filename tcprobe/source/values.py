@@ -21,7 +21,7 @@ seen; None for any other reason."""
 DOUBTED: Final[Doubts] = frozenset({None})
 
 
-class Known(Struct, frozen=True):
+class Known(Struct, frozen=True, gc=False):
     """A constant that the source tells."""
 
     value: Any  # int, float, str, bool, None, or a tuple of these (a list counts as a tuple)

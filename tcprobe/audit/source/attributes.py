@@ -53,20 +53,20 @@ def attribute_of(p: State, of: SourceValue, name: str) -> SourceValue:
 
 
 def _attribute(p: State, of: SourceValue, name: str) -> SourceValue:
-    if isinstance(of, Named):
+    if type(of) is Named:
         return _option(p, p.flags, name) if is_flags(of.name) else Named(f"{of.name}.{name}")
-    if isinstance(of, CommandLine):
+    if type(of) is CommandLine:
         return _option(p, of, name)
-    if isinstance(of, Instance):
+    if type(of) is Instance:
         home = of.of.env.home or p.source
         return doubted(through(_of_instance(of, name), of), home.routines.of_attribute(of.of.node, name))
-    if isinstance(of, Module):
+    if type(of) is Module:
         return of.member(name)
-    if isinstance(of, Class):
+    if type(of) is Class:
         return _member(of, name, of) or Unknown(f"{name} of {of.node.name} is not known")
-    if isinstance(of, Tensor):
+    if type(of) is Tensor:
         return of_tensor(of, name)
-    return of if isinstance(of, Unknown) else _of_model(of, name) or Bound(of, name)
+    return of if type(of) is Unknown else _of_model(of, name) or Bound(of, name)
 
 
 def of_tensor(of: Tensor, name: str) -> SourceValue:
@@ -82,7 +82,7 @@ def _option(p: State, of: CommandLine, name: str) -> SourceValue:
     found = option(of, name)
     if of.given:
         return found
-    if isinstance(found, Known):
+    if type(found) is Known:
         p.note(AT_DEFAULTS)
     return guessed(found, DOUBTED)
 
@@ -97,18 +97,18 @@ def _of_instance(of: Instance, name: str) -> SourceValue:
 def _member(of: Class, name: str, bound: Class | Instance) -> SourceValue | None:
     """Return a member of a class, a method bound as it is where it is taken from `bound`."""
     member = find_member(of, name)
-    if isinstance(member, Routine) and marked(member.node, "classmethod"):
+    if type(member) is Routine and marked(member.node, "classmethod"):
         return replace(member, bound=of)
-    return replace(member, bound=bound) if isinstance(member, Routine) and bound is not of else member
+    return replace(member, bound=bound) if type(member) is Routine and bound is not of else member
 
 
 def _of_model(of: SourceValue, name: str) -> SourceValue | None:
     """Return the inputs or outputs of a model or layer; None where `name` is none of them."""
-    if isinstance(of, Graph) and name in ("output", "outputs", "input", "inputs"):
+    if type(of) is Graph and name in ("output", "outputs", "input", "inputs"):
         return of.outputs if name.startswith("output") else of.inputs
-    if isinstance(of, Stack) and name in ("output", "input"):
+    if type(of) is Stack and name in ("output", "input"):
         return (of.output if name == "output" else of.given) or Unknown(f"{name} of a model that is not built")
-    if isinstance(of, Draft) and name == "output":
+    if type(of) is Draft and name == "output":
         return of.output or Unknown("output of a layer that nothing calls")
     return None
 
@@ -116,7 +116,7 @@ def _of_model(of: SourceValue, name: str) -> SourceValue | None:
 def bind(p: State, target: ast.AST, value: SourceValue) -> None:
     """Give a target of an assignment its value."""
     if isinstance(target, ast.Name):
-        passed = target.id == "tf" and isinstance(value, Unknown)
+        passed = target.id == "tf" and type(value) is Unknown
         p.env.vars[target.id] = Named("tensorflow") if passed else value
     elif isinstance(target, (ast.Tuple, ast.List)):
         _unpack(p, target.elts, value)
@@ -135,7 +135,7 @@ def _unpack(p: State, targets: list[ast.expr], value: SourceValue) -> None:
     starred = next((i for i, t in enumerate(targets) if isinstance(t, ast.Starred)), None)
     parts = _unpacked(value, len(targets), starred)
     if parts is None:
-        reason = value.reason if isinstance(value, Unknown) else "is unpacked from something that is not known"
+        reason = value.reason if type(value) is Unknown else "is unpacked from something that is not known"
         parts = [Unknown(reason)] * len(targets)
     for part, found in zip(targets, parts, strict=True):
         bind(p, part.value if isinstance(part, ast.Starred) else part, through(found, value))
@@ -144,9 +144,9 @@ def _unpack(p: State, targets: list[ast.expr], value: SourceValue) -> None:
 def _unpacked(value: SourceValue, count: int, starred: int | None) -> list[SourceValue] | None:
     """Return the parts of an unpacked value, those of a starred target as one list; None where they do not fit."""
     found = items_of(value)
-    if isinstance(value, Instance) and not value.keras:
+    if type(value) is Instance and not value.keras:
         found = list(value.attrs.values())
-    if isinstance(value, Tensor) and starred is None:  # several inputs of a model, or rows
+    if type(value) is Tensor and starred is None:  # several inputs of a model, or rows
         row = indexed(value, ["one"]) if value.shape and value.shape[0] == count else Tensor()
         found = [replace(row, sources=(), symbolic=value.symbolic, fresh=value.fresh)] * count
     if found is None or (len(found) != count if starred is None else len(found) < count - 1):
@@ -158,20 +158,20 @@ def _unpacked(value: SourceValue, count: int, starred: int | None) -> list[Sourc
 
 
 def _set_attribute(p: State, of: SourceValue, name: str, value: SourceValue) -> None:
-    if isinstance(of, Instance):
+    if type(of) is Instance:
         of.attrs[name] = one_of([of.attrs[name], value]) if p.conditions and name in of.attrs else value
-    elif isinstance(of, CommandLine):
+    elif type(of) is CommandLine:
         of.entries[name] = one_of([of.entries.get(name), value]) if p.conditions else value
-    elif isinstance(of, Class):
+    elif type(of) is Class:
         of.members[name] = value
     elif name == "trainable" and isinstance(of, (Draft, Stack, Graph)):
         freeze(of, Unknown("under a condition") if p.conditions else value, p.layers.drafts)
 
 
 def _set_item(p: State, of: SourceValue, key: SourceValue, value: SourceValue) -> None:
-    if isinstance(of, Entries) and isinstance(key, Known) and not p.conditions:
+    if type(of) is Entries and type(key) is Known and not p.conditions:
         of.entries[key.value] = value
-    elif isinstance(of, Items) and isinstance(key, Known) and _fits(of, key.value):
+    elif type(of) is Items and type(key) is Known and _fits(of, key.value):
         of.items[key.value] = value
     elif isinstance(of, (Entries, Items)):
         of.open = "is changed in place"
@@ -183,6 +183,6 @@ def _fits(of: Items, index: object) -> bool:
 
 def _set_environment(p: State, of: SourceValue, key: SourceValue, value: SourceValue) -> None:
     """Follow ``os.environ[key] = value``, which may leave the program no GPU."""
-    if of == Named("os.environ") and isinstance(key, Known) and key.value == "CUDA_VISIBLE_DEVICES":
-        hidden = isinstance(value, Known) and _NO_DEVICE.fullmatch(str(value.value)) is not None
+    if of == Named("os.environ") and type(key) is Known and key.value == "CUDA_VISIBLE_DEVICES":
+        hidden = type(value) is Known and _NO_DEVICE.fullmatch(str(value.value)) is not None
         p.gpu_there = p.behind(p.gpu_there, not hidden)

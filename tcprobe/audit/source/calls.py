@@ -49,8 +49,8 @@ _READERS: Final = re.compile(
 )
 """Functions that read files, or make what does."""
 _NO_INPUT: Final = ("mask", "training", "initial_state", "attention_mask")
-_OF_UNKNOWN: Final = re.compile(r"builtins\..+\.")  # a method of something that the file does not define
 _FITS: Final = ("fit", "evaluate", "train_on_batch")
+_FOLLOWED: Final = frozenset((Routine, Class, Instance))
 _Model: TypeAlias = Stack | Graph | Instance | Draft
 
 
@@ -63,23 +63,26 @@ def call(p: State, node: ast.Call) -> SourceValue:
     func = p.value(node.func)
     given = _arguments(p, node)
     p.seen.calls.add(node)
-    if isinstance(func, Unknown) or (isinstance(func, Named) and _OF_UNKNOWN.match(func.name)):
+    # A method of something that the file does not define has a name below builtins'.
+    if type(func) is Unknown or (
+        type(func) is Named and func.name.startswith("builtins.") and func.name.count(".") > 1
+    ):
         p.seen.unsure.add(node)
     if p.aside:
         return _look(p, func, given, node)
     p.calling.append(node)
     made = _invoke(p, func, given, node)
     p.calling.pop()
-    return replace(made, read=True) if isinstance(made, Unknown) and _is_read(func, given) else made
+    return replace(made, read=True) if type(made) is Unknown and _is_read(func, given) else made
 
 
 def _is_read(func: SourceValue, given: Arguments) -> bool:
     """Return whether what a call returns is read from a file, or computed from what is."""
-    if isinstance(func, (Routine, Class, Instance)):
-        return False  # followed: what it returns says so itself
-    of = func.target if isinstance(func, Bound) else func
-    reads = isinstance(of, Named) and _READERS.search(of.name) is not None
-    return reads or any(isinstance(value, Unknown) and value.read for value in (of, *given.all))
+    if type(func) in _FOLLOWED:
+        return False  # what it returns says so itself
+    of = func.target if type(func) is Bound else func
+    reads = type(of) is Named and _READERS.search(of.name) is not None
+    return reads or any(type(value) is Unknown and value.read for value in (of, *given.all))
 
 
 def _arguments(p: State, node: ast.Call) -> Arguments:
@@ -98,48 +101,48 @@ def _arguments(p: State, node: ast.Call) -> Arguments:
         if keyword.arg is not None:
             given.keywords[keyword.arg] = value
             continue
-        if isinstance(value, Entries):
+        if type(value) is Entries:
             given.keywords.update({k: v for k, v in value.entries.items() if isinstance(k, str)})
-        given.lacking = given.lacking or not isinstance(value, Entries) or value.open is not None
+        given.lacking = given.lacking or type(value) is not Entries or value.open is not None
     return given
 
 
 def _look(p: State, func: SourceValue, given: Arguments, node: ast.Call) -> SourceValue:
     """Return the result of a call that does not run here: only of what computes with constants."""
-    if isinstance(func, Named) and (func.name.startswith("builtins.") or func.name in FUNCTIONS):
+    if type(func) is Named and (func.name.startswith("builtins.") or func.name in FUNCTIONS):
         return call_module(p, func.name, given, node)
-    if isinstance(func, Bound) and isinstance(func.target, Entries) and func.name in READS:
+    if type(func) is Bound and type(func.target) is Entries and func.name in READS:
         return _method(p, func, given, node)
-    if isinstance(func, (Routine, Class, Instance)) or (isinstance(func, Bound) and func.name == "partial"):
+    if type(func) in _FOLLOWED or (type(func) is Bound and func.name == "partial"):
         p.seen.unsure.add(node)
     return result_of(node, *given.all)
 
 
 def _invoke(p: State, func: SourceValue, given: Arguments, node: ast.Call) -> SourceValue:
     """Return the result of calling a value."""
-    if isinstance(func, Routine):
+    if type(func) is Routine:
         return enter(p, func, given)
-    if isinstance(func, Class):
+    if type(func) is Class:
         return construct(p, func, given, node)
-    if isinstance(func, Instance):
+    if type(func) is Instance:
         return apply_instance(p, func, given, node)
-    if isinstance(func, (Draft, Stack, Graph)):
-        if isinstance(func, Draft) and (states := given.keywords.get("initial_state")) is not None:
+    if type(func) is Draft or type(func) is Stack or type(func) is Graph:
+        if type(func) is Draft and (states := given.keywords.get("initial_state")) is not None:
             func.other += [*tensors_of(states)] or [Tensor()]
         return apply(p, func, [*given.args, *(v for k, v in given.keywords.items() if k not in _NO_INPUT)], node)
-    if isinstance(func, Bound):
+    if type(func) is Bound:
         return _bound(p, func, given, node)
-    if isinstance(func, Unknown) and isinstance(node.func, ast.Attribute) and node.func.attr == "reshape":
+    if type(func) is Unknown and isinstance(node.func, ast.Attribute) and node.func.attr == "reshape":
         return array_method(UNKNOWN_DATA, "reshape", given) or func  # no tensor of Keras or TensorFlow has it
     note_unknown(p, func, node)
     for arg in given.all:  # what is not followed may call functions from now on
-        if isinstance(arg, Routine):
+        if type(arg) is Routine:
             p.hand(arg.node)
     if func == SAVED:
         p.saved.update(source for tensor in tensors_of(*given.all) for source in tensor.sources)
-    made = call_module(p, func.name, given, node) if isinstance(func, Named) else result_of(node, *given.all)
-    followed = isinstance(made, Graph) or (isinstance(made, Tensor) and made.sources)
-    if not followed and not (isinstance(func, Named) and func.name.startswith("builtins.")):
+    made = call_module(p, func.name, given, node) if type(func) is Named else result_of(node, *given.all)
+    followed = type(made) is Graph or (type(made) is Tensor and made.sources)
+    if not followed and not (type(func) is Named and func.name.startswith("builtins.")):
         p.hand_on(*given.all)
     return made
 
@@ -149,9 +152,9 @@ def _bound(p: State, func: Bound, given: Arguments, node: ast.Call) -> SourceVal
     if func.name == "partial":
         whole = Arguments([*func.args, *given.args], {**func.keywords, **given.keywords}, given.lacking)
         return _invoke(p, of, whole, node)
-    if isinstance(of, DataSet) and func.name == "map" and isinstance(given.first, Routine):
+    if type(of) is DataSet and func.name == "map" and type(given.first) is Routine:
         return DataSet(enter(p, given.first, Arguments(items_of(of.element) or [of.element], {})))
-    if isinstance(of, Bound) and of.name == "super":
+    if type(of) is Bound and of.name == "super":
         return inherited(p, of, func.name, given)
     return _method(p, func, given, node)
 
@@ -161,19 +164,19 @@ def _method(p: State, bound: Bound, given: Arguments, node: ast.Call) -> SourceV
     of, name, args = bound.target, bound.name, given.args
     if name in CHANGING and (p.conditions or p.doubts):
         shaken(of)
-    if isinstance(of, DataSet):
+    if type(of) is DataSet:
         return of_data_set(of, name)
-    if isinstance(of, Items):
+    if type(of) is Items:
         return of if name == "as_list" else through(of_list(of, name, args), of)
-    if isinstance(of, Entries):
+    if type(of) is Entries:
         return through(of_dictionary(of, name, args, given.keywords), of)
-    if isinstance(of, _Model):
+    if type(of) is Stack or type(of) is Graph or type(of) is Instance or type(of) is Draft:
         return _of_model(p, of, name, given, node)
-    if isinstance(of, Known) and isinstance(of.value, str) and (text := of_text(of.value, name, args)) is not None:
-        return derived(text, of, *(a for a in args if isinstance(a, Known)))
-    if isinstance(of, CommandLine):
+    if type(of) is Known and isinstance(of.value, str) and (text := of_text(of.value, name, args)) is not None:
+        return derived(text, of, *(a for a in args if type(a) is Known))
+    if type(of) is CommandLine:
         return method(of, name, args, given.keywords, not p.conditions)
-    if isinstance(of, Tensor) and (made := array_method(of, name, given)) is not None:
+    if type(of) is Tensor and (made := array_method(of, name, given)) is not None:
         return made
     return result_of(node, of, *args)
 
@@ -181,15 +184,15 @@ def _method(p: State, bound: Bound, given: Arguments, node: ast.Call) -> SourceV
 def _of_model(p: State, of: _Model, name: str, given: Arguments, node: ast.Call) -> SourceValue:
     args = given.args
     note_training(p, of, name, given, node)
-    if isinstance(of, Stack) and name == "add" and args:
+    if type(of) is Stack and name == "add" and args:
         add(p, of, args[0])
-    elif name == "build" and not isinstance(of, Graph):
+    elif name == "build" and type(of) is not Graph:
         shape = shape_from(given.get(0, "input_shape"))
         batchless = (None, *shape[1:]) if shape else None
-        apply(p, of, [Tensor(batchless, None, (), not isinstance(of, Stack), True)], node)
-    elif isinstance(of, Instance) and name == "add_weight":
+        apply(p, of, [Tensor(batchless, None, (), type(of) is not Stack, True)], node)
+    elif type(of) is Instance and name == "add_weight":
         # Keras 3 takes its shape first, Keras 2 behind its name.
-        named = isinstance(given.first, Known) and isinstance(given.first.value, str)
+        named = type(given.first) is Known and isinstance(given.first.value, str)
         return Tensor(shape_from(given.get(1 if named else 0, "shape")), None, (), False, False, None)
     elif name in ("call", "__call__", "predict", "predict_on_batch"):
         return apply(p, of, args[:1] if name.startswith("predict") else args, node)
@@ -201,6 +204,6 @@ def _of_model(p: State, of: _Model, name: str, given: Arguments, node: ast.Call)
         apply(p, of, [fed], node)  # its shape builds a model that has none yet
     elif name == "get_layer" and isinstance(of, (Stack, Graph)):
         wanted = given.get(0, "name")
-        found = [d for d in p.layers.drafts if isinstance(wanted, Known) and d.name == wanted.value]
+        found = [d for d in p.layers.drafts if type(wanted) is Known and d.name == wanted.value]
         return found[0] if len(found) == 1 else Unknown("is the result of get_layer()")
     return NOTHING if name in ("add", "build", "compile", "summary") else Unknown(f"is the result of {name}()")

@@ -51,13 +51,10 @@ def _followed(p: State, node: ast.Call) -> SourceValue:
 
 def _part(p: State, node: ast.expr, value: SourceValue) -> SourceValue:
     """Return an element or attribute, with the doubt about the whole that it is taken from."""
-    return value.doubted(p.here.routines.of_part(node)) if isinstance(value, Known) else value
+    return value.doubted(p.here.routines.of_part(node)) if type(value) is Known else value
 
 
 def _constant(p: State, node: ast.Constant) -> SourceValue:
-    seen = p.seen.values.get(node)
-    if seen:
-        return seen[0]
     if isinstance(node.value, int) and node.value > LARGEST_NUMBER:
         return Unknown("is a number that is too large for a size")
     if node.value is None or isinstance(node.value, (int, float, str)):
@@ -70,23 +67,23 @@ def _name(p: State, node: ast.Name) -> SourceValue:
     if found is None:
         return Named(p.here.names.written(node) or f"builtins.{node.id}")
     # A variable is a module of Keras where nothing but its name tells.
-    if node.id in HANDED and (isinstance(found, Unknown) or (isinstance(found, Known) and found.value is None)):
+    if node.id in HANDED and (type(found) is Unknown or (type(found) is Known and found.value is None)):
         name = p.here.names.written(node)
         if name:
             return Named(name)
-    return found.doubted(p.here.routines.of_name(node)) if isinstance(found, Known) else found
+    return found.doubted(doubts) if type(found) is Known and (doubts := p.here.routines.of_name(node)) else found
 
 
 def _attribute(p: State, node: ast.Attribute) -> SourceValue:
     of = p.value(node.value)
-    if isinstance(of, (Named, Unknown)) and (handed_on := p.here.names.handed_on(node)) is not None:
+    if (type(of) is Named or type(of) is Unknown) and (handed_on := p.here.names.handed_on(node)) is not None:
         return Named(handed_on)
     return _part(p, node, attribute_of(p, of, node.attr))
 
 
 def _subscript(p: State, node: ast.Subscript) -> SourceValue:
     of = p.value(node.value)
-    if isinstance(of, Tensor):
+    if type(of) is Tensor:
         parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         return indexed(of, [index_kind(part, p.value) for part in parts])
     if isinstance(node.slice, ast.Slice):
@@ -96,12 +93,12 @@ def _subscript(p: State, node: ast.Subscript) -> SourceValue:
 
 def _slice(p: State, node: ast.Subscript, of: SourceValue, cut: ast.Slice) -> SourceValue:
     bounds = [p.value(part) if part is not None else NOTHING for part in (cut.lower, cut.upper, cut.step)]
-    ends = [b.value for b in bounds if isinstance(b, Known) and (b.value is None or type(b.value) is int)]
+    ends = [b.value for b in bounds if type(b) is Known and (b.value is None or type(b.value) is int)]
     if len(ends) < 3 or ends[2] == 0:
         return not_known(node)
-    if isinstance(of, Known):
+    if type(of) is Known:
         return item(of, slice(*ends)) or not_known(node)
-    return replace(of, items=of.items[slice(*ends)]) if isinstance(of, Items) and not of.open else of
+    return replace(of, items=of.items[slice(*ends)]) if type(of) is Items and not of.open else of
 
 
 def _sequence(p: State, node: ast.Tuple | ast.List | ast.Set) -> SourceValue:
@@ -127,7 +124,7 @@ def _dict(p: State, node: ast.Dict) -> SourceValue:
         value = p.value(value_node)
         if key is not None:
             made.put(p.value(key), value)
-        elif isinstance(value, Entries) and not value.open:
+        elif type(value) is Entries and not value.open:
             made.entries.update(value.entries)
             made.keys.update(value.keys)
         else:
@@ -139,7 +136,7 @@ def _binary(p: State, node: ast.BinOp) -> SourceValue:
     left, right = p.value(node.left), p.value(node.right)
     if isinstance(node.op, ast.MatMult):
         note_operator(p, left, right, node)
-    elif isinstance(left, Tensor) and isinstance(right, Tensor) and not p.aside:
+    elif type(left) is Tensor and type(right) is Tensor and not p.aside:
         p.met.append([left, right])
     return arithmetic(node.op, left, right, node)
 
@@ -212,7 +209,7 @@ def _each(p: State, generators: list[ast.comprehension], made: _Made, node: _Com
     made.over.append(of)
     reason: str | None = None
     if found is None:
-        reason = of.reason if isinstance(of, Unknown) else not_known(generator.iter).reason
+        reason = of.reason if type(of) is Unknown else not_known(generator.iter).reason
         found = [Unknown(reason)]
     doubts = p.here.routines.of_part(generator.iter)
     for element in found:
@@ -234,10 +231,10 @@ def _each(p: State, generators: list[ast.comprehension], made: _Made, node: _Com
 def _collect(p: State, node: _Comprehension, made: _Made) -> None:
     """Add what a comprehension makes of the elements that are bound now."""
     if isinstance(node, ast.DictComp):
-        assert isinstance(made.whole, Entries)
+        assert type(made.whole) is Entries
         made.whole.put(p.value(node.key), p.guessed(p.value(node.value), made.outer))
     else:
-        assert isinstance(made.whole, Items)
+        assert type(made.whole) is Items
         made.whole.items.append(p.guessed(p.value(node.elt), made.outer))
 
 
@@ -259,7 +256,7 @@ def _text(p: State, node: ast.JoinedStr) -> SourceValue:
         inner = part.value if isinstance(part, ast.FormattedValue) else part
         found = p.value(inner)
         formatted = isinstance(part, ast.FormattedValue) and (part.conversion != -1 or part.format_spec is not None)
-        if formatted or not isinstance(found, Known) or not isinstance(found.value, (int, str)):
+        if formatted or type(found) is not Known or not isinstance(found.value, (int, str)):
             return unknown
         parts.append(str(found.value))
     text = "".join(parts)

@@ -138,8 +138,8 @@ def _parts(of: SourceValue) -> list[SourceValue]:
         seen.add(id(value))
         if isinstance(value, Draft | Stack | Graph):
             found.append(value)
-        elif isinstance(value, Instance) and value.keras is not None:
+        elif type(value) is Instance and value.keras is not None:
             pending += value.attrs.values()
-        elif isinstance(value, Items):
+        elif type(value) is Items:
             pending += value.items
     return found

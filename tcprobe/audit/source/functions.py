@@ -79,11 +79,13 @@ def _parameters(routine: Routine, given: Arguments) -> dict[str, SourceValue]:
     """Return a function's parameters by name, as a call binds them."""
     arguments = routine.node.args
     names, known = _named(arguments)
-    bound = routine.bound if not marked(routine.node, "staticmethod") else None
+    bound = routine.bound
+    if bound is not None and marked(routine.node, "staticmethod"):
+        bound = None
     args = [bound, *given.args] if bound is not None else given.args
     values: dict[str, SourceValue] = dict(zip(names, args, strict=False))
     values.update({k: v for k, v in given.keywords.items() if k in known})
-    for name in known - set(values):
+    for name in known - values.keys():
         default = routine.defaults.get(name) or Unknown(f"{name} comes from a function argument")
         values[name] = doubted(default, DOUBTED) if given.lacking else default
     doubts = DOUBTED if isinstance(routine.node, ast.Lambda) else frozenset({routine.node})
@@ -92,8 +94,8 @@ def _parameters(routine: Routine, given: Arguments) -> dict[str, SourceValue]:
         values[arguments.vararg.arg] = Items(args[len(names) :], None, DOUBTED)
     if arguments.kwarg is not None:
         values[arguments.kwarg.arg] = Entries({k: v for k, v in given.keywords.items() if k not in known})
-    passed = [n for n, v in values.items() if n in PASSED and isinstance(v, Unknown)]
-    return {**values, **{name: Named(PASSED[name]) for name in passed}}
+    values.update({name: Named(PASSED[name]) for name in PASSED if type(values.get(name)) is Unknown})
+    return values
 
 
 @lru_cache(maxsize=1024)
@@ -141,7 +143,7 @@ def _functional(p: State, made: Instance, inputs: SourceValue | None, outputs: S
 def apply_instance(p: State, of: Instance, given: Arguments, node: ast.Call) -> SourceValue:
     """Call a model or layer of the user's own class: follow its `call`."""
     call = find_member(of.of, "call" if of.keras else "__call__")
-    if not isinstance(call, Routine) or of.keras not in (None, "model", "layer"):
+    if type(call) is not Routine or of.keras not in (None, "model", "layer"):
         return result_of(node, *given.all)
     note_called(p, of, tensors_of(*given.all))
     args, keywords = given.args, {k: v for k, v in given.keywords.items() if k != "mask"}
@@ -176,7 +178,7 @@ def counts(p: State, of: Instance | Stack | Graph, node: ast.Call) -> bool:
 
 def _inputs(p: State, args: list[SourceValue], of: Instance) -> list[SourceValue]:
     """Return what a model is called with, its input of the shape that the user gives where nothing is known."""
-    if not args or not isinstance(args[0], Unknown) or of.keras != "model":
+    if not args or type(args[0]) is not Unknown or of.keras != "model":
         return args
     shape = p.given.filled(None, of.names)
     return [Tensor(shape, None, (), True, True), *args[1:]] if shape is not None else args
@@ -196,18 +198,18 @@ def _traced(p: State, value: SourceValue, of: Instance) -> SourceValue:
 def _build(p: State, of: Instance, args: list[SourceValue]) -> None:
     if isinstance(build := find_member(of.of, "build"), Routine):
         first = args[0] if args else None
-        shape = of_tensor(first, "shape") if isinstance(first, Tensor) else Unknown("its input shape is not known")
+        shape = of_tensor(first, "shape") if type(first) is Tensor else Unknown("its input shape is not known")
         enter(p, replace(build, bound=of), Arguments([shape], {}))
 
 
 def inherited(p: State, above: Bound, name: str, given: Arguments) -> SourceValue:
     """Call a method of the classes above: ``super().name()``."""
     holder = above.args[0]
-    for base in holder.bases if isinstance(holder, Class) else ():
-        found = find_member(base, name) if isinstance(base, Class) else None
-        if isinstance(found, Routine):
+    for base in holder.bases if type(holder) is Class else ():
+        found = find_member(base, name) if type(base) is Class else None
+        if type(found) is Routine:
             return enter(p, replace(found, bound=above.target), given)
-    if name == "__init__" and isinstance(above.target, Instance) and "outputs" in given.keywords:
+    if name == "__init__" and type(above.target) is Instance and "outputs" in given.keywords:
         _functional(p, above.target, given.keywords.get("inputs"), given.keywords["outputs"])
     return Unknown(f"is the result of super().{name}()")
 
@@ -215,7 +217,7 @@ def inherited(p: State, above: Bound, name: str, given: Arguments) -> SourceValu
 def extends(of: SourceValue) -> str | None:
     """Return which of Keras' classes a class extends: ``model``, ``layer`` or a name; None where none."""
     for base in lineage(of):
-        name = canonical_name(base.name) if isinstance(base, Named) and base is not of else ""
+        name = canonical_name(base.name) if type(base) is Named and base is not of else ""
         row = by_path().get(name)
         found = _FOLLOWED.get(row.kind, layer_class(name)) if row is not None else None
         if found is not None:
@@ -225,7 +227,7 @@ def extends(of: SourceValue) -> str | None:
 
 def _fill(made: Instance, given: Arguments) -> None:
     """Give a record its fields, as a data class or a named tuple does."""
-    for of in reversed([c for c in lineage(made.of) if isinstance(c, Class)]):
+    for of in reversed([c for c in lineage(made.of) if type(c) is Class]):
         declared = [
             s.target.id for s in of.node.body if isinstance(s, ast.AnnAssign) and isinstance(s.target, ast.Name)
         ]

@@ -1,4 +1,8 @@
-"""What a value of the user's program can be, as far as reading it tells."""
+"""What a value of the user's program can be, as far as reading it tells.
+
+No kind extends another: `type(value) is Tensor` tells one, as fast for a no as for a yes; `isinstance` takes eight
+times as long for a no where classes are msgspec's.
+"""
 
 from __future__ import annotations
 
@@ -17,20 +21,20 @@ from tcprobe.source.source import Source
 from tcprobe.source.values import Doubts, Known
 
 
-class Unknown(Struct, frozen=True):
+class Unknown(Struct, frozen=True, gc=False):
     """A value that cannot be told."""
 
     reason: str  # why not
     read: bool = False  # whether a file decides it that the program reads as it runs
 
 
-class Named(Struct, frozen=True):
+class Named(Struct, frozen=True, gc=False):
     """Something of another module, by its name as imported (``tensorflow.float16``)."""
 
     name: str
 
 
-class Tensor(Struct, frozen=True):
+class Tensor(Struct, frozen=True, gc=False):
     """A tensor."""
 
     shape: Shape | None = None  # batch first; None where the rank is unknown
@@ -93,7 +97,7 @@ class Entries(Struct, eq=False):
 
     def put(self, key: SourceValue, value: SourceValue) -> None:
         """Add a value under a key that the file writes; there may be others where the key is not known."""
-        if isinstance(key, Known):
+        if type(key) is Known:
             self.entries[key.value], self.keys[key.value] = value, key
         else:
             self.open = self.open or "has a key that is not known"
@@ -183,9 +187,9 @@ class Env(Struct, eq=False):
         """Return a variable of this frame or of those around it; None where there is none."""
         here: Env | None = self
         while here is not None:
-            if name in here.vars:
-                found = here.vars[name]
-                if isinstance(found, Awaited):
+            found = here.vars.get(name)
+            if found is not None:
+                if type(found) is Awaited:
                     here.vars[name] = Unknown(f"{name} is imported in a circle")
                     found = here.vars[name] = found.read()
                 return found

@@ -57,11 +57,12 @@ class SourceLayers:
     def make(self, kind: str, call: Call, values: Keywords, policy: str | None, lacking: bool = False) -> Draft:
         """Return the layer that a call constructs, its arguments evaluated; `lacking` if some are not known."""
         called = values.get("name")
-        name = called.value if isinstance(called, Known) and isinstance(called.value, str) else None
+        name = called.value if type(called) is Known and isinstance(called.value, str) else None
         inner = values.get("layer") or values.get("cell")
         arguments = {a.name: a.place for a in call.arguments.values()}
-        missing = {n: _why_unknown(v) for n, v in values.items() if isinstance(v, (Unknown, Tensor)) and n in _JUDGED}
-        read = {n for n, v in values.items() if n in missing and isinstance(v, Unknown) and v.read}
+        unknown = {n: v for n, v in values.items() if type(v) is Unknown or type(v) is Tensor}
+        missing = {n: _why_unknown(v) for n, v in unknown.items() if n in _JUDGED}
+        read = {n for n in missing if type(v := unknown[n]) is Unknown and v.read}
         if lacking:
             missing.setdefault("arguments", "some are passed in a list or dictionary")
         given = {n: plain_constant(v) for n, v in values.items() if n not in ("name", "dtype", "trainable")}
@@ -71,13 +72,13 @@ class SourceLayers:
         frozen = values.get("trainable")
         trainable: bool | None = class_of(kind).weights
         if trainable and frozen is not None:
-            trainable = frozen.value is not False if isinstance(frozen, Known) else None
+            trainable = frozen.value is not False if type(frozen) is Known else None
         draft = Draft(
             self._name(kind, name), kind, call.node, call.place, config, arguments, missing, read, dtype,
             variable_dtype, trainable,
         )  # fmt: skip
         draft.function = values.get("function") if kind == "Lambda" else None
-        if isinstance(inner, Draft):
+        if type(inner) is Draft:
             inner.wrapped = True
             draft.arguments = {**inner.arguments, **draft.arguments}
             draft.missing = {**inner.missing, **draft.missing}
@@ -88,7 +89,7 @@ class SourceLayers:
 
     def apply(self, draft: Draft, tensors: list[Tensor]) -> Tensor:
         """Call a layer on tensors and return its output."""
-        known = [self._fitted(draft.kind, t) for t in tensors]
+        known = [t if t.shape is not None else self._fitted(draft.kind, t) for t in tensors]
         shapes: list[Shape | None] = [t.shape for t in known]
         told = any(s is not None for s in shapes)
         shape = output_shape(draft.kind, draft.config, shapes[0] if len(shapes) == 1 else shapes) if told else None
@@ -124,8 +125,6 @@ class SourceLayers:
 
     def _fitted(self, kind: str, tensor: Tensor) -> Tensor:
         """Return a tensor of unknown rank as the layer's class demands it: a Conv2D takes four dimensions."""
-        if tensor.shape is not None:
-            return tensor
         row = class_of(kind)
         wanted = row.dimensions
         if wanted is None and _takes_any_rank(row) and tensor.features is not None:
@@ -188,11 +187,11 @@ def members(parts: Iterable[SourceValue], drafts: list[Draft]) -> Iterator[Draft
         if not pending:
             return
         part = pending.pop()
-        if isinstance(part, Draft):
+        if type(part) is Draft:
             yield part
-        elif isinstance(part, Stack):
+        elif type(part) is Stack:
             pending.extend(part.parts)
-        elif isinstance(part, Graph):
+        elif type(part) is Graph:
             pending.extend(graph_members(part, drafts))
     raise SpentError
 
@@ -206,14 +205,14 @@ def count_again(parts: list[SourceValue], drafts: list[Draft]) -> None:
 
 def freeze(target: SourceValue, value: SourceValue, drafts: list[Draft]) -> None:
     """Note ``layer.trainable = False`` or ``True`` for a layer, or for every layer of a model."""
-    known = value.value if isinstance(value, Known) else None
+    known = value.value if type(value) is Known else None
     for draft in members([target], drafts):
         if class_of(draft.kind).weights:
             draft.trainable = None if known is None else bool(known)
 
 
 def _why_unknown(value: Unknown | Tensor) -> str:
-    return value.reason if isinstance(value, Unknown) else "is computed from data"
+    return value.reason if type(value) is Unknown else "is computed from data"
 
 
 def _takes_any_rank(row: KerasClass) -> bool:
@@ -223,7 +222,7 @@ def _takes_any_rank(row: KerasClass) -> bool:
 
 def _dtypes(given: SourceValue | None, policy: str | None) -> tuple[str | None, str | None]:
     """Return compute and variable dtype of a layer: its own, else those of the policy."""
-    if given is None or (isinstance(given, Known) and given.value is None):
+    if given is None or (type(given) is Known and given.value is None):
         return policy_dtypes(policy)
     name = plain_constant(given) if isinstance(given, (Known, Named)) else None
     return policy_dtypes(name if isinstance(name, str) else None)

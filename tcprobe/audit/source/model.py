@@ -19,7 +19,7 @@ from tcprobe.audit.source.steps.apart import SourceStep, compiled_by_xla, never_
 from tcprobe.audit.source.steps.batches import batch_of
 from tcprobe.audit.source.values import tensors_of
 from tcprobe.keras.catalogue import class_of, layer_class
-from tcprobe.keras.products.layers import Operand, own_records, records_of
+from tcprobe.keras.products.layers import Operand, own_records, records_kept
 from tcprobe.keras.products.passes import Records
 from tcprobe.rules.precision.policy import setters
 from tcprobe.schema.model import SAMPLES, Layer, Model, NotJudged, Place, Product, Unseen
@@ -70,8 +70,8 @@ class Constructed:
 
     def _idle(self, step: SourceStep) -> Unseen:
         (model,) = step.models
-        kind = "Sequential" if isinstance(model, Stack) else "Model"
-        kind = model.of.node.name if isinstance(model, Instance) else kind
+        kind = "Sequential" if type(model) is Stack else "Model"
+        kind = model.of.node.name if type(model) is Instance else kind
         where = f" at {Path(step.place.file).name}:{step.place.position}" if step.place is not None else ""
         return Unseen(f"{kind}{where}", NEVER_TRAINED, step.place)
 
@@ -241,8 +241,9 @@ def _behind(names: list[str], fed: dict[str, list[Tensor]]) -> tuple[dict[str, N
 def _products(layers: tuple[Layer, ...], batch: int, xla: bool | None) -> Iterator[Product]:
     by_name = {layer.name: layer for layer in layers}
     spared = _nothing_trained_behind(by_name)
+    alike: dict[object, Records] = {}
     for layer in layers:
-        records = records_of(replace(layer, is_first=True) if layer.name in spared else layer, batch)
+        records = records_kept(replace(layer, is_first=True) if layer.name in spared else layer, batch, alike)
         feeds = feeding(layer, by_name) if records else ()
         for record, calls in records:
             forward = record.pass_ in (None, "forward")
@@ -305,9 +306,10 @@ def feeding(layer: Layer, by_name: dict[str, Layer]) -> tuple[str, ...]:
         if name in seen or source is None:
             continue
         seen.add(name)
-        features = class_of(source.kind).features
+        row = class_of(source.kind)
+        features = row.features
         more = features == "scaled" and source.config.get("depth_multiplier", 1) != 1
-        if class_of(source.kind).hands_on and features != "joined" and not more:
+        if row.hands_on and features != "joined" and not more:
             pending.extend(reversed(source.inputs_from))
         elif features != "joined":
             found[name] = None
@@ -330,9 +332,8 @@ def _unseen(state: State, unused: Container[str]) -> Iterator[Unseen]:
     for draft in state.layers.drafts:
         if state.tree is not None and draft.place.file != state.source.path:
             continue  # that file is audited as well
-        where = f"{draft.kind} at {Path(draft.place.file).name}:{draft.place.position}"
         if draft.name in unused:
-            yield Unseen(where, UNUSED, draft.place, draft.name)
+            yield Unseen(_at(draft.kind, draft.place), UNUSED, draft.place, draft.name)
             continue
         missing, of_files = dict(draft.missing), set(draft.read)
         if _judged(draft) and not missing and not any(t.last is not None for t in draft.inputs):
@@ -343,12 +344,17 @@ def _unseen(state: State, unused: Container[str]) -> Iterator[Unseen]:
             if (draft.node, argument) not in named:
                 named.add((draft.node, argument))
                 place = draft.arguments.get(argument, draft.place)
-                yield Unseen(f"{where}: {argument}", reason, place, draft.name, argument in of_files)
+                what = f"{_at(draft.kind, draft.place)}: {argument}"
+                yield Unseen(what, reason, place, draft.name, argument in of_files)
     for (_, what), (reason, place) in state.missed.items():
         if state.tree is not None and place.file != state.source.path:
             continue
-        yield Unseen(f"{what} at {Path(place.file).name}:{place.position}", reason, place)
+        yield Unseen(_at(what, place), reason, place)
     yield from _unreached(state)
+
+
+def _at(what: str, place: Place) -> str:
+    return f"{what} at {Path(place.file).name}:{place.position}"
 
 
 def _read(state: State) -> set[str]:
@@ -378,7 +384,7 @@ def _unreached(state: State) -> Iterator[Unseen]:
         kind = layer_class(call.name)
         if kind is not None and kind != "InputLayer" and call.node not in reached:
             yield Unseen(
-                f"{kind} at {Path(call.place.file).name}:{call.place.position}",
+                _at(kind, call.place),
                 "nothing was seen to reach it",
                 call.place,
                 f"{kind}:{call.place.line}:{call.place.column}",

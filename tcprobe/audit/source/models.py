@@ -43,17 +43,17 @@ def apply(p: State, target: SourceValue, given: list[SourceValue], node: ast.Cal
     p.evaluate()
     tensors = tensors_of(*given)
     note_called(p, target, tensors)
-    if isinstance(target, Draft):
+    if type(target) is Draft:
         if target.wrapped:
             return Tensor(None, None, tuple(s for t in tensors for s in t.sources), True, False)
         output = _apply_layer(p, target, _batched(p, tensors) or [Tensor(symbolic=True)])
         p.arrived(target)
         return output
-    if isinstance(target, Stack):
+    if type(target) is Stack:
         return _apply_stack(p, target, tensors[0] if tensors else Tensor(), node)
-    if isinstance(target, Graph):
+    if type(target) is Graph:
         return _apply_graph(p, target, tensors, node)
-    if isinstance(target, Instance):
+    if type(target) is Instance:
         return apply_instance(p, target, Arguments(given, {}), node)
     return Tensor(None, None, (), any(t.symbolic for t in tensors), None)
 
@@ -61,10 +61,10 @@ def apply(p: State, target: SourceValue, given: list[SourceValue], node: ast.Cal
 def _apply_layer(p: State, draft: Draft, tensors: list[Tensor]) -> SourceValue:
     """Call a layer of Keras'."""
     output = p.layers.apply(draft, tensors)
-    if isinstance(draft.function, Routine):
+    if type(draft.function) is Routine:
         given: SourceValue = tensors[0] if len(tensors) == 1 else Items(list(tensors))
         made = enter(p, draft.function, Arguments([given], {}, lacking=True))
-        if isinstance(made, Tensor) and made.shape is not None:
+        if type(made) is Tensor and made.shape is not None:
             output = replace(output, shape=made.shape, features=None, rows=made.rows, batch=made.batch)
             draft.output = output if draft.applied <= 1 else draft.output
     return with_states(draft, output)
@@ -134,7 +134,7 @@ def finish(p: State, stack: Stack, node: ast.Call) -> Tensor:
 
 def add(p: State, stack: Stack, part: SourceValue) -> None:
     """Add a part to a Sequential model; an Input gives it its shape."""
-    if isinstance(part, Tensor):
+    if type(part) is Tensor:
         if not stack.parts:
             stack.given = part
         return
@@ -167,10 +167,10 @@ def _feed(p: State, entrance: Tensor, tensor: Tensor) -> None:
 def _told(p: State, stack: Stack) -> Tensor | None:
     """Return the input that the first layer tells by `input_shape`, as Keras 2 has it."""
     first = stack.parts[0] if stack.parts else None
-    if isinstance(first, Stack):
+    if type(first) is Stack:
         return first.given or _told(p, first)
-    shape = _told_shape(first) if isinstance(first, Draft) else None
-    if not isinstance(first, Draft) or shape is None:
+    shape = _told_shape(first) if type(first) is Draft else None
+    if type(first) is not Draft or shape is None:
         return None
     return _declared(p, _entrance(p, p.given.filled(shape, stack.names)), first.node)
 
@@ -193,7 +193,7 @@ def _told_shape(draft: Draft) -> Shape | None:
 def _given(p: State, stack: Stack) -> Shape | None:
     """Return the input that the user gives a Sequential model, of the rank that its first layer takes."""
     first = stack.parts[0] if stack.parts else None
-    space = rank_of(first.kind) if isinstance(first, Draft) else None
+    space = rank_of(first.kind) if type(first) is Draft else None
     if space is None:
         return p.given.filled(None, stack.names)
     shape = p.given.filled((None,) * (space + 2), stack.names)
@@ -234,10 +234,10 @@ def make_stack(p: State, values: Keywords, node: ast.Call) -> Stack:
     stack = Stack(names=p.names(node), place=p.here.place(node))
     p.stacks.append(stack)
     given = values.get("layers", NOTHING)
-    parts = given.items if isinstance(given, Items) else items_of(given)
-    reason = given.open if isinstance(given, Items) else given.reason if isinstance(given, Unknown) else "is not known"
-    nothing = isinstance(given, Known) and given.value is None
-    if reason is not None and not nothing and (parts is None or isinstance(given, Items)):
+    parts = given.items if type(given) is Items else items_of(given)
+    reason = given.open if type(given) is Items else given.reason if type(given) is Unknown else "is not known"
+    nothing = type(given) is Known and given.value is None
+    if reason is not None and not nothing and (parts is None or type(given) is Items):
         p.miss(node, "Sequential: its list of layers", reason)
     for part in parts or []:
         add(p, stack, part)
@@ -249,7 +249,7 @@ def make_input(p: State, values: Keywords, node: ast.Call) -> Tensor:
     for name in (*_SHAPES, "batch_size"):
         given = values.get(name, NOTHING)
         for size in items_of(given) or [given]:
-            if isinstance(size, Known) and size.value is not None and size_from(size) is None:
+            if type(size) is Known and size.value is not None and size_from(size) is None:
                 p.miss(node, f"Input: {name}", no_size(size.value))
     return _declared(p, _entrance(p, p.given.filled(_input_shape(values), p.names(node))), node)
 
@@ -298,7 +298,7 @@ def _complete(outputs: SourceValue) -> list[Tensor]:
     """Return the tensors that a model's outputs are; nothing where some of them are not known."""
     leaves = [part for part in parts_of(outputs) if not isinstance(part, (Items, Entries))]
     is_open = any(isinstance(part, (Items, Entries)) and part.open for part in parts_of(outputs))
-    tensors = [part for part in leaves if isinstance(part, Tensor) and part.sources]
+    tensors = [part for part in leaves if type(part) is Tensor and part.sources]
     return tensors if len(tensors) == len(leaves) and not is_open else []
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Final, Literal, TypeAlias
 
 from tcprobe.audit.source.arrays.datasets import data_set, enumerated, made_data_set
@@ -118,7 +119,7 @@ def _of_keras(p: State, name: str, values: Keywords, given: Arguments, node: ast
         return make_graph(p, values, node)
     if last in _POLICY:
         policy = values.get("policy") or values.get("value")
-        p.set_policy(policy.value if isinstance(policy, Known) and isinstance(policy.value, str) else None)
+        p.set_policy(policy.value if type(policy) is Known and isinstance(policy.value, str) else None)
         return NOTHING
     if last == "image_data_format":  # Keras' own, of its configuration file, where the file sets no other
         if any(call.name.endswith("set_image_data_format") for call in p.source.calls()):
@@ -152,11 +153,11 @@ def _record(name: str, given: Arguments, node: ast.Call) -> SourceValue | None:
 
 def _fields(given: SourceValue) -> list[str] | None:
     """Return the names of fields: of a text, of a list of texts or of pairs with a type."""
-    if isinstance(given, Known) and isinstance(given.value, str):
+    if type(given) is Known and isinstance(given.value, str):
         return given.value.replace(",", " ").split()
     parts = items_of(given)
     heads = [(items_of(part) or [part])[0] for part in parts or ()]
-    names = [h.value for h in heads if isinstance(h, Known) and isinstance(h.value, str)]
+    names = [h.value for h in heads if type(h) is Known and isinstance(h.value, str)]
     return names if parts is not None and len(names) == len(parts) else None
 
 
@@ -183,11 +184,11 @@ def _image_shape(given: Arguments) -> SourceValue:
     layout = given.get(3, "data_format")
     if shape is not None and items_of(shape):
         return shape
-    lacks = isinstance(shape, Known) and not shape.value
-    last = isinstance(layout, Known) and layout.value in (None, "channels_last")
-    if not (lacks and last and isinstance(size, Known) and isinstance(flat, Known)):
+    lacks = type(shape) is Known and not shape.value
+    last = type(layout) is Known and layout.value in (None, "channels_last")
+    if not (lacks and last and type(size) is Known and type(flat) is Known):
         return Unknown("is an input shape whose default is not known")
-    parts = [value for value in (shape, size, flat, layout) if isinstance(value, Known)]
+    parts = [value for value in (shape, size, flat, layout) if type(value) is Known]
     side = size.value if flat.value else None
     return Items([derived(known, *parts) for known in (side, side, _COLORS)])
 
@@ -240,7 +241,7 @@ _OPEN: Final = Unknown("whether there is a GPU depends on what the file sets und
 
 def _of_gpus(p: State, name: str, given: Arguments, node: ast.Call) -> SourceValue | None:
     """Return what a function says of GPUs on a machine with one; None where that is none of its questions."""
-    plain = _ALIASES.sub(lambda match: "tensorflow." if match.start() == 0 else "", name)
+    plain = _plain(name)
     if plain == "tensorflow.config.set_visible_devices":
         return _show(p, given)
     if plain in _STRATEGIES:  # of other devices than are there it has what it is given
@@ -256,9 +257,14 @@ def _of_gpus(p: State, name: str, given: Arguments, node: ast.Call) -> SourceVal
     return _one_of(p, name, node, asks, Known(there), Known(nowhere))
 
 
+@lru_cache(maxsize=1024)
+def _plain(name: str) -> str:
+    return _ALIASES.sub(lambda match: "tensorflow." if match.start() == 0 else "", name)
+
+
 def _listed(p: State, name: str, asks: Asks, given: Arguments, node: ast.Call) -> SourceValue | None:
     kind = given.get(0, "backend" if name.startswith("jax.") else "device_type")
-    if not isinstance(kind, Known) or str(kind.value).upper() not in ("GPU", "CUDA"):
+    if type(kind) is not Known or str(kind.value).upper() not in ("GPU", "CUDA"):
         return None
     return _one_of(p, name, node, asks, Items([Unknown("is a device")]), Items([]))
 
@@ -279,7 +285,7 @@ def _asked(p: State, name: str, node: ast.Call, answer: SourceValue) -> SourceVa
 def _show(p: State, given: Arguments) -> SourceValue:
     """Follow ``set_visible_devices``: an empty list of GPUs leaves the program none."""
     kind, devices = given.get(1, "device_type"), given.get(0, "devices")
-    if isinstance(kind, Known) and kind.value == "GPU" and devices is not None:
+    if type(kind) is Known and kind.value == "GPU" and devices is not None:
         p.gpu_visible = p.behind(p.gpu_visible, items_of(devices) != [])
     return NOTHING
 
@@ -300,25 +306,25 @@ def _builtin(p: State, name: str, given: Arguments, node: ast.Call) -> SourceVal
 
 def _getattr(p: State, given: Arguments) -> SourceValue | None:
     of, name, *default = given.args if len(given.args) >= 2 else (None, None)
-    if of is None or not isinstance(name, Known) or not isinstance(name.value, str):
+    if of is None or type(name) is not Known or not isinstance(name.value, str):
         return None
     found = attribute_of(p, of, name.value)
-    return default[0] if isinstance(found, Unknown) and len(default) == 1 else found
+    return default[0] if type(found) is Unknown and len(default) == 1 else found
 
 
 def _list(given: Arguments) -> SourceValue | None:
     of = given.first
     found = elements(of) if of is not None else []
-    if isinstance(of, Known) and isinstance(of.value, tuple):
+    if type(of) is Known and isinstance(of.value, tuple):
         found = list(of.elements)
     if found is not None:
         return Items(found)
-    return Items(list(of.items), of.open) if isinstance(of, Items) else None
+    return Items(list(of.items), of.open) if type(of) is Items else None
 
 
 def _tuple(given: Arguments) -> SourceValue | None:
     of = given.first
-    return tuple_of(of.elements) if isinstance(of, Known) and isinstance(of.value, tuple) else _list(given)
+    return tuple_of(of.elements) if type(of) is Known and isinstance(of.value, tuple) else _list(given)
 
 
 def _reversed(given: Arguments) -> SourceValue | None:
@@ -327,10 +333,10 @@ def _reversed(given: Arguments) -> SourceValue | None:
 
 
 def _enumerate(given: Arguments) -> SourceValue | None:
-    if isinstance(given.first, DataSet):
+    if type(given.first) is DataSet:
         return enumerated(given.first)
     found, start = elements(given.first), given.get(1, "start") or Known(0)
-    if found is None or not isinstance(start, Known) or type(start.value) is not int:
+    if found is None or type(start) is not Known or type(start.value) is not int:
         return None
     return Items([sequence([Known(start.value + i), v]) for i, v in enumerate(found)])
 
@@ -343,17 +349,17 @@ def _zip(given: Arguments) -> SourceValue | None:
 
 def _dict(given: Arguments) -> SourceValue | None:
     first = given.first if given.first is not None else Entries({})
-    return Entries({**first.entries, **given.keywords}, first.open) if isinstance(first, Entries) else None
+    return Entries({**first.entries, **given.keywords}, first.open) if type(first) is Entries else None
 
 
 def _vars(given: Arguments) -> SourceValue | None:
     of = given.first
-    return Entries(of.entries, of.open) if isinstance(of, CommandLine) else None
+    return Entries(of.entries, of.open) if type(of) is CommandLine else None
 
 
 def _len(given: Arguments) -> SourceValue | None:
     found = elements(given.first)
-    return derived(len(found), *(e for e in found if isinstance(e, Known))) if found is not None else None
+    return derived(len(found), *(e for e in found if type(e) is Known)) if found is not None else None
 
 
 def _bool(given: Arguments) -> SourceValue | None:
@@ -369,8 +375,8 @@ _BUILTINS: Final[dict[str, Callable[[Arguments], SourceValue | None]]] = {
     "reversed": _reversed,
     "enumerate": _enumerate,
     "zip": _zip,
-    "iter": lambda given: given.first if isinstance(given.first, DataSet) else None,
-    "next": lambda given: given.first.element if isinstance(given.first, DataSet) else None,
+    "iter": lambda given: given.first if type(given.first) is DataSet else None,
+    "next": lambda given: given.first.element if type(given.first) is DataSet else None,
     "dict": _dict,
     "vars": _vars,
     "len": _len,

@@ -6,6 +6,7 @@ import ast
 import math
 import re
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 from tcprobe.audit.source.arrays.elementwise import combined
@@ -40,9 +41,9 @@ from tcprobe.source.values import LONGEST_RESULT, MOST_LEAVES, Known, derived, o
 
 def arithmetic(op: ast.operator, left: SourceValue, right: SourceValue, node: ast.expr) -> SourceValue:
     """Return the result of an operator between two values."""
-    if isinstance(left, Known) and isinstance(right, Known):
+    if type(left) is Known and type(right) is Known:
         return operate(op, left, right) or _not_computed(node)
-    if isinstance(left, Tensor) or isinstance(right, Tensor):
+    if type(left) is Tensor or type(right) is Tensor:
         made = _of_tensors(op, left, right)
     else:
         made = _joined(op, left, right) or _unknown([left, right], node)
@@ -55,8 +56,8 @@ def _joined(op: ast.operator, left: SourceValue, right: SourceValue) -> SourceVa
     if isinstance(op, ast.Add) and first is not None and second is not None:
         joined = [*first, *second]
         return Items(joined[:MOST_LEAVES], None if len(joined) <= MOST_LEAVES else "is too long a list to be followed")
-    times, repeated = (right, first) if isinstance(right, Known) else (left, second)
-    if isinstance(op, ast.Mult) and repeated is not None and isinstance(times, Known) and type(times.value) is int:
+    times, repeated = (right, first) if type(right) is Known else (left, second)
+    if isinstance(op, ast.Mult) and repeated is not None and type(times) is Known and type(times.value) is int:
         short = len(repeated) * times.value <= LONGEST_RESULT
         return Items(repeated * times.value) if short else Items(repeated, "is repeated too often")
     return None
@@ -64,7 +65,7 @@ def _joined(op: ast.operator, left: SourceValue, right: SourceValue) -> SourceVa
 
 def _unknown(values: list[SourceValue], node: ast.expr) -> Unknown:
     """Return why a result is not known: because one of the values is not."""
-    return next((Unknown(v.reason, v.read) for v in values if isinstance(v, Unknown)), None) or not_known(node)
+    return next((Unknown(v.reason, v.read) for v in values if type(v) is Unknown), None) or not_known(node)
 
 
 def _not_computed(node: ast.expr) -> Unknown:
@@ -73,16 +74,16 @@ def _not_computed(node: ast.expr) -> Unknown:
 
 def _of_tensors(op: ast.AST, left: SourceValue, right: SourceValue) -> SourceValue:
     """Return an elementwise result or a product: of two tensors, or of one and a number."""
-    if isinstance(op, ast.MatMult) and isinstance(left, Tensor) and isinstance(right, Tensor):
+    if isinstance(op, ast.MatMult) and type(left) is Tensor and type(right) is Tensor:
         return multiplied(left, right)
-    tensor, other = (left, right) if isinstance(left, Tensor) else (right, left)
-    assert isinstance(tensor, Tensor)
+    tensor, other = (left, right) if type(left) is Tensor else (right, left)
+    assert type(tensor) is Tensor
     return combined(tensor, other)
 
 
 def signed_value(op: ast.unaryop, of: SourceValue, node: ast.expr) -> SourceValue:
     """Return the result of an operator on one value: ``-a``, ``not a``."""
-    if isinstance(of, Known):
+    if type(of) is Known:
         return operate(op, of) or _not_computed(node)
     if isinstance(op, ast.Not) and not isinstance(of, (Unknown, Tensor, Bound, Named)):
         return Known(not truth(of))
@@ -91,28 +92,28 @@ def signed_value(op: ast.unaryop, of: SourceValue, node: ast.expr) -> SourceValu
 
 def compared(op: ast.cmpop, left: SourceValue, right: SourceValue, node: ast.expr) -> SourceValue:
     """Return the result of one comparison."""
-    if isinstance(left, Known) and isinstance(right, Known):
+    if type(left) is Known and type(right) is Known:
         return operate(op, left, right) or _not_computed(node)
     looks_up, is_same = isinstance(op, (ast.In, ast.NotIn)), isinstance(op, (ast.Is, ast.IsNot))
-    if (isinstance(left, Tensor) or isinstance(right, Tensor)) and not (looks_up or is_same):
+    if (type(left) is Tensor or type(right) is Tensor) and not (looks_up or is_same):
         return _of_tensors(op, left, right)
-    if looks_up and isinstance(right, Entries) and not right.open and isinstance(left, Known):
+    if looks_up and type(right) is Entries and not right.open and type(left) is Known:
         return Known((left.value in right.entries) is isinstance(op, ast.In))
-    nothing = is_same and isinstance(right, Known) and right.value is None
-    if nothing and not isinstance(left, (Unknown, Bound, Named)):
+    nothing = is_same and type(right) is Known and right.value is None
+    if nothing and type(left) is not Unknown and type(left) is not Bound and type(left) is not Named:
         return Known(isinstance(op, ast.IsNot))
     return not_known(node)
 
 
 def taken(of: SourceValue, index: SourceValue, node: ast.Subscript) -> SourceValue:
     """Return an element of a list, tuple or dictionary."""
-    if isinstance(of, Unknown):
+    if type(of) is Unknown:
         return of
-    if not isinstance(index, Known):
+    if type(index) is not Known:
         return _unknown([index], node.slice)
     made = entry(of, index.value)
     if made is None:
-        return Unknown(f"{unparsed(node)} is not set") if isinstance(of, Entries) else not_known(node)
+        return Unknown(f"{unparsed(node)} is not set") if type(of) is Entries else not_known(node)
     return guessed(through(made, of), doubts_of(index))
 
 
@@ -215,7 +216,7 @@ _TEXT: Final[dict[str, Callable[..., str | bool]]] = {
 
 def of_text(of: str, name: str, args: list[SourceValue]) -> str | bool | None:
     """Return the result of a text's method, `args` texts; None where that is not known."""
-    given = [a.value for a in args if isinstance(a, Known) and isinstance(a.value, str)]
+    given = [a.value for a in args if type(a) is Known and isinstance(a.value, str)]
     if name not in _TEXT or len(given) != len(args) or len(args) != (1 if name.endswith("with") else 0):
         return None
     return _TEXT[name](of, *given)
@@ -240,7 +241,7 @@ def of_list(of: Items, name: str, args: list[SourceValue]) -> SourceValue:
 
 def of_dictionary(of: Entries, name: str, args: list[SourceValue], keywords: Keywords) -> SourceValue:
     """Return the result of a dictionary's method."""
-    if name in ("get", "pop", "setdefault") and args and isinstance(args[0], Known) and not of.open:
+    if name in ("get", "pop", "setdefault") and args and type(args[0]) is Known and not of.open:
         default = args[1] if len(args) > 1 else NOTHING
         found = of.entries.pop(args[0].value, default) if name == "pop" else of.entries.get(args[0].value, default)
         if name == "setdefault":
@@ -250,8 +251,8 @@ def of_dictionary(of: Entries, name: str, args: list[SourceValue], keywords: Key
         return _WHOLE[name](of)
     if name == "update":
         more = args[0] if args else Entries({})
-        of.entries.update({**(more.entries if isinstance(more, Entries) else {}), **keywords})
-        of.open = of.open or (None if isinstance(more, Entries) and not more.open else "is changed by update()")
+        of.entries.update({**(more.entries if type(more) is Entries else {}), **keywords})
+        of.open = of.open or (None if type(more) is Entries and not more.open else "is changed by update()")
         return NOTHING
     if name in ("get", "pop", "setdefault", "clear", "popitem"):
         of.open = of.open or (f"is changed by {name}()" if name != "get" else None)
@@ -277,11 +278,13 @@ def is_parser(name: str) -> bool:
     return name == "argparse.ArgumentParser"
 
 
+@lru_cache(maxsize=1024)
 def is_flags(name: str) -> bool:
     """Return whether a name imported is absl's ``FLAGS``."""
     return _FLAGS.fullmatch(_plain(name)) is not None
 
 
+@lru_cache(maxsize=1024)
 def is_definition(name: str) -> bool:
     """Return whether a name imported defines a flag of absl's (``flags.DEFINE_integer``)."""
     return _DEFINED.fullmatch(_plain(name)) is not None
@@ -295,10 +298,10 @@ def define(flags: CommandLine, args: Sequence[SourceValue], keywords: Keywords, 
     """Follow ``flags.DEFINE_integer(name, default, help)``; return what holds the flag's `value`."""
     given = args[0] if args else keywords.get("name")
     default = args[1] if len(args) > 1 else keywords.get("default", NOTHING)
-    if not isinstance(given, Known) or not isinstance(given.value, str):
+    if type(given) is not Known or not isinstance(given.value, str):
         flags.open = "has flags of names that are not known"
         return Unknown("is a flag of a name that is not known")
-    if isinstance(default, Known) and default.value is None:
+    if type(default) is Known and default.value is None:
         default = Unknown(f"--{given.value} has no default")
     _set(flags, given.value, default, sure)
     return CommandLine({"value": flags.entries[given.value]})
@@ -330,10 +333,10 @@ def method(of: CommandLine, name: str, args: list[SourceValue], keywords: Keywor
 
 
 def _add(of: CommandLine, args: list[SourceValue], keywords: Keywords, sure: bool) -> None:
-    names = [a.value for a in args if isinstance(a, Known) and isinstance(a.value, str)]
+    names = [a.value for a in args if type(a) is Known and isinstance(a.value, str)]
     told = keywords.get("dest")
     long = next((n for n in names if n.startswith("--")), names[0] if names else None)
-    target = told.value if isinstance(told, Known) else long
+    target = told.value if type(told) is Known else long
     if not isinstance(target, str) or len(names) != len(args):
         of.open = "has options of names that are not known"
         return
@@ -346,7 +349,7 @@ def _typed(words: Sequence[str], names: Sequence[str], keywords: Keywords) -> So
     """Return the value that the command line gives an option, the last one; None where it gives none."""
     typed: SourceValue | None = None
     action = keywords.get("action")
-    switch = _SWITCHES.get(str(action.value)) if isinstance(action, Known) else None
+    switch = _SWITCHES.get(str(action.value)) if type(action) is Known else None
     for at, word in enumerate(words):
         name, given, text = word.partition("=")
         if name not in names or not name.startswith("-"):
@@ -366,7 +369,7 @@ def _made(name: str, text: str, kind: SourceValue | None) -> SourceValue:
     """Return what an option's `type` makes of a text."""
     if kind is None or kind == Named("builtins.str"):
         return Known(text)
-    make = _TYPES.get(kind.name) if isinstance(kind, Named) else None
+    make = _TYPES.get(kind.name) if type(kind) is Named else None
     try:
         if make is not None:
             return Known(make(text))
@@ -377,12 +380,12 @@ def _made(name: str, text: str, kind: SourceValue | None) -> SourceValue:
 
 def _default(name: str, keywords: Keywords) -> SourceValue:
     action = keywords.get("action")
-    done = action.value if isinstance(action, Known) else None
+    done = action.value if type(action) is Known else None
     default = keywords.get("default")
     if default is None:
         switch = _SWITCHES.get(done) if isinstance(done, str) else None
         return Known(switch) if switch is not None else Unknown(f"{name} has no default")
-    if not isinstance(default, Known):
+    if type(default) is not Known:
         return default
     if default.value is None:
         return Unknown(f"{name} has no default")
@@ -390,7 +393,7 @@ def _default(name: str, keywords: Keywords) -> SourceValue:
     if not isinstance(default.value, str) or kind is None or kind == Named("builtins.str"):
         return default
     made = _made(name, default.value, kind)  # argparse hands a default that is a text to `type`
-    return derived(made.value, default) if isinstance(made, Known) else made
+    return derived(made.value, default) if type(made) is Known else made
 
 
 def _set(of: CommandLine, name: str, value: SourceValue, sure: bool) -> None:

@@ -34,10 +34,15 @@ class Program(State, eq=False):
 
     def value(self, node: ast.expr) -> SourceValue:
         """Return what an expression is, and note it."""
-        evaluate = EXPRESSIONS.get(type(node))
+        kind = type(node)
+        evaluate = EXPRESSIONS.get(kind)
         if evaluate is None:
             return other_expression(self, node)
-        self.evaluate()
+        self.evaluated += 1
+        if self.evaluated > MOST_EVALUATED:
+            raise SpentError
+        if kind is ast.Constant and (seen := self.seen.values.get(node)):
+            return seen[0]
         value = evaluate(self, node)
         if self.env.home is self.source:
             self.seen.note(node, value)
@@ -83,9 +88,9 @@ class Program(State, eq=False):
         for inner in (False, True):  # what another one calls is best known from there
             found = [v for n, v in variables.items() if (n in used) is inner]
             for value in found:
-                if isinstance(value, Routine) and self.is_own(value.env) and value.node not in self.entered:
+                if type(value) is Routine and self.is_own(value.env) and value.node not in self.entered:
                     self._enter_later(value, value.node)
-            own = [v for v in found if isinstance(v, Class) and self.is_own(v.env) and variables.get(v.node.name) is v]
+            own = [v for v in found if type(v) is Class and self.is_own(v.env) and variables.get(v.node.name) is v]
             for of in sorted(own, key=lambda c: extends(c) != "model"):
                 self._enter_class(of)
 
@@ -97,7 +102,7 @@ class Program(State, eq=False):
             made = construct(self, of, Arguments([], {}), _call_at(of.node))
         self._call_once(made)
         for member in list(of.members.values()):
-            if isinstance(member, Routine) and member.node not in self.entered:
+            if type(member) is Routine and member.node not in self.entered:
                 self._enter_later(replace(member, bound=made, holder=of), of.node)
 
     def _made_of(self, of: Class) -> Instance | None:
@@ -117,7 +122,7 @@ class Program(State, eq=False):
     def _finish(self) -> None:
         """Build the models that nothing has built yet."""
         self._call_models()
-        inner = {part for stack in self.stacks for part in stack.parts if isinstance(part, Stack)}
+        inner = {part for stack in self.stacks for part in stack.parts if type(part) is Stack}
         for stack in sorted(self.stacks, key=lambda s: s in inner):
             finish(self, stack, _call_at(self.source.tree))
 

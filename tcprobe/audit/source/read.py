@@ -237,7 +237,7 @@ class Answers:
         found = owner(scope, name.id) if scope is not None else None
         once = found is not None and found[0] is module and len(module.bindings[name.id]) == 1
         values = self._seen.values.get(name, [None])
-        return once and name.id not in module.shared and all(isinstance(v, Known) for v in values)
+        return once and name.id not in module.shared and all(type(v) is Known for v in values)
 
     def _is_open(self, function: ast.AST) -> bool:
         """Return whether a function may be called in ways that were not seen; one of another file always may."""

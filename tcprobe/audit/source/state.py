@@ -20,12 +20,12 @@ from tcprobe.audit.source.kinds import (
     Items,
     Module,
     Multiplied,
+    Named,
     Routine,
     SourceValue,
     Stack,
     Tensor,
     Training,
-    Unknown,
 )
 from tcprobe.audit.source.layers import SourceLayers
 from tcprobe.audit.source.values import SpentError, guessed, one_of, tensors_of
@@ -41,6 +41,9 @@ MOST_ABROAD: Final = 12_000  # steps in other files, where sizes arrive there
 TRIAL_ABROAD: Final = 3_000  # and where none did yet
 _LONGEST: Final = 64  # elements of a list that is kept as it was when it was read
 _OF_MODEL: Final = ("call", "build")
+_WITH_TENSORS: Final = frozenset((Tensor, Items, Entries))
+_WITH_MODELS: Final = frozenset((Stack, Graph, Instance, Items, Entries))
+_NO_CONSTANT: Final = Named("")  # stands for all values of an expression that are none, behind its first value
 Left: TypeAlias = Literal["return", "raise", "break", "continue"] | None
 """How statements are left; None where they run through."""
 
@@ -56,7 +59,8 @@ class Skipped(Struct, eq=False):
 class Seen(Struct, eq=False):
     """What was seen of one file while it was followed."""
 
-    # every value of each expression that was evaluated; more than `MOST_VALUES` where there are too many
+    # every constant that each expression was when it was evaluated, and whether it was anything else; more than
+    # `MOST_VALUES` where there are too many
     values: dict[ast.expr, list[SourceValue]] = field(default_factory=dict)
     # of an expression with several: what tells its values apart
     apart: dict[ast.expr, set[Any]] = field(default_factory=dict)
@@ -73,7 +77,10 @@ class Seen(Struct, eq=False):
         values = self.values.get(node)
         if values is None:
             self.values[node] = [_as_now(value)]
-        elif value is not values[-1] and len(values) <= MOST_VALUES and not _is_again(value, values[-1]):
+            return
+        if type(value) is not Known and type(value) is not Items:
+            value = _NO_CONSTANT
+        if len(values) <= MOST_VALUES and not _is_again(value, values[-1]):
             apart = self.apart.get(node)
             if apart is None:
                 apart = self.apart[node] = {_identity(values[0])}
@@ -93,21 +100,21 @@ class Seen(Struct, eq=False):
 def _as_now(value: SourceValue) -> SourceValue:
     """Return a value that stays as it is now: others may change a list later on."""
     kept = type(value) is Items and len(value.items) <= _LONGEST
-    return Items(list(value.items), value.open, value.doubts) if kept and isinstance(value, Items) else value
+    return Items(list(value.items), value.open, value.doubts) if kept and type(value) is Items else value
 
 
 def _is_again(value: SourceValue, last: SourceValue) -> bool:
     """Return whether a value is the last one again, as most in loops are; others may be the same and not seen to be."""
-    if not (isinstance(value, Known) and isinstance(last, Known)):
-        return False
+    if type(value) is not Known or type(last) is not Known:
+        return value is last
     return value.value is last.value and value.abroad is last.abroad and value.doubts == last.doubts
 
 
 def _identity(value: SourceValue) -> object:
     """Return what a value shares with those that are the same: equal and as sure; of what is no constant, itself."""
-    if isinstance(value, Known):
+    if type(value) is Known:
         return type(value.value), _typed(value.value), value.abroad, value.doubts
-    return value if isinstance(value, Unknown) else id(value)
+    return id(value)
 
 
 def _typed(constant: object) -> object:
@@ -250,7 +257,7 @@ class State(Struct, eq=False):
     def in_model(self) -> bool:
         """Whether what runs is part of a model: the batch is that of the model's inputs, other sizes are their own."""
         return any(
-            isinstance(f.bound, Instance) and f.bound.keras is not None and getattr(f.node, "name", "") in _OF_MODEL
+            type(f.bound) is Instance and f.bound.keras is not None and getattr(f.node, "name", "") in _OF_MODEL
             for f in self.frames
         )
 
@@ -309,10 +316,12 @@ class State(Struct, eq=False):
 
     def hand_on(self, *values: SourceValue) -> None:
         """Note that something that is not followed may use the layers behind values, and train the models in them."""
-        values = tuple(value for value in values if not isinstance(value, (Known, Unknown)))
-        self.handed.update(source for tensor in tensors_of(*values) for source in tensor.sources)
-        models = (value for value in values if isinstance(value, (Stack, Graph, Instance, Items, Entries)))
-        self.handed_on.update((id(value), value) for value in models)
+        for value in values:
+            kind = type(value)
+            if kind in _WITH_TENSORS:
+                self.handed.update(source for tensor in tensors_of(value) for source in tensor.sources)
+            if kind in _WITH_MODELS:
+                self.handed_on[id(value)] = value
 
     def being(self, **state: Any) -> _Being:
         """Let parts of the state be others for a while; not put back where an error ends the reading."""
@@ -345,6 +354,6 @@ class State(Struct, eq=False):
         for name in {n: None for end in changed for n, value in end.items() if before.get(n) is not value}:
             found = [end.get(name) for end in ends]
             if None not in found and any(value is not found[0] for value in found):
-                found = [value.read() if isinstance(value, Awaited) else value for value in found]
+                found = [value.read() if type(value) is Awaited else value for value in found]
             env.vars[name] = one_of(found)
         return None if ends else lefts[0]

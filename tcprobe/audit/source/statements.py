@@ -38,7 +38,7 @@ def _annotated(p: State, node: ast.AnnAssign) -> None:
 
 def _augmented(p: State, node: ast.AugAssign) -> None:
     left, right = p.value(node.target), p.value(node.value)
-    if not isinstance(left, Items) or not isinstance(node.op, ast.Add):
+    if type(left) is not Items or not isinstance(node.op, ast.Add):
         whole = ast.copy_location(ast.BinOp(node.target, node.op, node.value), node)
         bind(p, node.target, arithmetic(node.op, left, right, whole))
         note_flags(p, node.target, node.value)
@@ -85,7 +85,7 @@ def _class(p: State, node: ast.ClassDef) -> None:
     with p.being(env=inside):
         p.run(node.body)
     for name, value in inside.vars.items():
-        if isinstance(value, Routine) and value.node in node.body:
+        if type(value) is Routine and value.node in node.body:
             value.env, value.holder = around, made
             if marked(value.node, "property"):
                 value = Unknown(f"{name} is computed")
@@ -104,7 +104,7 @@ def _if(p: State, node: ast.If) -> Left:
     chosen, other = (node.body, node.orelse) if known else (node.orelse, node.body)
     doubts = doubts_of(test)
     if not doubts:
-        p.skip(other, isinstance(test, Known) and not p.gpu_asked)  # another machine may run what this one leaves out
+        p.skip(other, type(test) is Known and not p.gpu_asked)  # another machine may run what this one leaves out
         return p.run(chosen)
     before = dict(p.env.vars)
     with p.doubting(doubts):
@@ -173,10 +173,10 @@ def _once(p: State, target: ast.AST | None, of: SourceValue | None, body: list[a
     for name in _changed(whole) & variables.keys():
         shaken(variables[name])
     for name in changed:
-        if isinstance(variables[name], Known):
+        if type(variables[name]) is Known:
             variables[name] = Unknown(f"{name} changes in a loop")
     if target is not None and of is not None:
-        element = of if isinstance(of, Unknown) else Unknown("is the element of a loop that is not known")
+        element = of if type(of) is Unknown else Unknown("is the element of a loop that is not known")
         bind(p, target, any_of(of) or element)
     made = len(drafts)
     p.run(body)
@@ -204,8 +204,8 @@ def _with(p: State, node: ast.With | ast.AsyncWith) -> Left:
         value = p.value(item.context_expr)
         tapes += note_tape(p, item.context_expr)
         if item.optional_vars is not None:
-            opened = Unknown("is opened by with", isinstance(value, Unknown) and value.read)
-            bind(p, item.optional_vars, value if isinstance(value, Tensor) else opened)
+            opened = Unknown("is opened by with", type(value) is Unknown and value.read)
+            bind(p, item.optional_vars, value if type(value) is Tensor else opened)
     with p.being(taped=p.taped + tapes) if tapes else nullcontext():
         return p.run(node.body)
 

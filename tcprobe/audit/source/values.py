@@ -29,6 +29,9 @@ from tcprobe.source.values import DOUBTED, MOST_LEAVES, Doubts, Known, identical
 
 MOST_ELEMENTS: Final = 64  # iterations of a loop that are followed one by one
 _MOST_PARTS: Final = 200_000
+_SURE: Final[Doubts] = frozenset()
+_OPEN: Final = frozenset((Unknown, Tensor, Bound, Named))
+"""Kinds of which it is not known whether they count as true."""
 _Kind = TypeVar("_Kind")
 
 
@@ -41,27 +44,31 @@ class SpentError(Exception):
 
 def doubted(value: SourceValue, doubts: Doubts) -> SourceValue:
     """Return a value with doubts about its constants; lists and objects, which others share, stay as they are."""
-    return value.doubted(doubts) if isinstance(value, Known) else value
+    return value.doubted(doubts) if type(value) is Known else value
 
 
 def guessed(value: SourceValue, doubts: Doubts) -> SourceValue:
     """Return a value with doubts about it, also where it is a list or object."""
-    if isinstance(value, Known):
+    if type(value) is Known:
         return value.doubted(doubts)
-    if doubts and (isinstance(value, (Items, Entries)) or (isinstance(value, Instance) and value.keras is None)):
+    if not doubts:
+        return value
+    if type(value) is Items or type(value) is Entries or (type(value) is Instance and value.keras is None):
         return replace(value, doubts=value.doubts | doubts)
     return value
 
 
 def doubts_of(value: SourceValue) -> Doubts:
     """Return why a value may be another one."""
-    return value.doubts if isinstance(value, (Known, Items, Entries, Instance)) else frozenset()
+    if type(value) is Known or type(value) is Items or type(value) is Entries or type(value) is Instance:
+        return value.doubts
+    return _SURE
 
 
 def through(made: SourceValue, *values: SourceValue) -> SourceValue:
     """Return what was made of lists and objects, with the doubts about these; constants hand theirs on themselves."""
-    doubts = [d for value in values if not isinstance(value, Known) and (d := doubts_of(value))]
-    return guessed(made, frozenset().union(*doubts)) if doubts else made
+    doubts = [d for value in values if type(value) is not Known and (d := doubts_of(value))]
+    return guessed(made, _SURE.union(*doubts)) if doubts else made
 
 
 def shaken(value: SourceValue) -> None:
@@ -94,7 +101,7 @@ def _common(values: list[SourceValue]) -> SourceValue | None:
     if lists and len({len(v.items) for v in lists}) == 1:
         rows = zip(*(v.items for v in lists), strict=True)
         return Items([one_of(row) for row in rows], next((v.open for v in lists if v.open), None))
-    return first if isinstance(first, Named) and all(v == first for v in values) else None
+    return first if type(first) is Named and all(v == first for v in values) else None
 
 
 def _all(kind: type[_Kind], values: list[SourceValue]) -> list[_Kind]:
@@ -128,43 +135,43 @@ def sequence(values: Iterable[SourceValue]) -> SourceValue:
 
 def items_of(value: SourceValue | None) -> list[SourceValue] | None:
     """Return the elements of a list or tuple; None where it is none or may hold others."""
-    if isinstance(value, Items):
+    if type(value) is Items:
         return list(value.items) if value.open is None else None
-    return list(value.elements) if isinstance(value, Known) and isinstance(value.value, tuple) else None
+    return list(value.elements) if type(value) is Known and isinstance(value.value, tuple) else None
 
 
 def elements(value: SourceValue | None) -> list[SourceValue] | None:
     """Return what a loop over a value meets, one by one; None where that is not known, or too much."""
-    if isinstance(value, Entries):
+    if type(value) is Entries:
         found: list[SourceValue] | None = None if value.open else [value.key(key) for key in value.entries]
     else:
         found = items_of(value)
     if found is None or len(found) > MOST_ELEMENTS:
         return None
-    doubts = value.doubts if isinstance(value, (Items, Entries)) else None
+    doubts = value.doubts if type(value) is Items or type(value) is Entries else None
     return [doubted(element, doubts) for element in found] if doubts else found
 
 
 def any_of(value: SourceValue) -> SourceValue | None:
     """Return what each element of a value is, however many there are; None where they differ or are not known."""
-    if isinstance(value, DataSet):
+    if type(value) is DataSet:
         return value.element
-    if isinstance(value, Tensor) and value.shape:
+    if type(value) is Tensor and value.shape:
         return indexed(value, ["one"])
-    return value.items[0] if isinstance(value, Items) and len(value.items) == 1 else None
+    return value.items[0] if type(value) is Items and len(value.items) == 1 else None
 
 
 def entry(of: SourceValue, key: Any) -> SourceValue | None:
     """Return an element of a list, tuple, dictionary or record; None where there is none."""
-    if isinstance(of, Entries):
+    if type(of) is Entries:
         named = isinstance(key, str)  # no other constant equals a text
         found = of.entries.get(key) if named else next((v for k, v in of.entries.items() if identical(k, key)), None)
         return doubted(found, DOUBTED) if of.open and found is not None else found
-    if isinstance(of, Known):
+    if type(of) is Known:
         return item(of, key)
-    if isinstance(of, Items) and of.open and key == -1 and len(of.items) == 1:
+    if type(of) is Items and of.open and key == -1 and len(of.items) == 1:
         return of.items[0]
-    fields = list(of.attrs.values()) if isinstance(of, Instance) and not of.keras else items_of(of) or []
+    fields = list(of.attrs.values()) if type(of) is Instance and not of.keras else items_of(of) or []
     return fields[key] if type(key) is int and -len(fields) <= key < len(fields) else None
 
 
@@ -176,10 +183,10 @@ def tensors_of(*values: SourceValue) -> list[Tensor]:
     """
     found: list[Tensor] = []
     for value in values:
-        if isinstance(value, Tensor):
+        if type(value) is Tensor:
             found.append(value)
-        elif isinstance(value, (Items, Entries)):
-            found += [part for part in parts_of(value) if isinstance(part, Tensor)]
+        elif type(value) is Items or type(value) is Entries:
+            found += [part for part in parts_of(value) if type(part) is Tensor]
     return found
 
 
@@ -195,16 +202,16 @@ def parts_of(value: SourceValue) -> Iterator[SourceValue]:
             return
         part = pending.pop()
         yield part
-        if isinstance(part, Items):
+        if type(part) is Items:
             pending.extend(reversed(part.items))
-        elif isinstance(part, Entries):
+        elif type(part) is Entries:
             pending.extend(reversed(part.entries.values()))
     raise SpentError
 
 
 def with_tensors(value: SourceValue, make: Callable[[Tensor], Tensor]) -> SourceValue:
     """Return a value with another tensor for each in its lists; as it is where it holds none."""
-    if isinstance(value, Tensor):
+    if type(value) is Tensor:
         return make(value)
     items = items_of(value)
     return Items([with_tensors(v, make) for v in items]) if items is not None and tensors_of(value) else value
@@ -215,9 +222,9 @@ def with_tensors(value: SourceValue, make: Callable[[Tensor], Tensor]) -> Source
 
 def known_of(value: SourceValue, depth: int = 8) -> Known | None:
     """Return the constant that a value is, a list of constants as a tuple; None where it is none."""
-    if isinstance(value, Known):
+    if type(value) is Known:
         return value
-    if not isinstance(value, Items) or value.open is not None or not depth:
+    if type(value) is not Items or value.open is not None or not depth:
         return None
     parts: list[Known] = []
     leaves = 0
@@ -232,17 +239,17 @@ def known_of(value: SourceValue, depth: int = 8) -> Known | None:
 
 def truth(value: SourceValue) -> bool | None:
     """Return whether a value counts as true; None where that is not known."""
-    if isinstance(value, Known):
+    if type(value) is Known:
         return bool(value.value)
-    if isinstance(value, (Items, Entries)):
+    if type(value) is Items or type(value) is Entries:
         holds = bool(value.items if isinstance(value, Items) else value.entries)
         return holds or (None if value.open else False)
-    return None if isinstance(value, (Unknown, Tensor, Bound, Named)) else True
+    return None if type(value) in _OPEN else True
 
 
 def shape_from(value: SourceValue | None) -> Shape | None:
     """Return the shape that a tuple of sizes is, unknown sizes as None; None where its rank is unknown."""
-    if isinstance(value, Known) and type(value.value) is int:
+    if type(value) is Known and type(value.value) is int:
         return (size_from(value),)
     items = items_of(value)
     return tuple(size_from(item) for item in items) if items is not None else None
@@ -250,7 +257,7 @@ def shape_from(value: SourceValue | None) -> Shape | None:
 
 def size_from(value: SourceValue) -> Size:
     """Return a size; None where it is none or not known."""
-    return known_size(value.value) if isinstance(value, Known) else None
+    return known_size(value.value) if type(value) is Known else None
 
 
 def dimension(size: Size) -> SourceValue:
@@ -278,18 +285,18 @@ def plain_constant(value: SourceValue) -> Any:
     Raises:
         SpentError: as `parts_of`.
     """
-    if isinstance(value, (Items, Entries)):
+    if type(value) is Items or type(value) is Entries:
         for _ in parts_of(value):
             pass
     return _plain(value)
 
 
 def _plain(value: SourceValue) -> Any:
-    if isinstance(value, Known):
+    if type(value) is Known:
         return value.value
-    if isinstance(value, Named):
+    if type(value) is Named:
         return value.name.rpartition(".")[2]
-    if isinstance(value, Draft):
+    if type(value) is Draft:
         return {"class_name": value.kind, "config": value.config}
     items = items_of(value)
     return tuple(_plain(item) for item in items) if items is not None else ...
@@ -300,7 +307,7 @@ def _plain(value: SourceValue) -> Any:
 
 def find_member(of: Class, name: str) -> SourceValue | None:
     """Return a member of a class of the file or of its bases there."""
-    return next((c.members[name] for c in lineage(of) if isinstance(c, Class) and name in c.members), None)
+    return next((c.members[name] for c in lineage(of) if type(c) is Class and name in c.members), None)
 
 
 def lineage(of: SourceValue) -> Iterator[SourceValue]:
@@ -311,7 +318,7 @@ def lineage(of: SourceValue) -> Iterator[SourceValue]:
         if id(at) not in seen:
             seen.add(id(at))
             yield at
-            pending.extend(reversed(at.bases) if isinstance(at, Class) else ())
+            pending.extend(reversed(at.bases) if type(at) is Class else ())
 
 
 def result_of(node: ast.Call, *given: SourceValue) -> SourceValue:

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 MANY_FILES: Final = 32
 """From this many files on, more processes save more time than they cost to start."""
-_COLLECTED: Final = (100_000, 5, 10)
+_COLLECTED: Final = (400_000, 5, 10)
 """Objects between collections of garbage: syntax trees have many, and looking through them took a third of the time."""
 
 

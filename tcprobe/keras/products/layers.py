@@ -117,7 +117,7 @@ def _convolved(passes: Passes, image: Shape | None, kernel: Shape, settings: dic
     return conv(passes, kind, config, [image])
 
 
-__all__ = ["records_of"]
+__all__ = ["records_kept", "records_of"]
 
 
 def records_of(layer: Layer, batch: int) -> list[tuple[OpRecord, float]]:
@@ -140,6 +140,17 @@ def records_of(layer: Layer, batch: int) -> list[tuple[OpRecord, float]]:
     rows = None if layer.samples is None else batch * layer.samples
     shapes = [(rows, *s[1:]) if s and s[0] is None else s for s in layer.input_shapes] or [None]
     return times(_records(passes, canonical_kind(layer.kind), layer.config, shapes), layer.calls)
+
+
+def records_kept(layer: Layer, batch: int, kept: dict[object, Records]) -> Records:
+    """Return the same; `kept` has those of layers before, since models have many that are alike."""
+    if class_of(layer.kind).products not in _READERS:
+        return []
+    runs = layer.is_first, layer.trainable, layer.calls, layer.samples
+    key = (layer.kind, repr(layer.config), layer.input_shapes, layer.dtype, *runs)
+    if key not in kept:
+        kept[key] = records_of(layer, batch)
+    return kept[key]
 
 
 def _records(passes: Passes, kind: str, config: LayerSettings, shapes: InputShapes) -> Records:

@@ -91,6 +91,7 @@ class LayerSizes:
 
     def __init__(self, model: Model) -> None:
         self.model = model
+        self._known: dict[tuple[int, bool], list[tuple[str, int]]] = {}
 
     @cached_property
     def by_layer(self) -> dict[str, tuple[int, ...]]:
@@ -125,7 +126,7 @@ class LayerSizes:
         attention layer, whose scores have heads, and may be as wide as what it takes.
         """
         name = product.layer or product.op
-        found = named_sizes(product.record, name in self.transposed)
+        found = self._sizes(product.record, name)
         layer = self.layers.get(name)
         if layer is not None and (units := units_of(layer)) is not None:
             return _recurrent(layer, units, found)
@@ -135,6 +136,13 @@ class LayerSizes:
         known = [(n, size) for dimension, size in found for n in (names.get(size) or (dimension,))]
         return list(dict.fromkeys(known))
 
+    def _sizes(self, record: OpRecord, name: str) -> list[tuple[str, int]]:
+        """Return the sizes of a record of the model, which may stand in many of its products."""
+        key = id(record), name in self.transposed
+        if key not in self._known:
+            self._known[key] = named_sizes(record, key[1])
+        return self._known[key]
+
     @cached_property
     def _forward_names(self) -> dict[str, dict[int, tuple[str, ...]]]:
         """Names of each size of the forward pass, of layers that tell what they take from what they put out."""
@@ -142,7 +150,7 @@ class LayerSizes:
         for product in self.model.products:
             if product.layer is None or product.record.pass_ not in (None, "forward"):
                 continue
-            for dimension, size in named_sizes(product.record, product.layer in self.transposed):
+            for dimension, size in self._sizes(product.record, product.layer):
                 if dimension != FEATURES:
                     known = found.setdefault(product.layer, {})
                     known[size] = tuple(dict.fromkeys((*known.get(size, ()), dimension)))

@@ -24,7 +24,7 @@ class ArrayCall(Struct, frozen=True):
     def x(self) -> Tensor | None:
         """The tensor that it works on, also of nested lists; None where it is none."""
         found = self.values.get("x")
-        if found is None or isinstance(found, Tensor):
+        if found is None or type(found) is Tensor:
             return found
         shape = nested_shape(found)
         return made_of(tensors_of(found), shape) if shape else None
@@ -37,7 +37,7 @@ class ArrayCall(Struct, frozen=True):
     def has(self, name: str) -> bool:
         """Return whether an argument is passed, and is not None."""
         found = self.values.get(name)
-        return found is not None and not (isinstance(found, Known) and found.value is None)
+        return found is not None and not (type(found) is Known and found.value is None)
 
     def number(self, name: str, default: Size = None) -> Size:
         """Return a whole number; `default` where it is not passed; None where it is not known."""
@@ -64,21 +64,21 @@ class ArrayCall(Struct, frozen=True):
         found = self.values.get(name)
         if found is None:
             return default
-        return found.value if isinstance(found, Known) and isinstance(found.value, str) else None
+        return found.value if type(found) is Known and isinstance(found.value, str) else None
 
     def flag(self, name: str) -> bool | None:
         """Return a truth value, False where it is not passed; None where it is not known."""
         found = self.values.get(name)
         if found is None:
             return False
-        return bool(found.value) if isinstance(found, Known) else None
+        return bool(found.value) if type(found) is Known else None
 
 
 def nested_shape(given: SourceValue, depth: int = 8) -> Shape | None:
     """Return the shape of nested lists of equal length, () of a number; None where it is not known."""
-    if isinstance(given, Tensor):
+    if type(given) is Tensor:
         return given.shape
-    if isinstance(given, Known) and not isinstance(given.value, tuple):
+    if type(given) is Known and not isinstance(given.value, tuple):
         return () if isinstance(given.value, int | float) else None
     items = items_of(given) if depth else None
     if not items:
@@ -90,7 +90,7 @@ def nested_shape(given: SourceValue, depth: int = 8) -> Shape | None:
 
 def whole_number(value: SourceValue) -> Size:
     """Return a whole number; None where a value is none or not known."""
-    return value.value if isinstance(value, Known) and type(value.value) is int else None
+    return value.value if type(value) is Known and type(value.value) is int else None
 
 
 def axis_of(axis: Size, rank: int) -> Size:

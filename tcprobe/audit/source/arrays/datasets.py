@@ -55,7 +55,7 @@ def made_data_set(name: str, given: Arguments) -> SourceValue | None:
     if found[1] == "from_tensors":
         return DataSet(first)
     parts = items_of(first) if found[1] == "zip" else None
-    sets = [part.element for part in parts or () if isinstance(part, DataSet)]
+    sets = [part.element for part in parts or () if type(part) is DataSet]
     return DataSet(Items(sets)) if sets and parts is not None and len(sets) == len(parts) else None
 
 
@@ -79,7 +79,7 @@ def enumerated(of: DataSet) -> DataSet:
 
 def inputs_of(value: SourceValue | None) -> SourceValue | None:
     """Return what a model is given of data to be fitted on: of a data set the first part of an element."""
-    if not isinstance(value, DataSet):
+    if type(value) is not DataSet:
         return value
     parts = items_of(value.element)
     return parts[0] if parts else value.element
@@ -87,12 +87,12 @@ def inputs_of(value: SourceValue | None) -> SourceValue | None:
 
 def _each(value: SourceValue, make: Callable[[Tensor], Tensor]) -> SourceValue:
     """Return a value with something else made of each tensor in it."""
-    if isinstance(value, Tensor):
+    if type(value) is Tensor:
         return make(value)
     items = items_of(value)
     if items is not None:
         return Items([_each(item, make) for item in items])
-    if isinstance(value, Entries) and not value.open:
+    if type(value) is Entries and not value.open:
         return Entries({key: _each(item, make) for key, item in value.entries.items()})
     return Unknown("is an element of data that are not known")
 

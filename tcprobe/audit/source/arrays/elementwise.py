@@ -32,7 +32,7 @@ def of_dimensions(call: ArrayCall) -> SourceValue | None:
 def counted(call: ArrayCall) -> SourceValue:
     """Return the numbers of a range: its length, where start, stop and step are known."""
     parts = [call.values.get(name) for name in ("start", "stop", "step")]
-    if parts[1] is None or (isinstance(parts[1], Known) and parts[1].value is None):
+    if parts[1] is None or (type(parts[1]) is Known and parts[1].value is None):
         parts[0], parts[1] = None, parts[0]
     given = [0 if part is None and i == 0 else 1 if part is None else _number(part) for i, part in enumerate(parts)]
     start, stop, step = given
@@ -44,7 +44,7 @@ def counted(call: ArrayCall) -> SourceValue:
 def spaced(call: ArrayCall) -> SourceValue:
     """Return ``num`` numbers between two others; the ends must be numbers."""
     ends = [call.values.get(name) for name in ("start", "stop")]
-    if any(isinstance(end, Tensor) and end.shape != () for end in ends):
+    if any(type(end) is Tensor and end.shape != () for end in ends):
         return Tensor(None, None, (), False, True, None)
     return _of_shape((call.number("num", 50),))
 
@@ -64,7 +64,7 @@ def literal(call: ArrayCall) -> SourceValue | None:
         return None
     if call.has("shape"):
         return _of_shape(shape_from(call.values["shape"]))
-    if isinstance(given, Tensor) or (isinstance(given, Known) and isinstance(given.value, int | float)):
+    if type(given) is Tensor or (type(given) is Known and isinstance(given.value, int | float)):
         return given
     shape = nested_shape(given)
     return made_of(call.tensors, shape) if shape else None
@@ -73,9 +73,9 @@ def literal(call: ArrayCall) -> SourceValue | None:
 def variable(call: ArrayCall) -> SourceValue | None:
     """Return a variable of the shape of what it starts as; its values change."""
     made = literal(call)
-    if isinstance(made, Known):
+    if type(made) is Known:
         return Tensor((), None, (), False, False, None)
-    return replace(made, fresh=False) if isinstance(made, Tensor) else None
+    return replace(made, fresh=False) if type(made) is Tensor else None
 
 
 def weight(call: ArrayCall) -> SourceValue:
@@ -85,8 +85,8 @@ def weight(call: ArrayCall) -> SourceValue:
 
 
 def _number(value: SourceValue) -> float | None:
-    known = isinstance(value, Known) and isinstance(value.value, int | float)
-    return value.value if known and isinstance(value, Known) else None
+    known = type(value) is Known and isinstance(value.value, int | float)
+    return value.value if known and type(value) is Known else None
 
 
 def _of_shape(shape: Shape | None) -> SourceValue:
@@ -107,7 +107,7 @@ def kept(call: ArrayCall) -> SourceValue | None:
 def met(call: ArrayCall) -> SourceValue | None:
     """Return an elementwise result of several: ``add``, ``maximum``, ``where``."""
     values = [*(value for name, value in call.values.items() if len(name) == 1), *call.rest]
-    tensors = [value for value in values if isinstance(value, Tensor)]
+    tensors = [value for value in values if type(value) is Tensor]
     if not tensors or (call.last == "where" and len(values) < 3):
         return None
     result: Tensor = tensors[0]
@@ -119,9 +119,9 @@ def met(call: ArrayCall) -> SourceValue | None:
 
 def combined(tensor: Tensor, other: SourceValue) -> Tensor:
     """Return the elementwise result of a tensor and another one, or a number."""
-    if isinstance(other, Known) and isinstance(other.value, int | float):
+    if type(other) is Known and isinstance(other.value, int | float):
         return tensor
-    if not isinstance(other, Tensor):
+    if type(other) is not Tensor:
         return _with_unknown(tensor)
     both = either(tensor, other)
     last = _size(tensor.last, other.last)

@@ -20,9 +20,9 @@ def index_kind(part: ast.expr, value: Callable[[ast.expr], SourceValue]) -> Inde
     if isinstance(part, ast.Constant) and part.value is ...:
         return "rest"
     found = value(part)
-    if isinstance(found, Known):
+    if type(found) is Known:
         return "new" if found.value is None else "one" if type(found.value) is int else None
-    return "new" if isinstance(found, Named) and found.name.endswith(".newaxis") else None
+    return "new" if type(found) is Named and found.name.endswith(".newaxis") else None
 
 
 def _slice(part: ast.Slice, value: Callable[[ast.expr], SourceValue]) -> IndexKind:
@@ -31,7 +31,7 @@ def _slice(part: ast.Slice, value: Callable[[ast.expr], SourceValue]) -> IndexKi
     ends: list[int | None] = []
     for bound in (part.lower, part.upper, part.step):
         found = value(bound) if bound is not None else None
-        if found is not None and not (isinstance(found, Known) and type(found.value) is int):
+        if found is not None and not (type(found) is Known and type(found.value) is int):
             return "some"
         ends.append(found.value if found is not None else None)
     return slice(*ends) if ends[2] != 0 else "some"

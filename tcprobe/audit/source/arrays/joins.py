@@ -18,7 +18,7 @@ def concatenate(call: ArrayCall) -> SourceValue | None:
     given = items_of(call.values["x"]) if "x" in call.values else None
     if not given:
         return None
-    tensors = [value for value in given if isinstance(value, Tensor)]
+    tensors = [value for value in given if type(value) is Tensor]
     if not tensors:
         return _joined_lists(given)
     if len(tensors) < len(given) or any(t.shape is None for t in tensors):
@@ -60,7 +60,7 @@ def _agreed(sizes: set[Size]) -> Size:
 def stack(call: ArrayCall) -> SourceValue | None:
     """Return tensors side by side along a new ``axis``; a list of sizes as it is."""
     given = items_of(call.values["x"]) if "x" in call.values else None
-    tensors = [value for value in given or () if isinstance(value, Tensor)]
+    tensors = [value for value in given or () if type(value) is Tensor]
     if not given or (not tensors and call.has("axis")):
         return None
     if not tensors:

@@ -27,7 +27,7 @@ def reshape(call: ArrayCall) -> SourceValue | None:
 
 def reshaped(tensor: Tensor, target: SourceValue) -> Tensor:
     """Return a tensor in another shape; what the elements leave open is worked out where one size alone is open."""
-    one = isinstance(target, Known) and type(target.value) is int
+    one = type(target) is Known and type(target.value) is int
     wanted = [target] if one else items_of(target)
     if not wanted:
         return replace(tensor, shape=None, features=None, rows=1, batch=0)
@@ -163,14 +163,14 @@ def gather(call: ArrayCall, x: Tensor, shape: Shape) -> SourceValue | None:
     axis = axis_of(call.number("axis", 0 if call.library in ("tf", "K") else None), len(shape))
     if axis is None or call.has("batch_dims"):
         return None
-    if isinstance(indices, Tensor):
+    if type(indices) is Tensor:
         inner = indices.shape
     else:
         found = call.numbers("indices")
         inner = None if found is None or None in found else () if call.number("indices") is not None else (len(found),)
     if inner is None:
         return made_of([x], None)
-    first = indices.samples if axis == 0 and isinstance(indices, Tensor) and inner else x.samples if axis else None
+    first = indices.samples if axis == 0 and type(indices) is Tensor and inner else x.samples if axis else None
     return made_of([x], (*shape[:axis], *inner, *shape[axis + 1 :]), first, axis < len(shape) - 1)
 
 
@@ -218,8 +218,8 @@ def pooled(call: ArrayCall, x: Tensor, shape: Shape) -> SourceValue | None:
 def convolved(call: ArrayCall, x: Tensor, shape: Shape) -> SourceValue | None:
     """Return an image or sequence convolved with filters, which are a tensor of taps, channels and filters."""
     filters = call.values.get("filters")
-    kernel = filters.shape if isinstance(filters, Tensor) else None
-    if not _is_image(call, shape) or not isinstance(filters, Tensor) or kernel is None or len(kernel) != len(shape):
+    kernel = filters.shape if type(filters) is Tensor else None
+    if not _is_image(call, shape) or type(filters) is not Tensor or kernel is None or len(kernel) != len(shape):
         return None
     axes = len(shape) - 2
     steps, spread = _along(call, "strides", axes), _along(call, "dilations", axes)

@@ -33,8 +33,8 @@ def note_call(p: State, name: str, given: Arguments, node: ast.Call) -> None:
 
 def note_operator(p: State, left: SourceValue, right: SourceValue, node: ast.BinOp) -> None:
     """Note ``left @ right`` where it multiplies tensors, not NumPy's arrays alone."""
-    tensors = isinstance(left, Tensor) or isinstance(right, Tensor)
-    if p.aside or not tensors or all(isinstance(v, Tensor) and v.fresh and not v.symbolic for v in (left, right)):
+    tensors = type(left) is Tensor or type(right) is Tensor
+    if p.aside or not tensors or all(type(v) is Tensor and v.fresh and not v.symbolic for v in (left, right)):
         return
     p.operators.setdefault(node, p.here.place(node))
     _note(p, "matmul", [left, right], {"transpose_a": False, "transpose_b": False}, "matmul", node)
@@ -44,10 +44,10 @@ def _note(
     p: State, op: OwnOp, operands: list[SourceValue], settings: dict[str, Any], name: str, node: ast.expr
 ) -> None:
     """Note a product of two tensors; an operand that is not known counts as one of no known shape."""
-    a, b = (Tensor() if isinstance(value, Unknown) else value for value in operands)
-    if not isinstance(a, Tensor) or not isinstance(b, Tensor):
+    a, b = (Tensor() if type(value) is Unknown else value for value in operands)
+    if type(a) is not Tensor or type(b) is not Tensor:
         return
-    instance = next((frame.bound for frame in reversed(p.frames) if isinstance(frame.bound, Instance)), None)
+    instance = next((frame.bound for frame in reversed(p.frames) if type(frame.bound) is Instance), None)
     made = Multiplied(op, name, a, b, settings, _dtype(p, instance), p.here.place(node), node, running(p))
     note_rows(made.within, (a, b))
     runs = p.multiplied.setdefault((node, a, b, repr(settings), instance), made).runs
@@ -66,7 +66,7 @@ def _dtype(p: State, instance: Instance | None) -> str | None:
 
 def _told(value: SourceValue | None, kind: type) -> Any:
     """Return a constant; ``...`` where it is not known or of another kind."""
-    return value.value if isinstance(value, Known) and isinstance(value.value, kind) else ...
+    return value.value if type(value) is Known and isinstance(value.value, kind) else ...
 
 
 def _turned(call: ArrayCall, side: str) -> Any:

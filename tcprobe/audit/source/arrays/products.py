@@ -18,7 +18,7 @@ def _of_two(rule: Callable[[ArrayCall, Tensor, Tensor], Tensor | None]) -> Calla
 
     def followed(call: ArrayCall) -> Tensor | None:
         a, b = call.values.get("a"), call.values.get("b")
-        return rule(call, a, b) if isinstance(a, Tensor) and isinstance(b, Tensor) else None
+        return rule(call, a, b) if type(a) is Tensor and type(b) is Tensor else None
 
     return followed
 
@@ -81,10 +81,10 @@ def tensordot(call: ArrayCall, a: Tensor, b: Tensor) -> Tensor | None:
 def einsum(call: ArrayCall) -> SourceValue | None:
     """Return what an equation makes of its operands."""
     equation, tensors = call.values.get("equation"), call.rest
-    if not isinstance(equation, Known) or not isinstance(equation.value, str) or "->" not in equation.value:
+    if type(equation) is not Known or not isinstance(equation.value, str) or "->" not in equation.value:
         return None
-    shapes = [t.shape for t in tensors if isinstance(t, Tensor) and t.shape is not None]
-    operands = [t for t in tensors if isinstance(t, Tensor)]
+    shapes = [t.shape for t in tensors if type(t) is Tensor and t.shape is not None]
+    operands = [t for t in tensors if type(t) is Tensor]
     found = _labelled(equation.value.replace(" ", ""), shapes) if len(shapes) == len(tensors) else None
     if found is None:
         return None

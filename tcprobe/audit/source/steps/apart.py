@@ -197,17 +197,17 @@ class _Reading:
                 continue
             seen.add(id(part))
             self._spend()
-            if isinstance(part, Draft):
+            if type(part) is Draft:
                 found.add(part.name)
-            elif isinstance(part, Stack):
+            elif type(part) is Stack:
                 pending += part.parts
-            elif isinstance(part, Graph):
+            elif type(part) is Graph:
                 found |= self._between(part)
-            elif isinstance(part, Instance):
+            elif type(part) is Instance:
                 pending += part.attrs.values()
-            elif isinstance(part, Items):
+            elif type(part) is Items:
                 pending += part.items
-            elif isinstance(part, Entries):
+            elif type(part) is Entries:
                 pending += part.entries.values()
         return frozenset(found & self._names.keys()), seen
 
@@ -298,9 +298,9 @@ def _told(given: Iterable[Arguments]) -> bool | None:
     """Return the ``jit_compile`` of the calls of `compile`; None where Keras decides."""
     for arguments in given:
         eager, flag = (arguments.keywords.get(name) for name in ("run_eagerly", "jit_compile"))
-        if isinstance(eager, Known) and eager.value is True:
+        if type(eager) is Known and eager.value is True:
             return False
-        if isinstance(flag, Known) and flag.value != _AUTO:
+        if type(flag) is Known and flag.value != _AUTO:
             return bool(flag.value)
     return None
 

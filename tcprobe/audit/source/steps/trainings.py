@@ -33,7 +33,7 @@ def note_set(p: State, name: str, given: Arguments, node: ast.Call) -> None:
     """Follow a call of one of `SETTERS`."""
     if name == _SWITCH:
         on = given.get(0, "enabled")
-        _set(p, isinstance(on, Known) and bool(on.value))
+        _set(p, type(on) is Known and bool(on.value))
         return
     told = [k.value for k in node.keywords if k.arg == _FLAGS]
     dictionary = node.args[0] if node.args else None
@@ -52,7 +52,7 @@ def _is_flags(node: ast.expr | None) -> bool:
 def _clusters(p: State, node: ast.expr) -> bool:
     """Return whether a text asks for it; where it is not known, whether one of the texts that it is made of does."""
     value = p.look(node)
-    texts = [value.value] if isinstance(value, Known) else [n.value for n in ast.walk(node) if type(n) is ast.Constant]
+    texts = [value.value] if type(value) is Known else [n.value for n in ast.walk(node) if type(n) is ast.Constant]
     return any(isinstance(text, str) and _AUTO_JIT.search(text) for text in texts)
 
 
@@ -83,7 +83,7 @@ def note_training(p: State, of: SourceValue, name: str, given: Arguments, node: 
 
 def note_unknown(p: State, func: SourceValue, node: ast.Call) -> None:
     """Note that what trains may be any model: one that is not known is fitted, or called where gradients are taken."""
-    if isinstance(func, Unknown):
+    if type(func) is Unknown:
         fits = isinstance(node.func, ast.Attribute) and node.func.attr in (*_FITS, _BATCH)
         p.trains_unknown = p.trains_unknown or fits or (p.taped > 0 and not _LOSS.search(unparsed(node.func)))
 
