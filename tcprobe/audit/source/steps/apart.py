@@ -175,12 +175,10 @@ class _Reading:
                     links[source].add(draft.name)
                     links[draft.name].add(source)
         owner = {name: index for index, step in reversed([*enumerate(steps)]) for name in step.layers}
-        pending = [name for name in rest if any(other in owner for other in links[name])]
-        while pending:
-            name = pending.pop()
-            if name not in owner:
-                owner[name] = min(owner[other] for other in links[name] if other in owner)
-                pending += [other for other in links[name] if other not in owner]
+        pending = {name for name in rest if any(other in owner for other in links[name])}
+        while pending:  # the nearest first, so that their order tells nothing
+            owner |= {name: min(owner[o] for o in links[name] if o in owner) for name in pending}
+            pending = {other for name in pending for other in links[name] if other not in owner}
         apart = frozenset(name for name in rest if name not in owner)
         more = [frozenset(name for name in rest if owner.get(name) == index) for index in range(len(steps))]
         joined = [_joined(step, SourceStep(layers)) for step, layers in zip(steps, more, strict=True)]

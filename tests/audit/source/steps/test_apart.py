@@ -63,6 +63,19 @@ def test_what_trains_together_is_one_step(text: str, found: list[list[int]]) -> 
     assert units(text) == found
 
 
+def test_a_layer_in_no_model_is_in_the_step_of_the_layers_next_to_it() -> None:
+    """The merging layer feeds on the second step's layer, and on one that is only linked with the first's."""
+    text = """def trained(n):
+    z = keras.Input((64,))
+    h = layers.Dense(n)(z)
+    keras.Model(z, h).fit(x, y)
+    return h
+other(layers.Concatenate()([layers.Dense(48)(trained(32)), trained(40)]))
+"""
+    found = [[layer.name for layer in model.layers] for model in steps(text)]
+    assert found == [["dense_3", "dense_4"], ["concatenate", "dense_5"]]
+
+
 def test_a_model_that_nothing_trains_is_not_judged_beside_one_that_is() -> None:
     (model,) = steps("a.fit(x, b.predict(x))")
     assert [layer.config["units"] for layer in model.layers] == [8, 16]
