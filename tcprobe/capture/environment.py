@@ -103,11 +103,10 @@ def _where_else(launcher: tuple[str, ...]) -> str:
 
 def _answer(command: list[str], done: subprocess.CompletedProcess[str]) -> PythonInfo:
     shown = " ".join(command[:-2])
-    lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
-    try:
-        said = json.loads(lines[-1])
+    try:  # the last answer: a launcher of several ranks may print two on one line
+        said, _ = json.JSONDecoder().raw_decode(done.stdout, done.stdout.rindex("{"))
         return PythonInfo(str(said["python"]), said["tensorflow"], said["keras"], said["present"])
-    except (IndexError, ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError) as error:
         if (refused := refusal(done.stderr)) is not None:
             raise refused from error
         last = (done.stderr.strip() or done.stdout.strip() or f"exit code {done.returncode}").splitlines()[-1]

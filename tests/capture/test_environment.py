@@ -128,6 +128,14 @@ def test_the_probe_needs_python_3_8(tmp_path: Path, python: str, runs: bool) -> 
     assert environment.ask_interpreter(script(tmp_path / "python", f"echo '{said}'")).runs_probe is runs
 
 
+@pytest.mark.parametrize("between", ["", "\n"])
+def test_ranks_may_answer_on_one_line(tmp_path: Path, between: str) -> None:
+    """As Open MPI hands on what two ranks print at once: ``{...}{...}`` and two ends of lines."""
+    said = '{"python": "3.11.7", "tensorflow": "2.21.0", "keras": null, "present": true}'
+    mpirun = script(tmp_path / "mpirun", f"cat <<'END'\n{said}{between}{said}\n\nEND")
+    assert environment.ask_interpreter(sys.executable, (mpirun,)).tensorflow == "2.21.0"
+
+
 def test_a_path_may_not_be_there_behind_a_launcher(tmp_path: Path) -> None:
     paths = [tmp_path, tmp_path / "none"]
     assert environment.sees(paths, sys.executable, ("env", "X=1")) == {tmp_path}
