@@ -250,7 +250,7 @@ def cpu_trace(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return recorded("train.py", tmp_path / "cpu.pt.trace.json")
 
 
-@pytest.fixture(params=["committed", "recorded now"])
+@pytest.fixture(params=["committed", pytest.param("recorded now", marks=pytest.mark.long)])
 def scripted_trace(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     if request.param == "committed":
         return CPU / "scripted.pt.trace.json.gz"
