@@ -7,7 +7,7 @@ and memory in proportion to the rows (or that of sorting them), however many the
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from tcprobe.schema.columns import FloatArray, IntArray
 
 Numbers: TypeAlias = NDArray[np.integer[Any]]
+_Time = TypeVar("_Time", np.int64, np.float64)
 """Whole numbers of any width."""
 Codes: TypeAlias = NDArray[np.int32]
 """For each row the number of its group, or of its place in a list."""
@@ -90,7 +91,7 @@ def merged(start: IntArray, end: IntArray) -> tuple[IntArray, IntArray]:
     return start[new], end[np.append(new[1:] - 1, len(end) - 1)]
 
 
-def covered_until(at: IntArray, start: IntArray, end: IntArray) -> IntArray:
+def covered_until(at: NDArray[_Time], start: IntArray, end: IntArray) -> NDArray[_Time]:
     """Return how much of intervals, in order and none touching the next (`merged`), has passed at each time."""
     before, place = np.append(0, np.cumsum(end - start)), np.searchsorted(start, at, "right")
     last = np.maximum(place - 1, 0)

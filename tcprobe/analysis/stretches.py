@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from tcprobe.analysis.phases import leading_slow
 from tcprobe.analysis.units import Found
-from tcprobe.grouping import distinct_numbers
+from tcprobe.grouping import covered_until, distinct_numbers, merged
 from tcprobe.schema.columns import FloatArray, IntArray, Table
 from tcprobe.schema.profile import Profile
 from tcprobe.schema.tables import STRETCHES
@@ -75,11 +75,8 @@ def _after_pause(launches: Table, begin: int) -> int:
 
 def _spans(launches: Table) -> tuple[IntArray, IntArray]:
     """Return when kernels ran: starts and ends of stretches without a pause, ascending."""
-    order = np.argsort(launches.numbers("start_ns"), kind="stable")
-    starts = launches.numbers("start_ns")[order]
-    ends = np.maximum.accumulate(starts + launches.numbers("duration_ns")[order])
-    first = np.append(True, starts[1:] > ends[:-1])
-    return starts[first], ends[np.append(first[1:], True)]
+    start = launches.numbers("start_ns")
+    return merged(start, start + launches.numbers("duration_ns"))
 
 
 # --- stretches of unlike busyness -----------------------------------------------------------------------------
@@ -98,7 +95,7 @@ def stretch_table(profile: Profile) -> Table | None:
         parts = np.array(list(_parts(starts, ends)), np.int64).reshape(-1, 2)
         if len(parts) < 2 or (parts[:, 1] <= parts[:, 0]).any():  # a clock may give kernels no length
             continue
-        ran = np.diff(_ran(starts, ends, parts.ravel().astype(np.float64)).reshape(-1, 2), axis=1)[:, 0]
+        ran = np.diff(covered_until(parts.ravel(), starts, ends).reshape(-1, 2), axis=1)[:, 0]
         busy = 100.0 * ran / (parts[:, 1] - parts[:, 0])
         if (np.abs(np.diff(busy)) < UNLIKE_PCT).any():  # nothing but a pause parts them
             continue
@@ -113,7 +110,7 @@ def _parts(starts: IntArray, ends: IntArray) -> Iterator[tuple[int, int]]:
     edges = np.linspace(starts[0], ends[-1], BINS + 1)
     if edges[1] <= edges[0]:
         return
-    busy = 100.0 * np.diff(_ran(starts, ends, edges)) / np.diff(edges)
+    busy = 100.0 * np.diff(covered_until(edges, starts, ends)) / np.diff(edges)
     pauses, middle, at = starts[1:] - ends[:-1], (starts[1:] + ends[:-1]) / 2, 0
     for cut in _cuts(busy, 0):
         away = np.abs(middle - edges[cut])
@@ -141,12 +138,3 @@ def _cuts(busy: FloatArray, first: int) -> list[int]:
         return []
     cut = int(places[best])
     return [*_cuts(busy[:cut], first), first + cut, *_cuts(busy[cut:], first + cut)]
-
-
-def _ran(starts: IntArray, ends: IntArray, times: FloatArray) -> FloatArray:
-    """Return how long kernels had run at each of these times."""
-    before = np.append(0, np.cumsum(ends - starts))
-    at = np.searchsorted(starts, times, side="right")
-    over = np.maximum(ends[at - 1] - times, 0.0)
-    ran: FloatArray = np.where(at > 0, before[at] - over, 0.0)
-    return ran
