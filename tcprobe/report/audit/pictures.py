@@ -19,11 +19,10 @@ def first_of(report: AuditReport, cwd: str) -> First:
     heads = tuple(_pair(line) for line in screen.model_lines(report, cwd, screen.UNLIMITED))
     answer = _text(screen.answer_lines(report, found, screen.UNLIMITED))
     rest = tuple(map(_plain, screen.rest_lines(report, found.notes, cwd, screen.UNLIMITED)))
-    told = found.severe or found.hidden
-    tasks = tuple(_tasks(told, cwd))
-    left = len(told) - len(tasks)
+    tasks = tuple(_tasks(found.listed, cwd))
+    left = len(found.listed) - len(tasks)
     return First(
-        heads, ("", answer, ""), "bad" if found.severe else "dim" if told else "good", rest, "", "", (), (), tasks,
+        heads, ("", answer, ""), found.style, rest, "", "", (), (), tasks,
         "", f"{f.many(left, 'more finding')}: the table below has them." if left > 0 else "",
         screen.basis_of(report) or "",
     )  # fmt: skip

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from tcprobe import formatting as f
 from tcprobe.report.audit import unjudged, words
 from tcprobe.report.audit.words import natural, order
-from tcprobe.report.document import Screen, TextLine, TextPart, line_of
+from tcprobe.report.document import Screen, Style, TextLine, TextPart, line_of
 from tcprobe.report.sentences import gpu_of
 from tcprobe.schema.finding import (
     BEST_LEFT,
@@ -248,10 +248,20 @@ class Found(NamedTuple):
 
     @classmethod
     def of(cls, report: AuditReport) -> Found:
-        found = sorted(folded(words.rows(report)), key=_saved)
-        notes = [one for one in folded(words.rows(report)) if is_note(one)]
-        severe, hidden = [one for one in found if not is_note(one)], [one for one in found if _is_hidden(one)]
-        return cls(severe, [one for one in notes if one not in hidden], hidden)
+        rows = folded(words.rows(report))
+        severe, hidden = [one for one in rows if not is_note(one)], [one for one in rows if _is_hidden(one)]
+        notes = [one for one in rows if is_note(one) and not _is_hidden(one)]
+        return cls(sorted(severe, key=_saved), notes, sorted(hidden, key=_saved))
+
+    @property
+    def listed(self) -> list[FoldedFindings]:
+        """Those that have a row each."""
+        return self.severe or self.hidden
+
+    @property
+    def style(self) -> Style:
+        """How the answer is shown."""
+        return "bad" if self.severe else "dim" if self.hidden else "good"
 
 
 def _saved(one: FoldedFindings) -> float:
@@ -277,7 +287,7 @@ def screen_of(report: AuditReport, cwd: str, following: str | None, width: int |
     parts = [
         list(model_lines(report, cwd, room)),
         list(answer_lines(report, found, room)),
-        list(_rows(found.severe or found.hidden, cwd, width)),
+        list(_rows(found.listed, cwd, width)),
         list(rest_lines(report, found.notes, cwd, room)),
         list(_end(report, following)),
     ]
@@ -307,8 +317,8 @@ def model_lines(report: AuditReport, cwd: str, room: int) -> Iterator[TextLine]:
 
 def answer_lines(report: AuditReport, found: Found, room: int) -> Iterator[TextLine]:
     """Yield what the badly sized layers cost, likely and at most; that there are none where there are none."""
-    severe, told = found.severe, found.severe or found.hidden
-    sizes = sum(one.count for one in told if one.finding.suggested is not None)
+    severe = found.severe
+    sizes = sum(one.count for one in found.listed if one.finding.suggested is not None)
     others = sum(one.count for one in severe) - sizes if severe else 0
     what = f"{f.many(sizes, 'layer')} {'is' if sizes == 1 else 'are'} badly sized" if sizes else "No badly sized layer"
     gains = [
@@ -318,9 +328,9 @@ def answer_lines(report: AuditReport, found: Found, room: int) -> Iterator[TextL
     if sizes and len(gains) == 1:
         cost = f"; {'they cost' if sizes > 1 else 'it costs'} {_cost(*gains[0])}"
     also = f"; {f.many(others, 'other finding')}" if others else ""
-    short = f". {words.HIDDEN}" if told and not severe else ""
+    short = f". {words.HIDDEN}" if found.hidden and not severe else ""
     for line in f.wrapped(f"{what}{cost}{also}{short}.", room):
-        yield line_of(TextPart(line, "bad" if severe else "dim" if told else "good"))
+        yield line_of(TextPart(line, found.style))
 
 
 def _cost(audited: Audited, saved: Range) -> str:
