@@ -245,6 +245,10 @@ class Job(Struct, frozen=True):
     some: bool = False  # whether some ranks alone were to be profiled
 
 
+OF_RANKS: Final = (nsys.FORMAT, kineto.FORMAT)
+"""Formats of which the files of one folder may be the ranks of a job."""
+
+
 def find_job(path: Path, readers: Sequence[Reader] = READERS) -> Job | None:
     """Return the ranks of the job that a folder holds; None where it holds none, or a single profile.
 
@@ -262,7 +266,7 @@ def find_job(path: Path, readers: Sequence[Reader] = READERS) -> Job | None:
         return _started(ranks, readers) if ranks.is_dir() else None
     if len(formats[0].files) < 2:
         return None
-    if len({file.parent for file in formats[0].files}) == 1 and reader.FORMAT not in (nsys.FORMAT, kineto.FORMAT):
+    if len({file.parent for file in formats[0].files}) == 1 and reader.FORMAT not in OF_RANKS:
         return None  # the hosts of one session
     places = [file.parent if isinstance(reader, Holder) else file for file in formats[0].files]
     return _job(path, places, {place: _rank_of(place, reader) for place in places})
@@ -302,7 +306,7 @@ def _rank_of(place: Path, reader: Reader) -> int | InputError | None:
     """Return the number of a rank as its own file tells it; the error where that is damaged."""
     if isinstance(reader, Holder):
         return _recorded(place / RECORD)
-    if reader.FORMAT not in (nsys.FORMAT, kineto.FORMAT) or nsys.looks_like_report(place):
+    if reader.FORMAT not in OF_RANKS or nsys.looks_like_report(place):
         return None
     from tcprobe.readers.nsys.recording import peek_rank
 

@@ -45,7 +45,7 @@ TO_NS: Final = {
     **dict.fromkeys(("hour", "h"), 3600e9),
 }
 """Units of time by all that Nsight's tools call them, in ns."""
-_TOLD: Final = 1 << 12  # bytes after which a file without a byte 0 is taken for a text
+_PEEK: Final = 1 << 12  # bytes after which a file without a byte 0 is taken for a text
 _WHOLE: Final = re.compile(r"\d{1,10}", re.ASCII)
 
 
@@ -60,7 +60,7 @@ def start_of(path: Path, size: int) -> str:
         except (OSError, EOFError, zlib.error):
             return ""
     encoding = encoding_of(start)
-    if encoding.startswith("utf-8") and b"\0" in start[:_TOLD]:  # nor are a protobuf's
+    if encoding.startswith("utf-8") and b"\0" in start[:_PEEK]:  # nor are a protobuf's
         return ""
     return start.decode(encoding, errors="replace").lstrip("\ufeff")
 

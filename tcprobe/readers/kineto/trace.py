@@ -49,6 +49,8 @@ def _end(path: Path) -> bytes:
 
     last = b""
     with text_of(path) as file:
+        if not (head(path, len(ZIP)) or b"").startswith((GZIP, ZIP)):
+            file.seek(max(0, path.stat().st_size - _PEEK))
         while block := file.read(BLOCK):
             last = last[-_PEEK:] + block
     return last[-_PEEK:]
