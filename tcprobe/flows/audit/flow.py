@@ -6,10 +6,8 @@ time of a one-file audit.
 
 from __future__ import annotations
 
-import gc
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -49,8 +47,6 @@ if TYPE_CHECKING:
 
 MANY_FILES: Final = 32
 """From this many files on, more processes save more time than they cost to start."""
-_COLLECTED: Final = (400_000, 5, 10)
-"""Objects between collections of garbage: syntax trees have many, and looking through them took a third of the time."""
 
 
 class AuditOutcome(Struct, frozen=True):
@@ -95,7 +91,7 @@ def audit(options: AuditOptions, say: Say) -> AuditOutcome:
     called = bool(choice.args) or any(target.factory for target in targets.files)
     traced = _is_traced(choice, options.python is not None, targets, called, say)
     auditor = Auditor(choice, gpu, traced, None if called else say)
-    with shown(), _few_collections():
+    with shown():
         failed = [*targets.failed, *_add(auditor, choice, gpu, targets, traced)]
     _check_names(choice, auditor.found)
     root = repository(targets.files[0].path if targets.files else first.absolute()) or Path.cwd()
@@ -174,28 +170,19 @@ def _add(auditor: Auditor, choice: Choice, gpu: Gpu, targets: AuditFiles, traced
         begin(f"auditing {files[0].path.name}")
         auditor.add(files[0])
         return []
-    from tcprobe.flows.audit.parallel import AT_ONCE, add_all, audit_in_parallel, cores
-
     begin(f"auditing {len(files):,} files", len(files))
-    if traced or len(files) < MANY_FILES or cores() == 1:
-        return add_all(auditor, files)
+    if traced or len(files) < MANY_FILES:
+        return auditor.add_all(files)
+    from tcprobe.flows.audit.parallel import AT_ONCE, audit_in_parallel, cores
+
+    if cores() == 1:
+        return auditor.add_all(files)
     failed = []
     for part, unread in audit_in_parallel(choice, gpu, files):
         auditor.take(part)
         failed += unread
         advance(AT_ONCE)
     return failed
-
-
-@contextmanager
-def _few_collections() -> Iterator[None]:
-    """Collect garbage seldom, in the processes that are forked meanwhile too."""
-    before = gc.get_threshold()
-    gc.set_threshold(*_COLLECTED)
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)
 
 
 def _refuse_to_run(target: AuditFile, asked: bool) -> None:

@@ -25,6 +25,7 @@ from tcprobe.flows.audit.judge import Judge, Unused, findings_in, silenced, told
 from tcprobe.flows.audit.options import Choice, KnownFindings
 from tcprobe.flows.write import Say
 from tcprobe.hardware import Gpu
+from tcprobe.progress import advance
 from tcprobe.schema.finding import Audited, AuditReport, Finding
 from tcprobe.schema.model import FixedBy, Layer, Model, Place, Product, Unseen
 
@@ -176,6 +177,17 @@ class Auditor:
         # What is traced has run already: its user vouches for it.
         with within_limits(target.named, None if self._traced else MOST_SECONDS):
             self._add_models(target)
+
+    def add_all(self, targets: Sequence[AuditFile]) -> list[FailedFile]:
+        """Audit files; return the path of each that cannot be audited, and why."""
+        failed = []
+        for target in targets:
+            try:
+                self.add(target)
+            except TcprobeError as error:
+                failed.append((str(target.path), error.message.removeprefix(f"{target.named}: ")))
+            advance()
+        return failed
 
     def _add_models(self, target: AuditFile) -> None:
         from tcprobe.audit.source.model import foreign_to_tensorflow

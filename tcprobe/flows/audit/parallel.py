@@ -11,12 +11,10 @@ from functools import partial
 from multiprocessing import active_children, get_context
 from typing import Final, TypeAlias
 
-from tcprobe.errors import TcprobeError
 from tcprobe.flows.audit.files import AuditFile, FailedFile
 from tcprobe.flows.audit.models import Auditor, PartialAudit
 from tcprobe.flows.audit.options import Choice
 from tcprobe.hardware import Gpu
-from tcprobe.progress import advance
 
 AT_ONCE: Final = 8
 """Files per task: enough to make passing results cheap, few enough to keep all processes busy."""
@@ -78,16 +76,4 @@ def _end_at_interrupts() -> None:
 
 def _audit(choice: Choice, gpu: Gpu, files: Sequence[AuditFile]) -> _Found:
     auditor = Auditor(choice, gpu, traced=False)
-    return auditor.found, add_all(auditor, files)
-
-
-def add_all(auditor: Auditor, files: Sequence[AuditFile]) -> list[FailedFile]:
-    """Audit files; return the path of each that cannot be audited, and why."""
-    failed = []
-    for target in files:
-        try:
-            auditor.add(target)
-        except TcprobeError as error:
-            failed.append((str(target.path), error.message.removeprefix(f"{target.named}: ")))
-        advance()
-    return failed
+    return auditor.found, auditor.add_all(files)
