@@ -285,14 +285,19 @@ OTHERS: Final = ("AMD", "Intel")
 """Vendors whose GPUs' names begin with theirs."""
 
 
+def tensor_cores_of(vendor: str | None) -> str:
+    """Return whether a GPU of a vendor has Tensor Cores, as far as that tells: ``no`` for all but Nvidia's."""
+    return "unknown" if vendor is None or vendor.lower() == "nvidia" else "no"
+
+
 def gpu_row(device: int, name: str | None, *, ran: bool) -> dict[str, Value]:
     """Return the row of `devices` of a GPU, of Nvidia's unless its name is another's; `ran`: whether it ran kernels."""
-    other = next((vendor for vendor in OTHERS if (name or "").startswith(vendor)), None)
+    vendor = next((other for other in OTHERS if (name or "").startswith(other)), "Nvidia")
     return {
         "device": device,
         "name": name or None,
         "name_basis": "reported" if name else None,
-        "vendor": other or "Nvidia",
-        "tensor_cores": "no" if other else "unknown",
+        "vendor": vendor,
+        "tensor_cores": tensor_cores_of(vendor),
         "state": "active" if ran else "idle",
     }

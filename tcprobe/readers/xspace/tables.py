@@ -16,7 +16,7 @@ from tcprobe.probe.constants import STEP_MARK
 from tcprobe.readers.arrays import Ints, dense
 from tcprobe.readers.host_work import KINDS
 from tcprobe.readers.protobuf import Span
-from tcprobe.readers.rows import gpu_row
+from tcprobe.readers.rows import gpu_row, tensor_cores_of
 from tcprobe.readers.xspace.gpu import NONE, DeviceEvents, Gpu
 from tcprobe.readers.xspace.host import Host, Mark, Times, add_times
 from tcprobe.readers.xspace.text import kernel_config, memory_kind, memory_size, parse_shapes
@@ -188,12 +188,12 @@ def _device(first: int, gpu: Gpu) -> dict[str, Value]:
     """Return what the file itself says of a GPU; a capability's minor number is left out where it is 0."""
     stats = gpu.stats
     name, vendor, major = (stats.get(key) for key in ("gpu_device_name", "device_vendor", "compute_cap_major"))
-    foreign = vendor is not None and str(vendor).lower() != "nvidia"
+    vendor = None if vendor is None else str(vendor)
     return {
         **gpu_row(first + gpu.ordinal, None if name is None else str(name), ran=len(gpu.kernels) > 0),
-        "vendor": None if vendor is None else str(vendor),
+        "vendor": vendor,
         "compute_capability": None if major is None else f"{major}.{stats.get('compute_cap_minor', 0)}",
-        "tensor_cores": "no" if foreign else "unknown",
+        "tensor_cores": tensor_cores_of(vendor),
         **{column: _count(stats.get(key)) for column, key in _FIGURES.items()},
     }
 
