@@ -234,7 +234,7 @@ class SlowSteps(NamedTuple):
 
     ends: Mask  # rare, and taken for an epoch's end
     retraced: Mask  # rare, and a function was traced again in them
-    common: Mask  # at equal distances, and too common for either: steps like others, of a longer kind
+    common: Mask  # traced again or at equal distances, and too common for either: steps like others, of a longer kind
 
     @property
     def left_out(self) -> Mask:
@@ -279,7 +279,9 @@ def slow_steps(profile: Profile) -> SlowSteps:
         again = traced & _longer(lengths, LONG)
         if is_rare(again, lengths):
             retraced |= again
-            lengths[again] = np.nan
+        else:
+            common |= again
+        lengths[again] = np.nan
         others = long_steps(numbers, lengths)
         ends |= others[0]
         common |= others[1]
@@ -306,6 +308,11 @@ def retraces(profile: Profile) -> dict[int, str]:
 def functions_of(profile: Profile, rows: Mask) -> str:
     """Return the functions that were traced again in these rows of `steps`."""
     return ", ".join(sorted({name for row, name in retraces(profile).items() if rows[row]}))
+
+
+def all_traced(profile: Profile, rows: Mask) -> str:
+    """Return the functions that were traced again in these rows of `steps`, if one was in each; else nothing."""
+    return functions_of(profile, rows) if {*np.flatnonzero(rows).tolist()} <= {*retraces(profile)} else ""
 
 
 def is_rare(rows: Mask, lengths: FloatArray) -> bool:

@@ -211,11 +211,10 @@ def own_product_notes(graph: Table) -> Iterator[Note]:
         return
     own = [row for row, is_own in enumerate(families) if is_own]
     names = sorted({str(graph.names("op")[row]) for row in own})
-    message = (
-        f"XLA has {len(own)} products of its own in the step, for no op that was traced as one: {', '.join(names[:4])}"
-    )
+    what, are = ("1 product", "it is") if len(own) == 1 else (f"{len(own)} products", "they are")
+    message = f"XLA has {what} of its own in the step, for no op that was traced as one: {', '.join(names[:4])}"
     more = f" and {len(names) - 4} more" if len(names) > 4 else ""
-    yield Note("xla-own-products", f"{message}{more}; they are no part of the FLOPs of a step", level="note")
+    yield Note("xla-own-products", f"{message}{more}; {are} no part of the FLOPs of a step", level="note")
 
 
 def part_notes(graph: Table, counted: Table, phases: Table) -> Iterator[Note]:

@@ -322,6 +322,14 @@ def test_a_run_that_traces_again_all_the_time_is_slow() -> None:
     assert [int(one.sum()) for one in found] == [0, 0, 10]
 
 
+def test_what_traced_again_too_often_to_be_left_out_is_a_kind_of_steps_wherever_it_stands() -> None:
+    at = (5, 12, 17, 24, 29)
+    rows = [(i, 1000 * i, 900 if i in at else 20, "measured") for i in range(36)]
+    seen = [{"name": "train.step", "at_ns": 1000 * i + 10} for i in at]
+    found = slow_steps(b.profile(b.steps(*rows), run={"retraces": seen}))
+    assert [np.flatnonzero(one).tolist() for one in found] == [[], [], list(at)]
+
+
 def test_a_run_that_is_slow_every_so_often_is_slow() -> None:
     # 20 of 100 steps take 15 times a step, at no equal distance: that is how it trains.
     slow = Random(0).sample(range(100), 20)

@@ -106,7 +106,7 @@ def _flops(truth: Truth, found: Found, phase: int, shapes: tuple[int, ...]) -> V
         )
     if found.bound and found.flops <= true:
         return Verdict("FLOPs", "bound", f"at least {found.flops} for {true}", truth.bound)
-    if each and not found.bound and found.range != (min(each), max(each)):
+    if each and not found.bound and (found.range or (found.flops, found.flops)) != (min(each), max(each)):
         return Verdict("FLOPs", "wrong", f"from {found.range} for {min(each)} to {max(each)}")
     if _same(found.flops, true):
         return Verdict("FLOPs", "right" if not truth.bound else "wrong", f"{found.flops}")

@@ -126,6 +126,8 @@ def _kinds(kinds: TwoKinds, alone: bool) -> Iterator[Row]:
     short, long = kinds.short_ns, kinds.long_ns
     for name, lengths in (("short_step_ns", short), ("long_step_ns", long)):
         share = f"median length of {len(lengths)} of {len(short) + len(long)} steps, which are of two kinds"
+        if kinds.traced and name == "long_step_ns":
+            share += f"; traced again: {kinds.traced}"
         yield figure(name, float(np.median(lengths)), "measured", share, spread_of(lengths))
     if alone:
         why = f"mean of {len(short) + len(long)} steps, both kinds included"
@@ -249,7 +251,7 @@ def flops_per_step(inputs: SummaryInputs) -> Row:
 def changing_flops(inputs: SummaryInputs) -> tuple[float, float, float] | None:
     """Return the FLOPs of the counted step with least, of the mean one, and of that with most.
 
-    None where shapes do not change.
+    None where shapes do not change, or only outside the counted steps.
     """
     called = calls_by_shapes(inputs.profile.require("graph_ops"), inputs.profile.metadata.window)
     each = dict.fromkeys(sorted({step for steps in called.values() for step in steps}), 0.0)
@@ -264,8 +266,9 @@ def changing_flops(inputs: SummaryInputs) -> tuple[float, float, float] | None:
             each[step] += flops * len(each) / len(called[row])
     if not each:
         return None
-    least, most, mean = min(each.values()), max(each.values()), sum(each.values()) / len(each)
-    return float(round(always + least)), float(round(always + mean)), float(round(always + most))
+    amounts = (min(each.values()), sum(each.values()) / len(each), max(each.values()))
+    least, mean, most = (float(round(always + amount)) for amount in amounts)
+    return None if least == most else (least, mean, most)
 
 
 def _unknown(gemms: Gemms) -> str:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from tcprobe.analysis.iterations import Iterations, marked_step
-from tcprobe.analysis.phases import SlowSteps, slow_steps, steps_by_phase, window_phase
+from tcprobe.analysis.phases import SlowSteps, all_traced, slow_steps, steps_by_phase, window_phase
 from tcprobe.analysis.summary.reported import AVERAGE, ITERATIONS, WALL, Reported
 from tcprobe.grouping import distinct_rows, ratio_pct, union_by
 from tcprobe.schema.columns import FloatArray, Table
@@ -43,10 +43,11 @@ class EpochEnds(Struct, frozen=True):
 
 
 class TwoKinds(Struct, frozen=True):
-    """Steps of two kinds, the longer at equal distances: both are typical, each with a length of its own."""
+    """Steps of two kinds: both are typical, each with a length of its own."""
 
     short_ns: FloatArray  # of each step of the shorter kind
     long_ns: FloatArray  # of each of the longer one
+    traced: str = ""  # the functions that all of the longer one traced again
 
     @property
     def mean_ns(self) -> float:
@@ -114,8 +115,9 @@ def phase_step_time(profile: Profile, mine: NDArray[np.bool_], slow: SlowSteps) 
             why = f"{found.why}; {len(again)} that traced a function again left out"
             found = replace(found, retraced_ns=again, why=why)
         if (longer := typical & slow.common).any():
-            kinds = TwoKinds(lengths[typical & ~longer], lengths[longer])
-            found = replace(found, kinds=kinds, why=f"{found.why}; {len(kinds.long_ns)} of them are of a longer kind")
+            kinds = TwoKinds(lengths[typical & ~longer], lengths[longer], all_traced(profile, longer))
+            what = "traced a function again" if kinds.traced else "are of a longer kind"
+            found = replace(found, kinds=kinds, why=f"{found.why}; {len(kinds.long_ns)} of them {what}")
         return found
     return None
 

@@ -201,10 +201,13 @@ def read_calls(path: Path) -> tuple[Calls | None, tuple[Note, ...]]:
     apart = [np.flatnonzero(what >> 24 == thread) for thread in np.unique(what >> 24).tolist() if thread]
     others = tuple((what[rows] & 0xFFFFFF, steps[rows]) for rows in apart)
     calls = Calls(what[mine], start[mine], steps[mine], len(steps) >= MOST_CALLS, others)
-    ends = calls.start_ns[[0, -1]].tolist() if len(mine) else [0, 0]
-    if ends[0] < 0 or ends[1] >= LATEST or (np.diff(calls.start_ns) < 0).any() or (steps < 0).any():
+    starts, first = calls.start_ns, np.unique(calls.keys, return_index=True)[1]
+    later = np.delete(starts, first)  # the first call of a part may be counted late, once it turns out to train
+    outside = bool(len(starts)) and (starts.min() < 0 or starts.max() >= LATEST)
+    if outside or (np.diff(later) < 0).any() or (steps < 0).any():
         return None, (_unused(path, "its calls are out of order, or make less than no step"),)
-    return calls, ()
+    order = np.argsort(starts, kind="stable")
+    return replace(calls, keys=calls.keys[order], start_ns=starts[order], steps=calls.steps[order]), ()
 
 
 def _unused(path: Path, found: str) -> Note:

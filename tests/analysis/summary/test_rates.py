@@ -98,6 +98,20 @@ def test_a_step_that_traced_a_function_again_is_left_out_under_that_name() -> No
     assert found["retraces"]["reason"] == "far longer than the others; traced again: train.step"
 
 
+def test_many_steps_that_traced_a_function_again_are_a_kind_that_is_called_so() -> None:
+    at = (5, 12, 17, 24, 29)
+    rows = [(i, 1000 * i, 900 if i in at else 20, "measured") for i in range(36)]
+    seen = [{"name": "train.step", "at_ns": 1000 * i + 10} for i in at]
+    found = b.summary(analyse(b.profile(b.steps(*rows), run={"retraces": seen}, gpu_used=False)))
+    assert found["step_time_ns"]["reason"] == (
+        "median of 36 steps that no profiler slowed; 5 of them traced a function again"
+    )
+    assert (found["short_step_ns"]["value"], found["long_step_ns"]["value"]) == (20, 900)
+    assert found["long_step_ns"]["reason"] == (
+        "median length of 5 of 36 steps, which are of two kinds; traced again: train.step"
+    )
+
+
 def test_an_even_run_says_nothing_of_epochs() -> None:
     rows = [(i, 0, 20 + i % 3, "measured") for i in range(30)]
     found = b.summary(analyse(b.profile(b.steps(*rows), gpu_used=False)))

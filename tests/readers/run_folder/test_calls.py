@@ -48,6 +48,13 @@ def test_each_record_takes_the_latest_call_back(tmp_path: Path) -> None:
     assert found.keys.tolist() == [3]
 
 
+def test_a_first_call_that_was_counted_late_stands_where_it_began(tmp_path: Path) -> None:
+    records = record(10, 1) + record(30, 1) + record(20, 0) + record(40, 0)
+    found, notes = read_calls(write(tmp_path, HEADER + records))
+    assert found is not None and notes == ()
+    assert [each.tolist() for each in (found.keys, found.start_ns)] == [[1, 0, 1, 0], [10, 20, 30, 40]]
+
+
 def test_a_record_that_was_cut_off_is_none(tmp_path: Path) -> None:
     for cut in range(1, 16):
         found, notes = read_calls(write(tmp_path, HEADER + record(1) + record(2)[:cut]))
@@ -63,7 +70,8 @@ def test_a_record_that_was_cut_off_is_none(tmp_path: Path) -> None:
         (b"x" * 32, "does not begin"),
         (struct.pack("<8sHHI", CALLS_MAGIC, 2, 16, 0), "does not begin"),
         (struct.pack("<8sHHI", CALLS_MAGIC, 1, 24, 0), "does not begin"),
-        (HEADER + record(2) + record(1), "out of order"),
+        (HEADER + record(1) + record(3) + record(2), "out of order"),
+        (HEADER + record(2) + record(-1, 1), "out of order"),
         (HEADER + record(-1), "out of order"),
         (HEADER + record(1 << 60), "out of order"),
         (HEADER + struct.pack("<qIi", 5, 0, -1), "less than no step"),
