@@ -43,9 +43,10 @@ WINDOW_RANGE = "tcprobe window"
 PHASES = ("forward", "backward", "optimizer", "validation", "input")
 LAYER_MARK = "layer "
 # calls.bin: what it begins with, the bytes of a call, how many calls it holds, and what stands in place of the steps of
-# a record that takes the latest call back.
+# a record that takes the latest call back, and of one that says which thread has the steps from here on.
 CALLS_MAGIC = b"tcprobe\0"
 CALLS_VERSION = 1
 CALL_BYTES = 16
 MOST_CALLS = 1 << 22
 TAKEN_BACK = (1 << 31) - 1
+HANDED_OVER = TAKEN_BACK - 1

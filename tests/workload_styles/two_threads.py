@@ -1,5 +1,5 @@
 """Two models, each trained by a thread of its own: the steps are those of the thread that trains first."""
-#: said threads train at once: the steps are 40 updates, of one thread at a time, and another made 37 beside them
+#: said threads train at once, with 40, 37 updates: the steps are 40 of these, of one thread at a time
 
 import threading
 

@@ -6,7 +6,7 @@ A daemon thread flushes twice a second, so that a killed process loses less than
 calls.bin holds every call that trains: which, when, in which thread, and how many steps it made. The file is a header
 and records of 16 bytes, all little-endian: the start of a call in ns since the start of the workload; then 24 bits for
 its key, 8 for its thread and 32 for its steps. A record of TAKEN_BACK steps is no call: it says that the latest call
-before it was none.
+before it was none. Nor is one of HANDED_OVER steps: the thread that its key names trains in place of its own thread.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from array import array
 from itertools import chain
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
-from ..constants import CALL_BYTES, CALLS_MAGIC, CALLS_VERSION, MOST_CALLS, TAKEN_BACK
+from ..constants import CALL_BYTES, CALLS_MAGIC, CALLS_VERSION, HANDED_OVER, MOST_CALLS, TAKEN_BACK
 from .gaps import Gaps
 
 HEADER = struct.pack("<8sHHI", CALLS_MAGIC, CALLS_VERSION, CALL_BYTES, 0)
@@ -57,7 +57,7 @@ class CallLog:
             self.lost += 1
             return
         if thread:
-            key |= min(self._threads.setdefault(thread, len(self._threads) + 1), OTHERS) << 24
+            key |= self._number(thread) << 24
         # In one call of a C function: what writes them sees all words of a record, or none.
         self._words.extend((start, key | steps << 32))
         self.kept += 1
@@ -73,6 +73,13 @@ class CallLog:
     def take_back(self, at: int) -> None:
         """Note that the latest call of the thread that trains was none."""
         self.add(0, at, TAKEN_BACK)
+
+    def hand_over(self, thread: int, to: int, at: int) -> None:
+        """Note that calls of the thread that trains, which were of one, are of another from now on."""
+        self.add(self._number(to), at, HANDED_OVER, thread)
+
+    def _number(self, thread: int) -> int:
+        return min(self._threads.setdefault(thread, len(self._threads) + 1), OTHERS)
 
     def flush(self) -> None:
         """Write what came since the last time, all or nothing; a file that was removed meanwhile is not begun anew.

@@ -9,7 +9,7 @@ import time
 from threading import get_ident
 from typing import Any, Callable, Deque, Dict, List, Optional, Tuple
 
-from ..constants import PHASES, TAKEN_BACK
+from ..constants import HANDED_OVER, PHASES
 from .gaps import Gaps
 from .journal import CallLog
 from .ranges import Ranges
@@ -263,7 +263,9 @@ class TrainingCalls:
         made = callee.steps if steps is None else steps
         call = Aside(callee, self._at(time.perf_counter_ns()) if start is None else start, made)
         taken = self.threads.aside(thread, self.owner, call)
-        self.owner = thread if taken else self.owner
+        if taken:
+            self._log.hand_over(self.owner, thread, taken[0].start)
+            self.owner = thread
         for one in taken:
             self._tell(one.callee, one.start, one.steps)
 
@@ -275,7 +277,7 @@ class TrainingCalls:
         self.stepper.call(callee.key, steps, start, callee.begins)
         start = self._at(time.perf_counter_ns()) if start is None else start  # not before the step that it begins
         self.threads.called(start)
-        self._log.add(callee.key, start, min(max(steps, 0), TAKEN_BACK - 1))
+        self._log.add(callee.key, start, min(max(steps, 0), HANDED_OVER - 1))
 
     def _take_back(self) -> None:
         latest, self._latest = self._latest, None

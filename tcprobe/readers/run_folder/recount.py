@@ -138,16 +138,16 @@ def read_recount(
 def _threads(calls: Calls, callees: dict[int, Callee]) -> tuple[Note, ...]:
     """Say that several threads train, and how many updates each made."""
     after = [one.key for one in callees.values() if not one.begins]
-    mine, *others = (
-        int(steps[~np.isin(keys, after)].sum()) for keys, steps in ((calls.keys, calls.steps), *calls.others)
-    )
-    if not mine or not any(others):
+    made: Counter[int] = Counter()
+    for thread, keys, steps in (*calls.mine, *calls.others):
+        made[thread] += int(steps[~np.isin(keys, after)].sum())
+    mine, counts = sum(int(steps[~np.isin(keys, after)].sum()) for _, keys, steps in calls.mine), [*made.values()]
+    if not mine or mine == sum(counts):
         return ()
-    listed = ", ".join(f"{count:,}" for count in others[:MOST_THREADS]) + ", ..." * (len(others) > MOST_THREADS)
-    who = "another" if len(others) == 1 else "others"
+    listed = ", ".join(f"{count:,}" for count in counts[:MOST_THREADS]) + ", ..." * (len(counts) > MOST_THREADS)
     message = (
-        f"threads train at once: the steps are {mine:,} updates, of one thread at a time, and {who} made {listed} "
-        "beside them; times and calls of ops and kernels hold what all ran"
+        f"threads train at once, with {listed} updates: the steps are {mine:,} of these, of one thread at a time; "
+        "times and calls of ops and kernels hold what all ran"
     )
     return (Note("threads", message, None, "note"),)
 

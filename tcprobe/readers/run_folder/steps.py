@@ -22,7 +22,15 @@ from msgspec.structs import replace
 from tcprobe.errors import InputError, MissingInput
 from tcprobe.foreign import opened, read
 from tcprobe.jsonfile import MOST_BYTES, Text, read_object, records
-from tcprobe.probe.constants import CALL_BYTES, CALLS_MAGIC, CALLS_VERSION, EXPONENTS, MOST_CALLS, TAKEN_BACK
+from tcprobe.probe.constants import (
+    CALL_BYTES,
+    CALLS_MAGIC,
+    CALLS_VERSION,
+    EXPONENTS,
+    HANDED_OVER,
+    MOST_CALLS,
+    TAKEN_BACK,
+)
 from tcprobe.schema.columns import IntArray, Table
 from tcprobe.schema.profile import Note
 from tcprobe.schema.tables import GRADIENTS, METRICS, STEPS
@@ -177,8 +185,9 @@ class Calls(Struct, frozen=True):
     start_ns: IntArray
     steps: IntArray  # that each made
     is_full: bool = False  # so that later calls are missing
-    # keys and steps of the calls of each other thread
-    others: tuple[tuple[IntArray, IntArray], ...] = ()
+    # number, keys and steps of each thread: of those that had the steps while they did, and of the others beside them
+    mine: tuple[tuple[int, IntArray, IntArray], ...] = ()
+    others: tuple[tuple[int, IntArray, IntArray], ...] = ()
 
     def since(self, first: int) -> Calls:
         """Return the calls from one on."""
@@ -198,16 +207,28 @@ def read_calls(path: Path) -> tuple[Calls | None, tuple[Note, ...]]:
     words = np.frombuffer(data, "<i8", len(data) // CALL_BYTES * 2).reshape(-1, 2)[1:].astype(np.int64)
     start, what, steps = words[:, 0], words[:, 1] & 0xFFFFFFFF, words[:, 1] >> 32
     mine = _kept(np.flatnonzero(what < 1 << 24), steps)  # the thread that trains has number 0
-    apart = [np.flatnonzero(what >> 24 == thread) for thread in np.unique(what >> 24).tolist() if thread]
-    others = tuple((what[rows] & 0xFFFFFF, steps[rows]) for rows in apart)
-    calls = Calls(what[mine], start[mine], steps[mine], len(steps) >= MOST_CALLS, others)
-    starts, first = calls.start_ns, np.unique(calls.keys, return_index=True)[1]
-    later = np.delete(starts, first)  # the first call of a part may be counted late, once it turns out to train
-    outside = bool(len(starts)) and (starts.min() < 0 or starts.max() >= LATEST)
-    if outside or (np.diff(later) < 0).any() or (steps < 0).any():
+    thread, key, handed = what >> 24, what & 0xFFFFFF, np.flatnonzero(steps == HANDED_OVER)
+    apart = {one: np.flatnonzero((thread == one) & (steps != HANDED_OVER)) for one in np.unique(thread[thread > 0])}
+    others = tuple((int(one), key[rows], steps[rows]) for one, rows in apart.items() if len(rows))
+    owners = [*thread[handed[:1]].tolist(), *key[handed].tolist()] or [0]
+    owned = zip(owners, np.split(mine, np.searchsorted(mine, handed)), strict=True)
+    held = tuple((one, what[rows], steps[rows]) for one, rows in owned)
+    calls = Calls(what[mine], start[mine], steps[mine], len(steps) >= MOST_CALLS, held, others)
+    if (np.diff(calls.start_ns) < 0).any():
+        calls = _in_order(calls)
+    ends = calls.start_ns[[0, -1]].tolist() if len(mine) else [0, 0]
+    if ends[0] < 0 or ends[1] >= LATEST or (np.diff(calls.start_ns) < 0).any() or (steps < 0).any():
         return None, (_unused(path, "its calls are out of order, or make less than no step"),)
-    order = np.argsort(starts, kind="stable")
-    return replace(calls, keys=calls.keys[order], start_ns=starts[order], steps=calls.steps[order]), ()
+    return calls, ()
+
+
+def _in_order(calls: Calls) -> Calls:
+    """Return calls with the first of each part, which is counted late where it turned out to train, where it began."""
+    first = np.unique(calls.keys, return_index=True)[1]
+    if (np.diff(np.delete(calls.start_ns, first)) < 0).any():
+        return calls
+    order = np.argsort(calls.start_ns, kind="stable")
+    return replace(calls, keys=calls.keys[order], start_ns=calls.start_ns[order], steps=calls.steps[order])
 
 
 def _unused(path: Path, found: str) -> Note:

@@ -11,6 +11,7 @@ import pytest
 
 from tcprobe.probe.core import journal
 from tcprobe.probe.core.journal import CallLog
+from tests.probe.core.test_ranges import run
 
 HEADER = b"tcprobe\0" + bytes([1, 0, 16, 0]) + bytes(4)
 
@@ -110,3 +111,14 @@ def test_no_call_is_lost_between_the_thread_that_adds_and_the_one_that_writes(tm
     writer.join()
     log.flush()
     assert [row[1] for row in rows(path)] == list(range(20_000))
+
+
+def test_who_takes_the_steps_over_is_kept(tmp_path: Path) -> None:
+    """The main thread trains on where the first one is gone."""
+    script = """
+first = threading.Thread(target=train, args=(9, "d")); first.start(); first.join()
+train(5, "d")
+"""
+    code, _ = run(tmp_path, script, {}, window=("none",))
+    found = rows(tmp_path / "probe" / "calls.bin")
+    assert (code, [row[1:] for row in found]) == (0, [(0, 0, 1)] * 9 + [(1, 2, 2**31 - 2)] + [(0, 0, 1)] * 5)

@@ -234,4 +234,19 @@ def test_updates_of_threads_without_the_steps_are_told(tmp_path: Path) -> None:
     found, notes = counted(made)
     assert found is not None and len(found.steps) == 10
     assert [(note.code, note.level) for note in notes] == [("threads", "note")]
-    assert "the steps are 10 updates, of one thread at a time, and others made 3, 4 beside them" in notes[0].message
+    assert "with 10, 3, 4 updates: the steps are 10 of these, of one thread at a time" in notes[0].message
+
+
+def test_updates_of_a_thread_that_has_the_steps_later_count_as_its_own(tmp_path: Path) -> None:
+    made = folder(tmp_path, "12" * 10, list(range(0, 24, 2)))
+    log = CallLog(str(tmp_path / "other.bin"))
+    for key, thread in ((1, 7), (2, 7), (1, 8)):
+        log.add(key, 5, 1, thread)
+    log.hand_over(6, 7, 200)
+    log.add_all((1, 2, 1, 2), (200, 210, 220, 230), (1, 1, 1, 1))
+    log.flush()
+    with (made / "calls.bin").open("ab") as file:
+        file.write((tmp_path / "other.bin").read_bytes()[16:])
+    found, notes = counted(made)
+    assert found is not None and len(found.steps) == 12
+    assert "with 10, 3, 1 updates: the steps are 12 of these, of one thread at a time" in notes[0].message
