@@ -338,26 +338,34 @@ def long_steps(numbers: IntArray, lengths: FloatArray) -> tuple[Mask, Mask]:
         return ends, common
     long, pause = _longer(lengths, LONG), _longer(lengths, PAUSE)
     after = np.append(False, long[:-1] & (LONG * lengths[1:] < lengths[:-1]))
-    long, slow, pause = long & ~after, after & pause, pause & ~after
-    there = _regular(numbers, lengths, long, pause)
+    there = _regular(numbers, lengths, (long, long & ~after), pause & ~after)
     rare = there.any() and float(np.median(np.diff(np.flatnonzero(there)))) * RARE > 1.0
     if there.any() and not rare:
         common |= there
     elif rare:
         ends |= there
-    if is_rare(pause, lengths):
-        ends |= pause & ~common
-    ends[1:] |= slow[1:] & ends[:-1]
+    rest = pause & ~common
+    if is_rare(rest & ~after, lengths):
+        ends |= rest & ~after
+    ends[1:] |= (rest & after)[1:] & ends[:-1]
     return ends, common
 
 
-def _regular(numbers: IntArray, lengths: FloatArray, long: Mask, pause: Mask) -> Mask:
-    """Return the long steps that lie at equal distances, if they are most of the long ones; else none."""
+def _regular(numbers: IntArray, lengths: FloatArray, longs: tuple[Mask, Mask], pause: Mask) -> Mask:
+    """Return the long steps that lie at equal distances, if they are most of the long ones; else none.
+
+    Args:
+        numbers: of the steps.
+        lengths: of each; NaN where unknown.
+        longs: which are long, and which of them are for no longer one before them.
+        pause: which of the latter are very long.
+    """
+    every, long = longs
     if long.sum() > 1:
         period = _commonest(np.diff(numbers[long]))
         there = (numbers % period == _commonest(numbers[long] % period)) & ~np.isnan(lengths)
         enough = (there & long).sum() >= 3 or (there & pause).sum() >= 2
-        if enough and long[there].all() and 2 * there.sum() > long.sum():
+        if enough and every[there].all() and 2 * there.sum() > long.sum():
             return np.asarray(there, np.bool_)
     return np.zeros(len(numbers), np.bool_)
 

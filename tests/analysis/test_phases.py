@@ -306,6 +306,14 @@ def test_what_is_common_is_a_kind_of_steps(lengths: list[float], longer: list[in
     assert both(lengths) == ([], longer)
 
 
+@pytest.mark.parametrize("end", [58, 59])
+def test_a_longer_kind_stays_one_beside_an_epochs_end(end: int) -> None:
+    """An end right before a step of the longer kind, or in one."""
+    lengths = ([20] * 4 + [700]) * 36
+    lengths[end] = lengths[end + 60] = lengths[end + 120] = 9000
+    assert both([float(length) for length in lengths]) == ([58, 118, 178] if end == 58 else [], list(range(4, 180, 5)))
+
+
 def test_a_step_that_traced_again_is_called_that() -> None:
     rows = [(i, 1000 * i, 900 if i in (7, 20) else 20, "measured") for i in range(40)]
     seen = [{"name": "train.step", "at_ns": 7950}, {"name": "train.other", "at_ns": 12_010}, {"name": 3}, None]

@@ -377,7 +377,8 @@ class CallWatch:
                 self._training.begin(part, self.steps.now(part) if part.steps > 1 else None)
         elif all(one.graph is not concrete.graph for one in concrete_functions(known.reference())):
             return  # of a function that runs inside it
-        if self._profiled and (part is None or part.training or self.hooks.tape is not None):
+        mine = self._training.owner in (None, get_ident())
+        if self._profiled and mine and (part is None or part.training or self.hooks.tape is not None):
             self._recorder.ran(known.callee.key, concrete, tensors, self._training.clock())
 
 

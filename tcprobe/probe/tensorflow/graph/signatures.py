@@ -31,7 +31,7 @@ LAST_BATCH = (
 )
 UNSEEN = (
     "the arguments of a function do not tell all sizes of its calls (batches that `fit` takes from an iterator, data of"
-    " unequal lengths): FLOPs of what has them are unknown"
+    " unequal lengths, what a loop makes): FLOPs of what has them are unknown"
 )
 
 

@@ -91,7 +91,7 @@ class Store:
             self._gaps.note(
                 "retracing",
                 "%s was traced %d times or more; tracing costs far more than a step" % (function.name, RETRACING),
-                "call it with tensors of the same shapes, or pass reduce_retracing=True to tf.function",
+                "call it with tensors of the same shapes, no numbers, or pass reduce_retracing=True to tf.function",
             )
 
     def made_by(self, scopes: LayerScopes) -> None:
