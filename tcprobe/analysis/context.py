@@ -161,9 +161,12 @@ def _agreed(answers: set[str]) -> HasTensorCores:
 def tf32_asked(profile: Profile) -> bool | None:
     """Return whether the run asked for TF32; None where it left that to the framework.
 
-    NVIDIA_TF32_OVERRIDE=0 switches TF32 off in cuBLAS and cuDNN, whatever the framework asks for.
+    NVIDIA_TF32_OVERRIDE=0 switches TF32 off in cuBLAS and cuDNN, whatever the framework asks for. What a script sets
+    itself counts before what it was profiled with.
     """
     environment = profile.metadata.run.get("environment")
     if isinstance(environment, dict) and str(environment.get("NVIDIA_TF32_OVERRIDE")) == "0":
+        return False
+    if profile.metadata.policy is not None and profile.metadata.policy.tf32_off:
         return False
     return {"float32": False, "tf32": True}.get(profile.metadata.precision or "")

@@ -309,6 +309,7 @@ class Audited(Struct, frozen=True):
     gpu: str = ""
     dtype: str | None = None
     library: str = ""
+    tf32_off: bool = False  # whether the code forbids that float32 runs as TF32, and no dtype was asked for
     xla: bool = False
     # whether that is what Keras 3 decides of itself on a GPU, where neither the code nor an option says otherwise
     xla_by_default: bool = False

@@ -155,6 +155,7 @@ class Model(Struct, frozen=True):
     batch_known: bool = False  # whether the model or the user said so
     batch_varies: bool = False  # whether a step is the mean of some of unlike batch: that number is the commonest
     policy: str | None = None  # global precision policy at the end (``mixed_float16``); None if unknown
+    tf32_off: bool = False  # whether its code forbids that float32 runs as TF32
     xla: bool | None = None  # whether XLA compiles the step; None if unknown
     xla_by_default: bool = False  # whether that is what Keras 3 does of itself, where nothing says otherwise
     keras: str | None = None  # version of Keras; None if unknown

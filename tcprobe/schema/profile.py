@@ -124,6 +124,7 @@ class Policy(Struct, frozen=True):
     loss_scales: tuple[LossScale, ...] = ()  # those of the optimizers, each once
     # who has XLA cluster every function (environment: TF_XLA_FLAGS, before the script ran); None where nobody does
     clustered_by: Literal["script", "tcprobe", "environment"] | None = None
+    tf32_off: bool = False  # whether float32 may not run as TF32, whoever forbids it
 
     @property
     def loss_scale(self) -> LossScale | None:

@@ -398,6 +398,7 @@ def test_precision_and_xla(tmp_path: Path, settings: dict[str, object], told: st
 
 POLICY = """
 tf.config.optimizer.set_jit(True)
+tf.config.experimental.enable_tensor_float_32_execution(False)
 tf.keras.mixed_precision.set_global_policy("mixed_float16")
 given, layers = tf.keras.Input((8,)), tf.keras.layers
 wide = layers.Dense(8, activation="relu")(given)
@@ -419,6 +420,7 @@ def test_the_policy_that_a_script_sets_and_its_outputs_in_16_bits(tmp_path: Path
         "graph_rewrite": False,
         "loss_scales": [{"kind": "dynamic", "value": 32768.0, "optimizer": "sgd_1"}],
         "clustered_by": "script",
+        "tf32_off": True,
     }
     assert (output["layer"].rpartition("/")[2], output["layer_class"], output["activation"], output["dtype"]) == (
         *("head", "Dense", "softmax", "float16"),

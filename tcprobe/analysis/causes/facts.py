@@ -301,7 +301,9 @@ def tf32_off(profile: Profile) -> Tf32Off | None:
     environment = profile.metadata.run.get("environment")
     if isinstance(environment, dict) and str(environment.get("NVIDIA_TF32_OVERRIDE")) == "0":
         return "environment"
-    return "environment" if any(note.code == "tf32-override" for note in profile.metadata.notes) else None
+    if any(note.code == "tf32-override" for note in profile.metadata.notes):
+        return "environment"
+    return "script" if profile.metadata.policy is not None and profile.metadata.policy.tf32_off else None
 
 
 def memory_use(profile: Profile) -> MemoryUse | None:

@@ -98,6 +98,7 @@ class Constructed:
             batch_known=known is not None,
             batch_by_default=by_default,
             policy=state.policy,
+            tf32_off=state.tf32_off,
             xla=xla.on,
             xla_by_default=xla.by_default,
             policy_assumed=_assumes_policy(state),

@@ -169,6 +169,7 @@ class State(Struct, eq=False):
     taped: int = 0
     compiled: dict[int, Arguments] = field(default_factory=dict)
     auto_jit: bool = False  # whether the file has XLA cluster every function
+    tf32_off: bool = False  # whether the file forbids that float32 runs as TF32
     handed: set[str] = field(default_factory=set)  # the layers whose outputs went into what is not followed
     handed_on: dict[int, SourceValue] = field(default_factory=dict)  # what else did that may hold models, by its id
     trains_unknown: bool = False  # whether something may be trained of which it is not known which model that is

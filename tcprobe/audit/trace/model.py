@@ -43,6 +43,7 @@ def read_models(document: Mapping[str, Any], graph: Mapping[str, Any], file: str
             label=str(unit["label"]),
             file=file,
             policy=document.get("policy"),
+            tf32_off=bool(document.get("tf32_off")),
             keras=document.get("keras"),
             tensorflow=document.get("tensorflow"),
             own_step=bool(unit["own_step"]),

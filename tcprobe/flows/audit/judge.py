@@ -41,7 +41,7 @@ class Judge(Struct, frozen=True):
 
         choice = self.choice
         xla = bool(model.xla) if choice.xla is None else choice.xla
-        tf32 = choice.dtype != "float32"
+        tf32 = choice.dtype != "float32" and not (choice.dtype is None and model.tf32_off)
         target = Target(self.gpu, choice.library, xla, tf32, constants=self.constants)  # type: ignore[arg-type]
         return Step(_compiled(model, choice.xla), target, choice.dtype)
 
@@ -80,6 +80,7 @@ class Judge(Struct, frozen=True):
             dtype=choice.dtype,
             library=choice.library,
             xla=step.target.xla,
+            tf32_off=model.tf32_off and choice.dtype is None,
             xla_by_default=model.xla_by_default and choice.xla is None,
             basis="calibrated" if any(cost.basis == "calibrated" for cost in costs) else "predicted",
             constants=rests_on(costs),

@@ -9,7 +9,7 @@ from typing import Any, Dict, List, Optional
 from ..core.gaps import Gaps
 from ..script.script import AfterImport
 from ..tensorflow.graph.recorder import GraphRecorder
-from ..tensorflow.precision import version
+from ..tensorflow.precision import tf32_off, version
 from .calls import AuditCalls
 from .datasets import DataSets
 from .gpu import AutoXla, OneGpu
@@ -69,11 +69,12 @@ class Watch:
         self.recorder.write()
 
     def facts(self) -> Dict[str, Any]:
-        """Return versions and the policy."""
+        """Return versions, the policy, and whether TF32 is off."""
         return {
             "tensorflow": getattr(self.tf, "__version__", None),
             "keras": next((getattr(k, "__version__", None) for k in self.keras), None),
             "policy": self._policy(),
+            "tf32_off": bool(self.tf is not None and self.gaps.run("TF32", lambda: tf32_off(self.tf))),
         }
 
     def names(self) -> List[str]:

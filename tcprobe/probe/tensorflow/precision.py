@@ -1,6 +1,6 @@
 """Switches precision and XLA for scripts that have no option of their own, and records how the script computes.
 
-That is Keras' policy, those of its layers, outputs in 16 bits, and XLA's clustering.
+That is Keras' policy, those of its layers, outputs in 16 bits, XLA's clustering, and whether TF32 is off.
 """
 
 from __future__ import annotations
@@ -45,6 +45,13 @@ def flags_cluster() -> bool:
 def clusters(tf: Any) -> bool:
     """Return whether XLA clusters every function, not those alone that ask for it."""
     return flags_cluster() or bool(tf.config.optimizer.get_jit())
+
+
+def tf32_off(tf: Any) -> bool:
+    """Return whether float32 may not run as TF32: TensorFlow is told so, or its libraries by their environment."""
+    if os.environ.get("NVIDIA_TF32_OVERRIDE") == "0":
+        return True
+    return not tf.config.experimental.tensor_float_32_execution_enabled()
 
 
 def version(tf: Any) -> "tuple[int, int]":
@@ -129,7 +136,7 @@ class PolicyRecord:
             self._scales.append(scale)
 
     def described(self) -> Dict[str, Any]:
-        """Return what probe.json holds of the policy, the layers by theirs, outputs, loss scales and XLA."""
+        """Return what probe.json holds of the policy, the layers by theirs, outputs, loss scales, XLA and TF32."""
         policy = self._gaps.run("precision policy", self._policy)
         by = None if policy in (None, DEFAULT) else "tcprobe" if policy == self._asked else "script"
         if policy == DEFAULT and self._asked is not None:
@@ -142,6 +149,7 @@ class PolicyRecord:
             "outputs": list(self._outputs.values()),
             "loss_scales": self._scales,
             "clustered_by": self._gaps.run("auto-clustering", self._clustered_by),
+            "tf32_off": bool(self._tf is not None and self._gaps.run("TF32", lambda: tf32_off(self._tf))),
         }
 
     def _clustered_by(self) -> Optional[str]:

@@ -273,11 +273,11 @@ def predicted_for(report: AuditReport) -> list[str]:
 
     Nothing for what holds nothing that could be judged: there is no prediction.
     """
-    models: dict[tuple[str, str | None, str, str], list[Audited]] = {}
+    models: dict[tuple[str, str | None, str, str, bool], list[Audited]] = {}
     blind = {one.file for one in report.unjudged}
     for a in report.audited:
         if a.file not in blind:
-            models.setdefault((a.gpu, a.dtype, a.library, a.basis), []).append(a)
+            models.setdefault((a.gpu, a.dtype, a.library, a.basis, a.tf32_off), []).append(a)
     return [_prediction(made) for made in models.values()]
 
 
@@ -285,12 +285,12 @@ def _prediction(models: list[Audited]) -> str:
     first = models[0]
     findings = [finding for audited in models for finding in audited.findings]
     gpu = lookup_gpu(first.gpu)
-    as_tf32 = (
-        gpu is not None and gpu.peak_flop_per_s("tf32") is not None and any(f.dtype == "float32" for f in findings)
-    )
+    has_tf32 = gpu is not None and gpu.peak_flop_per_s("tf32") is not None
+    asks = has_tf32 and any(f.dtype == "float32" for f in findings)
+    how = "without TF32, which the code turns off" if first.tf32_off else "as TF32"
     given = [
         gpu.name if gpu else first.gpu,
-        first.dtype or f"the model's own dtypes{' (float32 as TF32)' if as_tf32 else ''}",
+        first.dtype or f"the model's own dtypes{f' (float32 {how})' if asks else ''}",
         LIBRARY_NAMES.get(first.library, first.library),
         _xla(models),
         _batches(models),

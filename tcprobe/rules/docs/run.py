@@ -105,8 +105,8 @@ TC304: Final = RuleDoc(
     explanation=(
         "From Ampere on, Tensor Cores multiply float32 operands rounded to 10 bits of mantissa (TF32), eight times as "
         "fast as the CUDA cores multiply float32. TensorFlow allows it by default, PyTorch allows it in convolutions "
-        "and not in matrix products, and NVIDIA_TF32_OVERRIDE=0 forbids it everywhere: where that was set, the "
-        "item says so.\n\n"
+        "and not in matrix products, and NVIDIA_TF32_OVERRIDE=0 forbids it everywhere: where that was set, or the "
+        "script turns it off, the item says so.\n\n"
         "The bound is that of float16, to which mixed precision leads from there. Where the source names no op, the "
         "names of the kernels tell that most of the time off the Tensor Cores is of such products, and the bound is by "
         "the rates of their tiles."

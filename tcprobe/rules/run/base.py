@@ -38,7 +38,7 @@ HLO_TYPES: Final = frozenset({"dot", "convolution", "ragged-dot", "scaled-dot", 
 TINY_NS: Final = 10_000
 """A kernel shorter than this is tiny: a launch takes the host a few microseconds, so that it hardly keeps ahead of such
 kernels. Source: NVIDIA, Getting Started with CUDA Graphs (a kernel of 2.9 us costs 3.8 us or more to launch)."""
-Tf32Off = Literal["environment", "asked"]
+Tf32Off = Literal["environment", "asked", "script"]
 """Why TF32 was off: a variable that the run inherited, or the precision that was asked of ``tcprobe profile``."""
 
 

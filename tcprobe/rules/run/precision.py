@@ -45,6 +45,7 @@ TF32: Final[Ways] = {
 SWITCH: Final[dict[Tf32Off, tuple[str, str]]] = {
     "environment": (UNSET, "the environment of the run holds NVIDIA_TF32_OVERRIDE=0"),
     "asked": ("tcprobe profile --precision tf32", "the run was profiled with --precision float32"),
+    "script": ("enable_tensor_float_32_execution(True)", "the script turns TF32 off"),
 }
 """Where the profile tells why TF32 was off: how to allow it, and what tells."""
 KINDS: Final[tuple[tuple[BlockerKind, AdviceKind], ...]] = (("tf32", "allow_tf32"), ("tf32_unknown", "check_tf32"))

@@ -24,7 +24,7 @@ from tcprobe.readers.open import open_profile
 from tcprobe.rules.run.base import MemoryUse, TinyKernels, WarmUp
 from tcprobe.schema.advice import Where
 from tcprobe.schema.columns import Value
-from tcprobe.schema.profile import Metadata, Note, Profile
+from tcprobe.schema.profile import Metadata, Note, Policy, Profile
 from tests.report.builders import table
 from tests.support import examples, shared
 
@@ -213,6 +213,8 @@ def test_what_switched_tf32_off_is_named() -> None:
     assert tf32_off(of(run={"environment": {"NVIDIA_TF32_OVERRIDE": "0"}}, precision="float32")) == "asked"
     assert tf32_off(of(notes=(Note("tf32-override", "off"),))) == "environment"
     assert tf32_off(of(run={"environment": {"NVIDIA_TF32_OVERRIDE": "1"}})) is None
+    assert tf32_off(of(policy=Policy(tf32_off=True))) == "script"
+    assert tf32_off(of(policy=Policy(tf32_off=True), precision="float32")) == "asked"
 
 
 def test_memory_is_of_one_gpu_whose_peak_is_recorded() -> None:

@@ -201,7 +201,7 @@ def test_functions_called_in_turn_count_as_often_as_a_step_calls_them() -> None:
 
 def test_an_eager_loop_runs_one_step_and_may_fail_behind_it() -> None:
     model = models("eager.py", run=True)["eager.py"]
-    assert model.batch == 24
+    assert (model.batch, model.tf32_off) == (24, True)
     assert [(p.record.pass_, p.record.input_shapes) for p in model.products][:1] == [
         ("forward", ((24, 33), (33, 65))),
     ]

@@ -102,6 +102,8 @@ def test_an_op_and_a_layer_become_a_product_and_a_layer() -> None:
     assert model.layers[1].input_shapes == ((64, 31),)
     assert (model.batch, model.batch_known, model.policy, model.own_step) == (64, True, "mixed_float16", True)
     assert model.notes == ("a note",)
+    (off,) = read_models({**document([first]), "tf32_off": True}, graph(op()), FILE, None)
+    assert (model.tf32_off, off.tf32_off) == (False, True)
     assert [(u.what, u.place) for u in model.unseen] == [("f()", Place(FILE, 7))]
 
 

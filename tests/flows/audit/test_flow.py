@@ -58,6 +58,20 @@ def test_a_file_that_hides_all_gpus_gets_notes_and_is_told_why(tmp_path: Path) -
     assert GPUS_HIDDEN in model.notes and GPUS_HIDDEN not in plain.notes
 
 
+@pytest.mark.parametrize(
+    ("off", "dtype", "step_is_of"), [(False, None, "tf32"), (True, None, "float32"), (True, "tf32", "tf32")]
+)
+def test_float32_is_predicted_as_the_code_lets_it_run(
+    tmp_path: Path, off: bool, dtype: str | None, step_is_of: str
+) -> None:
+    text = f"import tensorflow as tf\ntf.config.experimental.enable_tensor_float_32_execution({not off})\n{MODEL}"
+    options = AuditOptions((), batch_size=256, xla=False)
+    (model,) = audited(tmp_path, text, replace(options, dtype=dtype)).report.audited
+    (asked,) = audited(tmp_path, MODEL, replace(options, dtype=step_is_of)).report.audited
+    assert model.step_ns == asked.step_ns
+    assert model.tf32_off == (off and dtype is None)
+
+
 def test_what_is_not_selected_is_in_neither_list_and_saves_nothing(tmp_path: Path) -> None:
     options = AuditOptions((), dtype="float16", batch_size=256, ignore=("TC1",))
     (model,) = audited(tmp_path, options=options).report.audited

@@ -121,6 +121,14 @@ def test_many_models_share_one_sentence_on_the_prediction() -> None:
     assert "each model's own batch, traced shapes" in said
 
 
+def test_how_float32_runs_is_said_of_each_model() -> None:
+    off = replace(audited(), findings=tuple(replace(f, dtype="float32") for f in audited().findings), tf32_off=True)
+    on = replace(off, tf32_off=False)
+    as_tf32, without = words.predicted_for(AuditReport((on, off)))
+    assert "own dtypes (float32 as TF32), " in as_tf32
+    assert "own dtypes (float32 without TF32, which the code turns off), " in without
+
+
 def test_the_gains_of_many_models_are_cut_to_those_that_gain_most() -> None:
     many = AuditReport(tuple(replace(audited(), label=f"m{n}") for n in range(8)))
     assert [text.partition(":")[0] for text in words.gains(many, 2)] == ["m0", "m1", "6 more models save less each."]

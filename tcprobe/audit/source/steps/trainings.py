@@ -1,6 +1,7 @@
 """What trains as the program is followed: each `fit`, and the loops that train by tapes or batch by batch.
 
-What has XLA cluster every function is followed too: ``TF_XLA_FLAGS``, and TensorFlow's own switch.
+What has XLA cluster every function is followed too, and what forbids TF32: variables of the environment, and
+TensorFlow's own switches.
 """
 
 from __future__ import annotations
@@ -18,35 +19,51 @@ from tcprobe.source.values import Known
 _AUTO_JIT: Final = re.compile(r"--tf_xla_auto_jit=(single-gpu\()?(1|2|fusible)\b")
 _FLAGS: Final = "TF_XLA_FLAGS"
 _ENVIRON: Final = "os.environ"
+_TF32: Final = "NVIDIA_TF32_OVERRIDE"
 _SWITCH: Final = "tensorflow.config.optimizer.set_jit"
-SETTERS: Final = (f"{_ENVIRON}.setdefault", f"{_ENVIRON}.update", "os.putenv", _SWITCH)
-"""Functions that may set it."""
+_TF32_SWITCH: Final = "tensorflow.config.experimental.enable_tensor_float_32_execution"
+SETTERS: Final = (f"{_ENVIRON}.setdefault", f"{_ENVIRON}.update", "os.putenv", _SWITCH, _TF32_SWITCH)
+"""Functions that may set one of them."""
 
 
 def note_flags(p: State, target: ast.expr, given: ast.expr) -> None:
     """Follow ``os.environ["TF_XLA_FLAGS"] = given``, also where it is put behind what is there already."""
-    if isinstance(target, ast.Subscript) and _is_flags(target.slice) and p.look(target.value) == Named(_ENVIRON):
-        _set(p, _clusters(p, given))
+    if isinstance(target, ast.Subscript) and _variable(target.slice) and p.look(target.value) == Named(_ENVIRON):
+        _set_variable(p, _variable(target.slice), given)
 
 
 def note_set(p: State, name: str, given: Arguments, node: ast.Call) -> None:
     """Follow a call of one of `SETTERS`."""
-    if name == _SWITCH:
+    if name in (_SWITCH, _TF32_SWITCH):
         on = given.get(0, "enabled")
-        _set(p, type(on) is Known and bool(on.value))
+        told = bool(on.value) if type(on) is Known else None
+        if name == _SWITCH:
+            _set(p, auto_jit=bool(told))
+        elif told is not None:
+            _set(p, tf32_off=not told)
         return
-    told = [k.value for k in node.keywords if k.arg == _FLAGS]
+    variables = [(k.arg, k.value) for k in node.keywords]
     dictionary = node.args[0] if node.args else None
     if isinstance(dictionary, ast.Dict):
-        told += [v for k, v in zip(dictionary.keys, dictionary.values, strict=True) if _is_flags(k)]
-    elif len(node.args) > 1 and _is_flags(dictionary):
-        told.append(node.args[1])
-    for one in told:
-        _set(p, _clusters(p, one))
+        variables += [(_variable(k), v) for k, v in zip(dictionary.keys, dictionary.values, strict=True)]
+    elif len(node.args) > 1:
+        variables.append((_variable(dictionary), node.args[1]))
+    for variable, value in variables:
+        _set_variable(p, variable, value)
 
 
-def _is_flags(node: ast.expr | None) -> bool:
-    return isinstance(node, ast.Constant) and node.value == _FLAGS
+def _variable(node: ast.expr | None) -> str | None:
+    """Return the variable of the environment that is named, where it is one that counts."""
+    return str(node.value) if isinstance(node, ast.Constant) and node.value in (_FLAGS, _TF32) else None
+
+
+def _set_variable(p: State, name: str | None, node: ast.expr) -> None:
+    """Note a variable of the environment, where it is one that counts."""
+    if name == _FLAGS:
+        _set(p, auto_jit=_clusters(p, node))
+    elif name == _TF32:
+        value = p.look(node)
+        _set(p, tf32_off=type(value) is Known and value.value == "0")
 
 
 def _clusters(p: State, node: ast.expr) -> bool:
@@ -56,10 +73,11 @@ def _clusters(p: State, node: ast.expr) -> bool:
     return any(isinstance(text, str) and _AUTO_JIT.search(text) for text in texts)
 
 
-def _set(p: State, on: bool) -> None:
-    """Note whether it is on; not where the program may not come to that."""
+def _set(p: State, *, auto_jit: bool | None = None, tf32_off: bool | None = None) -> None:
+    """Note what is known of one of them; not where the program may not come to that."""
     if not p.conditions and not p.doubts and not p.aside:
-        p.auto_jit = on
+        p.auto_jit = p.auto_jit if auto_jit is None else auto_jit
+        p.tf32_off = p.tf32_off if tf32_off is None else tf32_off
 
 
 MOST_TRAININGS: Final = 64

@@ -3,6 +3,7 @@
 
 import tensorflow as tf
 
+tf.config.experimental.enable_tensor_float_32_execution(False)
 model = tf.keras.Sequential([tf.keras.Input((33,)), tf.keras.layers.Dense(65, "relu"), tf.keras.layers.Dense(3)])
 optimizer = tf.keras.optimizers.SGD()
 for step in range(10):
