@@ -22,7 +22,8 @@ SAME_ELEMENTS = frozenset("Prefetch Options Shuffle Repeat Take Skip Cache Model
 SAME_BATCH = SAME_ELEMENTS | frozenset("Map ParallelMap Filter".split())
 # Datasets whose elements are put together anew: how large they are, those before do not tell.
 NEW_ELEMENTS = frozenset("GroupByWindow Unbatch FlatMap Interleave ParallelInterleave Window Rebatch".split())
-ANNOTATIONS = ("_output_shapes", "_handle_shapes", "_handle_dtypes", "_user_specified_name")
+# `_class` names nodes that lie on the same device, and may name one that is left out.
+ANNOTATIONS = ("_output_shapes", "_handle_shapes", "_handle_dtypes", "_user_specified_name", "_class")
 
 
 class CallSizes(NamedTuple):
@@ -307,16 +308,24 @@ def _to_placeholder(node: Any, dtype: int, shape: Any) -> None:
 
 
 def _free_variables(graph_def: Any) -> None:
-    """Turn reads of variables into placeholders of the shapes that TensorFlow noted on their handles."""
+    """Turn reads of variables, of some rows too, into placeholders of the shapes that TensorFlow noted on handles."""
     handles = {
         node.name: node.attr["_handle_shapes"].list.shape[0]
         for node in graph_def.node
         if node.op in ARGUMENT_OPS and node.attr["_handle_shapes"].list.shape
     }
-    for node in graph_def.node:
-        source = node.input[0].split(":")[0] if node.op == "ReadVariableOp" else ""
-        if source in handles:
+    for node in list(graph_def.node):
+        source = node.input[0].split(":")[0] if node.op in ("ReadVariableOp", "ResourceGather") else ""
+        if source not in handles:
+            continue
+        if node.op == "ReadVariableOp":
             _to_placeholder(node, node.attr["dtype"].type, handles[source])
+        elif not node.attr["batch_dims"].i:
+            whole = graph_def.node.add(name=node.name + "/tcprobe_variable")
+            _to_placeholder(whole, node.attr["dtype"].type, handles[source])
+            node.attr["Tparams"].type = node.attr["dtype"].type
+            _become(node, "Gather", "Tparams", "Tindices")
+            node.input[0] = whole.name
 
 
 def _drop_empty_batches(graph_def: Any) -> None:
