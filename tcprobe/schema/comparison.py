@@ -173,6 +173,11 @@ class Side(Struct, frozen=True):
     high: float | None = None
     reason: str | None = None
 
+    @property
+    def is_known(self) -> bool:
+        """Whether there is a figure, or a bound of it."""
+        return (self.value, self.low, self.high) != (None, None, None)
+
     @classmethod
     def of(cls, row: Row, share: float = 1.0) -> Side:
         """Return a row of `summary`, or a share of its figure."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Final
 
 from tcprobe import formatting as f
 from tcprobe.report.compare.sections import LABELS
@@ -99,13 +99,13 @@ def verdict_lines(comparison: Comparison) -> Iterator[TextLine]:
 def _figures(comparison: Comparison, labels: Sequence[str], room: int) -> Iterator[TextLine]:
     """Yield a row for each of the first figures that a run has: that of each run, of two the change."""
     named = {one.metric: one for one in comparison.figures}
-    if "step_time_ns" in named and all(map(_known, named["step_time_ns"].sides)):
+    if "step_time_ns" in named and all(side.is_known for side in named["step_time_ns"].sides):
         other_work = (
             any(change.pct for change in named["flops_per_step"].changes) if "flops_per_step" in named else True
         )
         for again in ("wall_ns", *(() if other_work else ("throughput",))):  # a second figure of speed beside it
             named.pop(again, None)
-    rows = [named[metric] for metric in SHOWN if metric in named and any(map(_known, named[metric].sides))]
+    rows = [named[metric] for metric in SHOWN if metric in named and any(side.is_known for side in named[metric].sides)]
     fit = max(1, (room - LEFT - SIDE) // SIDE) if len(labels) == 2 else max(1, (room - LEFT) // SIDE)
     if not rows:
         return
@@ -120,22 +120,20 @@ def _figures(comparison: Comparison, labels: Sequence[str], room: int) -> Iterat
         )
 
 
-def _known(side: Any) -> bool:
-    return side.value is not None or side.low is not None
-
-
 def _text(figure: ComparedFigure, run: int) -> str:
     side = figure.sides[run]
     if side.value is not None:
         return f.metric_text(figure.metric, side.value)
     told: Row = {"value": None, "low": side.low, "high": side.high, "text": None}
-    return value_text(figure.metric, told) if _known(side) else "unknown"
+    return value_text(figure.metric, told) if side.is_known else "unknown"
 
 
 def _change(figure: ComparedFigure) -> str:
     change = figure.changes[0]
-    if change.delta is None or change.difference == "cannot tell":
-        return "cannot tell" if change.delta is not None else "unknown"
+    if change.difference in ("cannot tell", "not known"):
+        return "unknown" if change.difference == "not known" else "cannot tell"
+    if change.delta is None:  # of ranges that do not overlap
+        return change.difference
     if change.difference in ("same", "within noise"):
         return "same" if change.difference == "same" else "noise"
     if change.pct is None or figure.metric.endswith("_pct"):

@@ -97,7 +97,7 @@ def _change(run: int, figure: ComparedFigure) -> Cell:
 
 def _side_text(metric: str, side: Side) -> str:
     """Return a figure with its range; beside a median how far single steps lie from it (``62.0 ms (61.0-66.0 ms)``)."""
-    if side.value is None and side.low is None:
+    if not side.is_known:
         return f.NA
     if metric not in SPREADS or side.value is None or side.low is None or side.high is None:
         return value_text(metric, {"value": side.value, "low": side.low, "high": side.high, "text": None})
@@ -112,7 +112,7 @@ def _missing(shown: Sequence[ComparedFigure], labels: Sequence[str]) -> Iterator
     lacking: dict[tuple[str, str], list[str]] = {}
     for one in shown:
         for name, side in zip(labels, one.sides, strict=True):
-            if side.value is None and side.low is None:
+            if not side.is_known:
                 lacking.setdefault((name, side.reason or "no reason given"), []).append(_label(one))
     for (name, reason), metrics in lacking.items():
         yield f"(not known of {name}: {', '.join(metrics)}: {reason})"

@@ -21,7 +21,7 @@ from tcprobe.report.compare.words import (
     span,
     time_change,
 )
-from tcprobe.schema.comparison import Change, Comparison, Interval
+from tcprobe.schema.comparison import Change, Comparison, Interval, Side
 from tcprobe.visible import visible
 from tests.report.builders import rendered
 from tests.report.compare.builders import MS, document, faster, figure, with_step
@@ -111,6 +111,20 @@ def test_what_is_not_known_is_not_called_the_same() -> None:
     assert "are the same" not in text
     same = tuple(replace(row, sides=(1.0, 1.0), changes=(0.0,)) for row in faster().layers)
     assert "The times of layers are the same." in rendered("text", document(replace(faster(), layers=same)))
+
+
+def test_a_bound_is_said_as_one_on_the_screen_and_in_the_table() -> None:
+    """`high` alone: what is recomputed is not told, so that MFU is HFU at most."""
+    mfu = figure("mfu_pct", "pct", Side(None, None, 2.9, "why"), Side(None, None, 2.4, "why"), Change("cannot tell"))
+    share = figure("tc_kernel_time_pct", "pct", Side(None, 0.0, 0.4), Side(None, 66.0, 68.0), Change("more"))
+    text = rendered("text", document(replace(faster(), figures=(mfu, share))))
+    lines = [" ".join(line.split()) for line in text.splitlines()]
+    assert [line for line in lines if line.startswith("MFU")][:2] == [
+        "MFU, model FLOPs utilisation at most 2.9 % at most 2.4 % cannot tell",
+        "MFU, model FLOPs utilisation at most 2.9 % at most 2.4 % cannot tell",
+    ]
+    assert "TC share of kernel time 0.0-0.4 % 66.0-68.0 % more" in lines
+    assert "(not known of" not in text
 
 
 def test_rows_that_did_not_change_are_counted() -> None:
