@@ -207,7 +207,8 @@ def infer(tf: Any, graph_def: Any, sizes: CallSizes) -> Dict[str, OpShapes]:
     """
     copy = type(graph_def)()
     copy.CopyFrom(graph_def)
-    _free_variables(copy)
+    noted = {n.name: n.attr["_handle_shapes"].list.shape for n in copy.node if n.op in ARGUMENT_OPS}
+    _free_variables(copy, {name: shapes[0] for name, shapes in noted.items() if shapes})
     _drop_empty_batches(copy)
     for node in copy.node:
         if node.op in ARGUMENT_OPS:
@@ -235,7 +236,20 @@ def infer_traced(tf: Any, graph: Any, sizes: CallSizes) -> Dict[str, OpShapes]:
         shape = given.get(node.name) if node.op == "Placeholder" else None
         if shape is not None and None not in shape:
             node.attr["shape"].shape.CopyFrom(tf.TensorShape(shape).as_proto())
+    _free_variables(definition, _read(tf, graph))
     return _imported(tf, definition)
+
+
+def _read(tf: Any, graph: Any) -> Dict[str, Any]:
+    """Return the shapes of the variables that a trace reads, by the names of their handles."""
+    shapes: Dict[str, Any] = {}
+    for op in graph.get_operations():
+        if op.type == "ReadVariableOp":
+            shapes[op.inputs[0].op.name] = op.outputs[0].shape.as_proto()
+        elif op.type == "ResourceGather" and op.inputs[1].shape.rank is not None:
+            row = op.outputs[0].shape[op.inputs[1].shape.rank :]
+            shapes.setdefault(op.inputs[0].op.name, tf.TensorShape([None]).concatenate(row).as_proto())
+    return shapes
 
 
 def infer_loop(tf: Any, graph: Any, sizes: CallSizes) -> Dict[str, OpShapes]:
@@ -307,13 +321,8 @@ def _to_placeholder(node: Any, dtype: int, shape: Any) -> None:
         node.attr["shape"].shape.CopyFrom(shape)
 
 
-def _free_variables(graph_def: Any) -> None:
+def _free_variables(graph_def: Any, handles: Dict[str, Any]) -> None:
     """Turn reads of variables, of some rows too, into placeholders of the shapes that TensorFlow noted on handles."""
-    handles = {
-        node.name: node.attr["_handle_shapes"].list.shape[0]
-        for node in graph_def.node
-        if node.op in ARGUMENT_OPS and node.attr["_handle_shapes"].list.shape
-    }
     for node in list(graph_def.node):
         source = node.input[0].split(":")[0] if node.op in ("ReadVariableOp", "ResourceGather") else ""
         if source not in handles:
