@@ -1,4 +1,4 @@
-"""Sentences in buckets of lengths under one input_signature, which XLA compiles for each: the trace alone tells sizes."""
+"""Sentences in buckets of lengths under one input_signature, compiled by XLA: the trace alone tells the sizes."""
 #: fails on 2.4
 
 import tensorflow as tf
