@@ -36,6 +36,7 @@ from tcprobe.audit.source.values import (
     doubted,
     find_member,
     guessed,
+    is_read,
     items_of,
     one_of,
     through,
@@ -136,7 +137,7 @@ def _unpack(p: State, targets: list[ast.expr], value: SourceValue) -> None:
     parts = _unpacked(value, len(targets), starred)
     if parts is None:
         reason = value.reason if type(value) is Unknown else "is unpacked from something that is not known"
-        parts = [Unknown(reason)] * len(targets)
+        parts = [Unknown(reason, is_read(value))] * len(targets)
     for part, found in zip(targets, parts, strict=True):
         bind(p, part.value if isinstance(part, ast.Starred) else part, through(found, value))
 

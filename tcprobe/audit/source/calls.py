@@ -38,14 +38,25 @@ from tcprobe.audit.source.modules import call_module
 from tcprobe.audit.source.operators import CHANGING, FUNCTIONS, READS, method, of_dictionary, of_list, of_text
 from tcprobe.audit.source.state import State
 from tcprobe.audit.source.steps.trainings import note_training, note_unknown
-from tcprobe.audit.source.values import elements, items_of, result_of, shaken, shape_from, tensors_of, through
+from tcprobe.audit.source.values import (
+    elements,
+    is_read,
+    items_of,
+    result_of,
+    shaken,
+    shape_from,
+    tensors_of,
+    through,
+)
 from tcprobe.source.values import Known, derived
 
 _READERS: Final = re.compile(
     r"^builtins\.(open|input)$|^(json|yaml|pickle|toml|tomllib|joblib|torch)\.(\w*load\w*)$"
     r"|^numpy\.(\w*load\w*|fromfile|genfromtxt|memmap)$|^pandas\.read_\w+$|^h5py\.File$|^(glob\.i?glob|os\.listdir)$"
     r"|^tensorflow\.(io\.read_file|io\.gfile\.GFile|data\.TextLineDataset)$|^csv\.(reader|DictReader)$"
-    r"|^pathlib\.Path\.(open|read_text|read_bytes)$"
+    r"|^pathlib\.Path$|^os\.(scandir|walk)$|^PIL\.Image\.open$|^cv2\.imread$|^scipy\.io\.loadmat$"
+    r"|^(tensorflow_datasets\.(load|builder)|datasets\.load_\w+)$"
+    r"|(^|\.)keras\.(\w+\.)*(\w+_dataset_from_directory|ImageDataGenerator)$"
 )
 """Functions that read files, or make what does."""
 _NO_INPUT: Final = ("mask", "training", "initial_state", "attention_mask")
@@ -73,16 +84,20 @@ def call(p: State, node: ast.Call) -> SourceValue:
     p.calling.append(node)
     made = _invoke(p, func, given, node)
     p.calling.pop()
-    return replace(made, read=True) if type(made) is Unknown and _is_read(func, given) else made
+    if type(made) is Unknown:
+        return replace(made, read=True) if _reads(func, given) else made
+    if (type(made) is Items or type(made) is Entries) and made.open and _reads(func, given):
+        made.read = True
+    return made
 
 
-def _is_read(func: SourceValue, given: Arguments) -> bool:
+def _reads(func: SourceValue, given: Arguments) -> bool:
     """Return whether what a call returns is read from a file, or computed from what is."""
     if type(func) in _FOLLOWED:
         return False  # what it returns says so itself
     of = func.target if type(func) is Bound else func
     reads = type(of) is Named and _READERS.search(of.name) is not None
-    return reads or any(type(value) is Unknown and value.read for value in (of, *given.all))
+    return reads or any(is_read(value) for value in (of, *given.all))
 
 
 def _arguments(p: State, node: ast.Call) -> Arguments:

@@ -32,6 +32,7 @@ from tcprobe.audit.source.values import (
     doubts_of,
     elements,
     guessed,
+    is_read,
     not_known,
     one_of,
     sequence,
@@ -138,6 +139,8 @@ def _binary(p: State, node: ast.BinOp) -> SourceValue:
         note_operator(p, left, right, node)
     elif type(left) is Tensor and type(right) is Tensor and not p.aside:
         p.met.append([left, right])
+        if p.taped and not p.in_model and isinstance(node.op, ast.Sub):  # an error, whatever is made of it
+            p.compared.append([left, right])
     return arithmetic(node.op, left, right, node)
 
 
@@ -210,7 +213,8 @@ def _each(p: State, generators: list[ast.comprehension], made: _Made, node: _Com
     reason: str | None = None
     if found is None:
         reason = of.reason if type(of) is Unknown else not_known(generator.iter).reason
-        found = [Unknown(reason)]
+        found = [Unknown(reason, is_read(of))]
+        made.whole.read = made.whole.read or is_read(of)
     doubts = p.here.routines.of_part(generator.iter)
     for element in found:
         bind(p, generator.target, doubted(element, doubts))

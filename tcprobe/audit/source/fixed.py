@@ -10,15 +10,18 @@ from typing import Final
 from tcprobe.audit.source.kinds import (
     Arguments,
     Draft,
+    Entries,
     Graph,
     Instance,
     Items,
+    Named,
     SourceValue,
     Stack,
     Tensor,
 )
 from tcprobe.audit.source.layers import members
 from tcprobe.audit.source.state import State
+from tcprobe.audit.source.values import parts_of, tensors_of
 from tcprobe.keras.catalogue import class_of
 from tcprobe.keras.settings import wrapped_layer
 from tcprobe.schema.model import FixedBy
@@ -31,6 +34,11 @@ _LABELS: Final = re.compile(
 """Names of how many labels there are."""
 _LISTED: Final = re.compile(r"class|label|categor|speaker|action|tag", re.I)
 """The same in names of what `len` counts."""
+_BY_NUMBER: Final = re.compile(
+    "mse|mae|mape|msle|mean(squared|absolute|absolutepercentage|squaredlogarithmic)error|huber(loss)?|logcosh"
+    "|cosinesimilarity|poisson|binary(focal)?crossentropy"
+)
+"""Names of losses, as functions and as classes. Source: keras/src/losses/losses.py."""
 _WRITES = frozenset({"save_weights", "save", "ModelCheckpoint", "CheckpointManager"})
 
 
@@ -47,6 +55,12 @@ def fixed_layers(state: State) -> dict[str, FixedBy]:
         for tensor in tensors if data else ():
             if tensor.last in data and not _is_data(tensor, state):
                 found |= {maker.name: "data" for maker in _makers(tensor.sources, drafts, state)}
+    for tensors in state.compared:
+        made = [tensor for tensor in tensors if tensor.sources]
+        if len(made) == 1 and (len(tensors) == 1 or _of_one_size(tensors)):
+            found |= {maker.name: "data" for maker in _makers(made[0].sources, drafts, state)}
+    for output in _fitted(state):
+        found |= {maker.name: "data" for t in tensors_of(output) for maker in _makers(t.sources, drafts, state)}
     found |= {draft.name: "labels" for draft in drafts.values() if _is_of_labels(draft)}
     found |= {maker.name: "file" for maker in _makers(state.saved, drafts, state)}
     return found | dict.fromkeys(state.loaded, "file")
@@ -72,6 +86,37 @@ def _makers(names: Iterable[str], drafts: dict[str, Draft], state: State) -> Ite
 def _merged(drafts: Iterable[Draft]) -> Iterator[list[Tensor]]:
     """Yield what layers add up, or merge otherwise feature by feature."""
     return (draft.inputs for draft in drafts if class_of(draft.kind).features == "merged" and len(draft.inputs) > 1)
+
+
+def _of_one_size(tensors: list[Tensor]) -> bool:
+    """Return whether tensors have as many features, more than one; not where that is known of some alone."""
+    sizes = {tensor.last for tensor in tensors}
+    return len(sizes) == 1 and sizes.isdisjoint({None, 1})
+
+
+def _fitted(state: State) -> Iterator[SourceValue]:
+    """Yield what models put out that `compile` gives such losses alone (`is_by_number`)."""
+    models: list[tuple[SourceValue, SourceValue | None]] = [(stack, stack.output) for stack in state.stacks]
+    models += [(graph, graph.outputs) for graph in state.graphs]
+    for of, output in [*models, *((instance, instance.output) for instance in state.instances)]:
+        given = state.compiled.get(id(of))
+        loss = given.get(1, "loss") if given is not None else None
+        losses = [part for part in parts_of(loss) if not isinstance(part, Items | Entries)] if loss is not None else []
+        if losses and output is not None and all(map(_is_by_number, losses)):
+            yield output
+
+
+def _is_by_number(loss: SourceValue) -> bool:
+    name = loss.value if type(loss) is Known else loss.name if type(loss) is Named else None
+    return isinstance(name, str) and is_by_number(name)
+
+
+def is_by_number(loss: str) -> bool:
+    """Return whether a loss of Keras' compares number by number what a model puts out with as many of the data.
+
+    Others take the number of a label, or one of several: there, entries may stand idle.
+    """
+    return _BY_NUMBER.fullmatch(loss.rpartition(".")[2].lower().replace("_", "")) is not None
 
 
 def _is_data(tensor: Tensor, state: State) -> bool:

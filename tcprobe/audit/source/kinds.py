@@ -81,6 +81,7 @@ class Items(Struct, eq=False):
     items: list[SourceValue]
     open: str | None = None
     doubts: Doubts = frozenset()
+    read: bool = False  # whether a file decides what may be in it, as in `Unknown`
 
 
 class Entries(Struct, eq=False):
@@ -90,6 +91,7 @@ class Entries(Struct, eq=False):
     open: str | None = None  # why it may hold something else
     keys: dict[Any, Known] = field(default_factory=dict)  # the keys that the file writes, with the doubts about them
     doubts: Doubts = frozenset()
+    read: bool = False  # whether a file decides what it may hold, as in `Unknown`
 
     def key(self, key: Any) -> Known:
         """Return a key as a value."""

@@ -12,6 +12,7 @@ from tcprobe.audit.source.arrays.datasets import data_set, enumerated, made_data
 from tcprobe.audit.source.arrays.functions import array_function
 from tcprobe.audit.source.arrays.own_products import note_call
 from tcprobe.audit.source.attributes import attribute_of
+from tcprobe.audit.source.fixed import is_by_number
 from tcprobe.audit.source.kinds import (
     NOTHING,
     SAVED,
@@ -68,6 +69,7 @@ _KERAS_1: Final = frozenset(
 _RECURRENT_1: Final = frozenset({"output_dim", "inner_activation", "dropout_W", "dropout_U", "inner_init"})
 """Arguments of recurrent layers in Keras 1, which has no cuDNN."""
 _OTHERWISE: Final = ("filters", "kernel_size", "strides", "padding", "data_format")
+_LOSSES: Final = ("keras.losses.", "keras.metrics.")
 _GENERATORS: Final = ("numpy.random.default_rng", "numpy.random.RandomState", "numpy.random.Generator")
 
 
@@ -127,6 +129,11 @@ def _of_keras(p: State, name: str, values: Keywords, given: Arguments, node: ast
         return Known("channels_last", doubts=DOUBTED)
     if last == "load_model":
         return SAVED
+    if name.startswith(_LOSSES):
+        if is_by_number(name):
+            p.compared.append([value for value in given.args if type(value) is Tensor])
+        if not given.args and last[:1].isupper():
+            return Named(name)  # an object that is called as the function of its name
     if name.startswith("keras.applications.") and last[:1].isupper():
         p.miss(node, last, "a ready-made model, known only by running it")
         return Unknown(f"is the result of {last}, whose layers are not in this file")

@@ -178,6 +178,7 @@ class State(Struct, eq=False):
     # the calls that declare how large an input of a model is, likewise
     declared: dict[str, ast.Call] = field(default_factory=dict)
     met: list[list[Tensor]] = field(default_factory=list)  # tensors that operators add up, or merge otherwise
+    compared: list[list[Tensor]] = field(default_factory=list)  # those that losses compare number by number
     # saved, loaded: layers whose outputs a model takes that was saved, and those whose weights come from a file.
     saved: set[str] = field(default_factory=set)
     loaded: set[str] = field(default_factory=set)

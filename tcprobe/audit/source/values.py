@@ -125,6 +125,11 @@ def either(a: Tensor, b: Tensor) -> Tensor:
 # Lists, dictionaries, and what is in them
 
 
+def is_read(value: SourceValue) -> bool:
+    """Return whether a file decides what a value is, or what may be in it, that the program reads as it runs."""
+    return (type(value) is Unknown or type(value) is Items or type(value) is Entries) and value.read
+
+
 def sequence(values: Iterable[SourceValue]) -> SourceValue:
     """Return a tuple of constants where all are and they are not too many, else the list of them."""
     values = list(values)

@@ -128,14 +128,14 @@ def _costliest_first(finding: Finding) -> tuple[float, str, int, str]:
 def _total_saving(findings: Iterable[Finding], step: Step) -> Range | None:
     """Return what all suggestions save together, in ns per step; None if none saves anything.
 
-    Sizes are changed together and predicted anew, since two changes may save the same time; savings that are not
-    about sizes are added.
+    What likely saves nothing is best left: it is no suggestion. Sizes are changed together and predicted anew, since
+    two changes may save the same time; savings that are not about sizes are added.
     """
     from tcprobe.rules.model.sizes import LinkedChange
     from tcprobe.rules.model.step import total_range
 
-    saving = [f for f in findings if f.saving_ns is not None]
-    if not any(f.saving_ns.mid > 0 for f in saving if f.saving_ns is not None):
+    saving = [f for f in findings if f.saving_ns is not None and f.saving_ns.mid > 0]
+    if not saving:
         return None
     changes: list[LinkedChange] = []
     parts = []

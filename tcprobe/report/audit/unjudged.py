@@ -49,8 +49,8 @@ def _failing(report: AuditReport) -> set[str]:
 
 
 def counted(reasons: Iterable[tuple[str, int]]) -> list[str]:
-    """Return reasons, each with how often it stands."""
-    return [f"{reason} ({count:,})" for reason, count in reasons]
+    """Return reasons, each with how often it stands; what is said of a value begins with that word."""
+    return [f"{'a value that ' * reason.startswith(('is ', 'has '))}{reason} ({count:,})" for reason, count in reasons]
 
 
 def count(report: AuditReport) -> int:

@@ -104,8 +104,9 @@ TC104: Final = RuleDoc(
         "images or actions that the model is trained to put out, by its end or by the size's name (num_classes; "
         "vocabularies are TC105); the input that the next "
         "model declares (a decoder before a discriminator), unless one name stands for both sizes; a Reshape behind "
-        "the layer; data that are added to its output; weights loaded from a file before training, or a model that "
-        "was saved; a ready-made model of a package; in a product without weights, as raw attention has it, how many "
+        "the layer; data that are added to its output, or that a loss compares with it number by number (mse; with "
+        "labels, entries may stand idle); weights loaded from a file before training, or a model that was saved; "
+        "a ready-made model of a package; in a product without weights, as raw attention has it, how many "
         "rows its operands have. The rule is there so that no size goes unmentioned, and so that nobody pads "
         "these."
     ),

@@ -51,6 +51,18 @@ def test_all_suggestions_together_save_no_more_than_each_alone_and_more_than_one
     assert model.total_saving_ns.mid <= sum(each) * 1.01
 
 
+def test_what_costs_nothing_is_not_among_all_suggestions(tmp_path: Path) -> None:
+    """60 filters cost nothing in TF32, and 64 would take time."""
+    text = (
+        "import keras\nfrom keras import layers\nm = keras.Sequential([keras.Input((32, 32, 3)), layers.Conv2D(60, 3),"
+        "layers.Conv2D(60, 3), layers.Flatten(), layers.Dense(510), layers.Dense(8)])\n"
+    )
+    (model,) = audited(tmp_path, text, AuditOptions((), batch_size=256)).report.audited
+    (one,) = [f.saving_ns for f in model.findings if f.saving_ns and f.saving_ns.mid > 0]
+    assert model.total_saving_ns is not None
+    assert model.total_saving_ns.mid == pytest.approx(one.mid, rel=0.1)
+
+
 def test_a_file_that_hides_all_gpus_gets_notes_and_is_told_why(tmp_path: Path) -> None:
     (model,) = audited(tmp_path, f"import os\nos.environ['CUDA_VISIBLE_DEVICES'] = '-1'\n{MODEL}").report.audited
     (plain,) = audited(tmp_path).report.audited

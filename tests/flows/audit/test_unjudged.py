@@ -8,7 +8,7 @@ import pytest
 
 from tcprobe.flows.audit.flow import AuditOutcome, audit
 from tcprobe.flows.audit.options import AuditOptions
-from tcprobe.report.audit import words
+from tcprobe.report.audit import unjudged, words
 
 TORCH = "from torch import nn\nnet = nn.Linear(250, 63)\n"
 OPEN = "from keras import layers\ndef block(x, units):\n    return layers.Dense(units)(x)\n"
@@ -18,8 +18,9 @@ NONE = "import tensorflow as tf\nprint(tf.__version__)\n"
 DROPOUT = "import keras\nx = keras.layers.Dropout(0.5)(keras.Input((8,)))\n"
 CLEAN = "import keras\nx = keras.layers.Dense(64)(keras.Input((8,)))\n"
 PARTLY = CLEAN + TORCH
-HEAD = "import json, keras, numpy as np\nx = keras.Input((8,))\n"
+HEAD = "import json, pathlib, keras, numpy as np\nx = keras.Input((8,))\n"
 """Of what reads a size as it runs."""
+LAYER = "y = keras.layers.Dense(a)(keras.Input((a,)))\n"
 
 
 def run(*names: Path | str, **options: bool) -> AuditOutcome:
@@ -51,15 +52,35 @@ def test_a_named_file(tmp_path: Path, text: str, code: int) -> None:
         ("json.load(open('sizes.json'))['units']", 0),
         ("len(open('vocabulary.txt').read().split()) + 1", 0),
         ("int(np.load('data.npy').shape[1])", 0),
+        ("len([w.strip() for w in open('words.txt')])", 0),
+        ("len(sorted({w: 1 for w in list(open('words.txt'))})) + 1", 0),
+        ("sum(1 for _ in open('words.txt'))", 0),
+        ("len(pathlib.Path('words.txt').read_text().splitlines())", 0),
+        ("len(keras.utils.image_dataset_from_directory('d').class_names)", 0),
+        ("len([w for w in unknown()])", 2),
         ("unknown()", 2),
     ],
 )
 def test_a_size_that_a_file_decides_as_the_program_runs_is_no_failure(tmp_path: Path, size: str, code: int) -> None:
     path = tmp_path / "m.py"
-    path.write_text(f"{HEAD}a = {size}\ny = keras.layers.Dense(a)(keras.Input((a,)))\n", encoding="utf-8")
+    path.write_text(f"{HEAD}a = {size}\n{LAYER}", encoding="utf-8")
     outcome = run(path)
     assert outcome.exit_code == code
     assert words.tally(outcome.report) == "Found nothing in 1 layer; 1 layer not judged."
+
+
+def test_what_is_unpacked_of_a_file_is_of_it(tmp_path: Path) -> None:
+    path = tmp_path / "m.py"
+    text = "import tensorflow_datasets as tfds\nd, info = tfds.load('d', with_info=True)\n"
+    path.write_text(f"{text}{HEAD}a = info.features['label'].num_classes\n{LAYER}", encoding="utf-8")
+    assert run(path).exit_code == 0
+
+
+def test_a_reason_that_stands_alone_is_a_clause(tmp_path: Path) -> None:
+    path = tmp_path / "m.py"
+    path.write_text(f"{HEAD}a = unknown()\n{LAYER}", encoding="utf-8")
+    ((_, why),) = unjudged.failing(run(path).report)
+    assert "1 thing: a value that is the result of unknown() (1)" in why
 
 
 def test_a_size_that_a_file_decides_beside_others_is_counted_by_layers(tmp_path: Path) -> None:

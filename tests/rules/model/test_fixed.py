@@ -27,6 +27,15 @@ class Attention(layers.Layer):
 x = keras.Input(({length}, 64))
 m = keras.Model(x, Attention()(layers.Dense({features})(x)))
 """
+SPEAKS = "t = keras.Input((20,))\nm = keras.Model(t, layers.Dense(1025)(dense(512)(layers.Embedding(256, 512)(t))))\n{}"
+"""A model that takes words: an odd last layer may be of words as well."""
+COMPILED = "m.compile('adam', {})\n"
+TAPED = """
+t, d = tf.zeros((64, 20)), tf.zeros((64, 20, 1025))
+for _ in range(9):
+    with tf.GradientTape() as tape:
+        loss = {}
+"""
 CASES = {
     # the size by which the next model declares its input
     "next input": ("h = dense(1022)(x)\n" + CRITIC.format("keras.Input((1022,)), "), 1022, "next_input_sets"),
@@ -60,6 +69,20 @@ CASES = {
     "behind an activation": ("m = keras.Model(x, layers.ReLU()(layers.Dense(998)(x)))\n", 998, "labels_set"),
     "vocabulary": ("m = keras.Model(x, layers.Dense(30522)(x))\n", 30522, None),
     "many numbers": ("m = keras.Model(x, dense(30522)(x))\n", 30522, "labels_set"),
+    # what a loss compares number by number with data, and not what it takes a label's number of
+    "loss of numbers": (SPEAKS.format(COMPILED.format("'mae'")), 1025, "joined_data_sets"),
+    "loss of numbers, an object": (
+        SPEAKS.format(COMPILED.format("keras.losses.MeanSquaredError(reduction='sum')")),
+        *(1025, "joined_data_sets"),
+    ),
+    "losses of numbers": (SPEAKS.format(COMPILED.format("['mse', keras.losses.Huber()]")), 1025, "joined_data_sets"),
+    "loss of labels": (SPEAKS.format(COMPILED.format("keras.losses.SparseCategoricalCrossentropy()")), 1025, None),
+    "one loss of labels": (SPEAKS.format(COMPILED.format("{'a': 'mse', 'b': own}")), 1025, None),
+    "loss called": (SPEAKS.format(TAPED.format("keras.losses.MeanSquaredError()(d, m(t))")), 1025, "joined_data_sets"),
+    "loss function": (SPEAKS.format(TAPED.format("keras.losses.mse(d, m(t))")), 1025, "joined_data_sets"),
+    "error": (SPEAKS.format(TAPED.format("tf.reduce_mean((m(t) - d) ** 2)")), 1025, "joined_data_sets"),
+    "difference of outputs": (SPEAKS.format(TAPED.format("tf.reduce_mean((m(t) - m(2 * t)) ** 2)")), 1025, None),
+    "margin": (SPEAKS.format(TAPED.format("tf.reduce_mean(m(t) - 0.5)")), 1025, None),
     # what a size is called, where nothing else tells that it is how many labels there are
     "named after labels": ("num_classes = 998\nh = layers.Dense(num_classes)(x)\n" + END, 998, "labels_set"),
     "boxes of labels": (

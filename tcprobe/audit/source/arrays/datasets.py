@@ -21,8 +21,10 @@ SAMPLES: Final[dict[str, tuple[Shape, Shape]]] = {
     "cifar100": ((32, 32, 3), (1,)),
     "boston_housing": ((13,), ()),
     "california_housing": ((8,), ()),
+    "imdb": ((), ()),
+    "reuters": ((), ()),
 }
-"""Shapes of a sample and of its label. Source: docstrings of keras/src/datasets, Keras 3."""
+"""Shapes of a sample, of texts a list of words, and of its label. Source: docstrings of keras/src/datasets, Keras 3."""
 
 
 def data_set(name: str) -> SourceValue | None:

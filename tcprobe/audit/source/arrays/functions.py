@@ -101,6 +101,7 @@ tf x indices: embedding_lookup
 K x indices: gather
 ops,np x indices axis: take""",
     layout.masked: "tf x depth: sequence_mask",
+    layout.padded: "K x depth: pad_sequences",
     layout.resized: """\
 tf,ops x size: resize resize_images resize_bilinear resize_nearest_neighbor resize_bicubic resize_area""",
     layout.pooled: """\
@@ -151,7 +152,7 @@ _LIBRARIES: Final = (
     ("np", re.compile(r"(?:numpy|jax\.numpy|tensorflow\.experimental\.numpy|cupy)\.(.+)")),
     ("ops", re.compile(r"keras\.(?:ops(?:\.numpy|\.nn|\.image|\.linalg)?|activations|src\.ops)\.(.+)")),
     ("ops", re.compile(r"keras\.(random\..+)")),
-    ("K", re.compile(r"keras\.(?:backend|utils)\.(.+)")),
+    ("K", re.compile(r"keras\.(?:backend|utils|preprocessing\.sequence)\.(.+)")),
     ("tf", re.compile(r"tensorflow\.(?:compat\.v[12]\.|(?:math|nn|linalg|image|signal|debugging|sparse)\.)*(.+)")),
 )
 

@@ -180,6 +180,11 @@ def masked(call: ArrayCall, x: Tensor, shape: Shape) -> SourceValue | None:
     return made_of([x], (*shape, call.number("depth")), x.samples)
 
 
+def padded(call: ArrayCall) -> SourceValue:
+    """Return lists of words, whatever they are, made as long as ``depth`` says; their number is left open."""
+    return Tensor((None, call.number("depth")), None, (), False, True)
+
+
 @of_shape
 def resized(call: ArrayCall, x: Tensor, shape: Shape) -> SourceValue | None:
     """Return images of another height and width."""

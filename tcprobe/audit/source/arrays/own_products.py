@@ -48,20 +48,25 @@ def _note(
     if type(a) is not Tensor or type(b) is not Tensor:
         return
     instance = next((frame.bound for frame in reversed(p.frames) if type(frame.bound) is Instance), None)
-    made = Multiplied(op, name, a, b, settings, _dtype(p, instance), p.here.place(node), node, running(p))
+    made = Multiplied(op, name, a, b, settings, _dtype(p, instance, a, b), p.here.place(node), node, running(p))
     note_rows(made.within, (a, b))
     runs = p.multiplied.setdefault((node, a, b, repr(settings), instance), made).runs
     runs[p.env] = runs.get(p.env, 0) + 1
 
 
-def _dtype(p: State, instance: Instance | None) -> str | None:
+def _dtype(p: State, instance: Instance | None, a: Tensor, b: Tensor) -> str | None:
     """Return what a product computes in: inside a layer of Keras what the policy says; None where unknown.
 
-    Elsewhere what its operands are, which is float32 where the file names nothing narrower.
+    Elsewhere what its operands are, which is float32 where the file names nothing narrower, and between the layers of
+    a model what these put out.
     """
     if instance is not None and instance.keras in ("model", "layer"):
         return policy_dtypes(p.policy)[0]
-    return None if "float16" in p.here.text else "float32"
+    if "float16" not in p.here.text:
+        return "float32"
+    made = {draft.name: draft.dtype for draft in p.layers.drafts} if a.symbolic and b.symbolic else {}
+    found = {made.get(source) for operand in (a, b) for source in operand.sources or ("",)}
+    return next(iter(found)) if len(found) == 1 else None
 
 
 def _told(value: SourceValue | None, kind: type) -> Any:

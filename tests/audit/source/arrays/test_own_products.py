@@ -126,3 +126,26 @@ def test_a_name_is_taken_from_its_import_not_from_its_text() -> None:
 def test_a_layer_of_another_package_is_named_where_keras_is_used() -> None:
     model = read("from somewhere import Attention\nx = Attention(64)(keras.Input((8,)))\n")
     assert [(n.library, n.name) for n in model.not_judged] == [("somewhere", "Attention")]
+
+
+def test_texts_of_keras_are_as_long_as_they_are_padded() -> None:
+    text = "(a, b), _ = keras.datasets.imdb.load_data()\na = keras.preprocessing.sequence.pad_sequences(a, maxlen=50)\n"
+    model = read(f"{text}m = keras.Sequential([layers.Embedding(99, 24), layers.Dense(8)])\nm.fit(a, b)\n", 32)
+    assert {p.record.input_shapes[0] for p in model.products if p.record.pass_ == "forward"} == {(32 * 50, 24)}
+
+
+POLICY = "keras.mixed_precision.set_global_policy('mixed_float16')\n"
+
+
+@pytest.mark.parametrize(
+    ("tail", "dtype"),
+    [
+        ("layers.Dense(64)(x)", "float16"),
+        ("layers.Dense(64, dtype='float32')(x)", None),
+        ("keras.Input((8, 64))", None),
+    ],
+)
+def test_between_the_layers_of_a_model_a_product_computes_in_what_they_put_out(tail: str, dtype: str | None) -> None:
+    text = f"x = keras.Input((8, 64))\na, b = layers.Dense(64)(x), {tail}\n"
+    model = read(f"{POLICY}{text}m = keras.Model(x, layers.Dense(8)(tf.matmul(a, b, transpose_b=True)))\n", 32)
+    assert {p.record.dtype for p in model.products if p.record.op_type == "BatchMatMulV2"} == {dtype}
