@@ -315,6 +315,12 @@ def all_traced(profile: Profile, rows: Mask) -> str:
     return functions_of(profile, rows) if {*np.flatnonzero(rows).tolist()} <= {*retraces(profile)} else ""
 
 
+def may_compile(profile: Profile) -> bool:
+    """Return whether a step may be long because XLA compiles it for other sizes, which the probe does not see."""
+    sizes = profile.require("graph_ops").names("called_in")
+    return profile.metadata.xla is True and not sizes.among(None).all()
+
+
 def is_rare(rows: Mask, lengths: FloatArray) -> bool:
     """Return whether these are one step, or under a tenth of those of known length."""
     return bool(rows.sum() <= 1 or rows.sum() < RARE * np.count_nonzero(~np.isnan(lengths)))

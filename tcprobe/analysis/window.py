@@ -11,7 +11,16 @@ from numpy.typing import NDArray
 
 from tcprobe.analysis.context import Options
 from tcprobe.analysis.iterations import Iterations, is_probed, whole_capture
-from tcprobe.analysis.phases import FEWEST_LENGTHS, LONG, functions_of, is_rare, phase_rows, profiled_steps, slow_steps
+from tcprobe.analysis.phases import (
+    FEWEST_LENGTHS,
+    LONG,
+    functions_of,
+    is_rare,
+    may_compile,
+    phase_rows,
+    profiled_steps,
+    slow_steps,
+)
 from tcprobe.errors import UsageError
 from tcprobe.probe.constants import SKIPPED_STEPS
 from tcprobe.schema.kinds import WindowBasis
@@ -25,7 +34,8 @@ ENOUGH: Final = 10  # steps in a window
 TUNED: Final = "the window leaves out what is before or after autotuning, in iteration {}"
 STOPPED: Final = "the workload stood still in iteration {}: the window is the longest stretch without"
 WITHOUT: Final = "the window is the longest stretch of the profiled ones without"
-EPOCH_END: Final = f"far longer than the others and rare, as an epoch's end is (validation, a checkpoint): {WITHOUT}"
+EPOCH_END: Final = "far longer than the others and rare, as an epoch's end is (validation, a checkpoint)"
+COMPILED: Final = ", or a step for which XLA compiles other sizes"
 RETRACED: Final = f"iteration {{}} traced {{}} again: {WITHOUT}"
 _Bounds = tuple[int, int]
 """First and last row of `Iterations`, both included."""
@@ -142,7 +152,8 @@ def _settled(
     lasting, again = ([_lasting(profile, found, row) for row in _held(whole, rows)] for rows in (ends, traced))
     holds = "iteration {} is" if len(lasting) == 1 else "iterations {} are"
     notes += _tuning_left_out(found, whole, tuned)
-    notes += _left_out("epoch-end-left-out", f"{holds} {EPOCH_END}", lasting)
+    compiled = COMPILED if may_compile(profile) else ""
+    notes += _left_out("epoch-end-left-out", f"{holds} {EPOCH_END}{compiled}: {WITHOUT}", lasting)
     names = functions_of(profile, slow_steps(profile).retraced) if again else ""
     notes += _left_out("retrace-left-out", RETRACED.format("{}", names.replace("{", "{{").replace("}", "}}")), again)
     notes += _left_out("stop-left-out", STOPPED, found.numbers[_held(whole, stops)])

@@ -112,6 +112,16 @@ def test_the_window_leaves_out_an_epochs_end() -> None:
     assert note.level == "note"
 
 
+@pytest.mark.parametrize(("xla", "called_in", "may"), [(True, [3], True), (None, [3], False), (True, None, False)])
+def test_a_long_step_may_be_one_that_xla_compiles_for_other_sizes(
+    xla: bool | None, called_in: list[int] | None, may: bool
+) -> None:
+    sizes = b.graph(b.dense("head", 64, 128, called_in=called_in, part=0))
+    profile = probed([20] * 8 + [3500] + [20] * 40, 21, sizes).with_metadata(xla=xla)
+    message = said(profile)["epoch-end-left-out"].message
+    assert ("(validation, a checkpoint), or a step for which XLA compiles other sizes: " in message) is may
+
+
 def test_the_window_leaves_out_what_traced_again_and_says_so() -> None:
     profile = probed([20] * 8 + [3500] + [20] * 40, last=21)
     seen = [{"name": "train.step", "at_ns": (8 * 20 + 3499) * MS}]

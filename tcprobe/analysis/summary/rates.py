@@ -13,7 +13,7 @@ import numpy as np
 
 from tcprobe.analysis.context import Context
 from tcprobe.analysis.ops.gemms import Gemms
-from tcprobe.analysis.phases import calls_by_shapes, functions_of, in_phase, slow_steps
+from tcprobe.analysis.phases import calls_by_shapes, functions_of, in_phase, may_compile, slow_steps
 from tcprobe.analysis.summary.figures import Reason, SummaryInputs, figure, missing
 from tcprobe.analysis.summary.reported import ITERATIONS
 from tcprobe.analysis.summary.steps import TwoKinds, spread_of, window_steps
@@ -74,7 +74,7 @@ MEAN: Final = "mean of the counted steps, whose shapes change"
 COMPILED: Final = "what XLA compiled of it counts as far as its optimised modules hold it"
 SPANNED: Final = "from the first to the last GPU activity"
 OF_STEP: Final = "the one marked step"
-ENDS: Final = "far longer than the others and rare: taken for validation, a checkpoint or another pause"
+ENDS: Final = "far longer than the others and rare: taken for validation, a checkpoint"
 
 
 def rate_rows(inputs: SummaryInputs) -> Iterator[Row]:
@@ -108,10 +108,11 @@ def _step_time(inputs: SummaryInputs) -> Iterator[Row]:
     yield figure("step_time_ns", step.ns, step.basis, step.why, step.spread or (None, None))
     if (ends := step.ends) is not None:
         lengths, count = ends.lengths_ns, len(ends.lengths_ns)
+        other = f"{', a compilation by XLA for other sizes' if may_compile(profile) else ''} or another pause"
         bounds = (float(lengths.min()), float(lengths.max()))
         yield figure("mean_step_time_ns", ends.mean_ns, "measured", f"mean of {ends.steps} steps, epoch ends included")
         yield figure("epoch_end_ns", float(np.median(lengths)), "measured", f"median length of {count}", bounds)
-        yield figure("epoch_ends", float(count), "measured", f"among {ends.steps} steps; {ENDS}")
+        yield figure("epoch_ends", float(count), "measured", f"among {ends.steps} steps; {ENDS}{other}")
     if (again := step.retraced_ns) is not None:
         bounds = (float(again.min()), float(again.max()))
         names = functions_of(profile, slow_steps(profile).retraced)
