@@ -61,8 +61,13 @@ def grade_all(findings: Iterable[Finding], step: Step) -> list[Finding]:
 
 
 def is_of_tests(file: str, folder: str) -> bool:
-    """Return whether a file holds tests, by its name and those of its folders below the one that is audited."""
+    """Return whether a file holds tests, by its name and those of its folders below the one that is audited.
+
+    Not where that is a folder of tests itself: then they are what shall be judged.
+    """
     path = Path(file)
+    if Path(folder).name in _TEST_FOLDERS:
+        return False
     inside = path.relative_to(folder) if path.is_relative_to(folder) else path
     return _TEST_FILE.fullmatch(path.name) is not None or not _TEST_FOLDERS.isdisjoint(inside.parts[:-1])
 

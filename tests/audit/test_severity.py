@@ -102,6 +102,7 @@ def test_files_of_tests(file: str, of_tests: bool) -> None:
 
 def test_a_folder_of_tests_that_is_named_is_asked_for() -> None:
     assert not is_of_tests("/project/tests/models.py", "/project/tests")
+    assert not is_of_tests("/project/tests/deep/test_models.py", "/project/tests")
 
 
 def test_nothing_that_a_step_saves_shows_where_the_host_takes_longer() -> None:
