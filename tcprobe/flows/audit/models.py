@@ -120,6 +120,8 @@ GPUS_HIDDEN: Final = "the file hides all GPUs from itself, so that it trains on 
 READ: Final = "It could not be traced, and was read from the source: %s"
 MOST_SECONDS: Final = 8.0
 """Time of the processor to read, judge and mend a file; the largest of the files that people write take one second."""
+AGAIN_SECONDS: Final = 1.0
+"""Later it is told once more: what is raised while garbage is collected is lost."""
 SPLIT_FILE: Final = "audit the file that builds the model by itself, or a part of it"
 
 
@@ -403,11 +405,11 @@ def at_most(seconds: float) -> Iterator[None]:
         yield
         return
     before = signal.signal(signal.SIGVTALRM, _expire)
-    left, _ = signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+    left = signal.setitimer(signal.ITIMER_VIRTUAL, seconds, AGAIN_SECONDS)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_VIRTUAL, left)
+        signal.setitimer(signal.ITIMER_VIRTUAL, *left)
         signal.signal(signal.SIGVTALRM, before)
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -138,12 +141,33 @@ def test_a_file_of_a_folder_that_is_too_long_is_left_out(tmp_path: Path) -> None
     assert any("are read" in unseen.reason for a in outcome.report.audited for unseen in a.unseen)
 
 
+@pytest.fixture
+def without_collections() -> Iterator[None]:
+    """Hypothesis has a function called at each, and what is raised in that is lost."""
+    gc.disable()
+    yield
+    gc.enable()
+
+
+@pytest.mark.usefixtures("without_collections")
 def test_a_file_that_takes_too_long_costs_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(models, "MOST_SECONDS", 0.05)
     loops = "".join(f"{' ' * depth}for i{depth} in range(2):\n" for depth in range(19))
     assert "is too much to judge" in audited(tmp_path / "m.py", f"{HEAD}{loops}{' ' * 19}layers.Dense(250)\n")
 
 
+@pytest.mark.usefixtures("without_collections")
+def test_an_end_of_time_that_is_lost_comes_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(models, "AGAIN_SECONDS", 0.05)
+    with pytest.raises(models.OutOfTimeError), models.at_most(0.01):
+        with contextlib.suppress(models.OutOfTimeError):
+            while True:
+                pass
+        while True:
+            pass
+
+
+@pytest.mark.usefixtures("without_collections")
 def test_time_that_is_left_is_not_taken_from_what_follows() -> None:
     with models.at_most(0.01):
         pass
