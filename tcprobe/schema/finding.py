@@ -327,11 +327,7 @@ class Audited(Struct, frozen=True):
     gpu_asked: tuple[GpuAsked, ...] = ()  # where the code asks for a GPU and was told of one, as in `Model`
     steps: int = 1  # steps that its file trains apart, or would train; shares are of one's own
     judged: bool = False  # whether the rules looked at a size of any of its layers or products
-
-    @property
-    def is_short(self) -> bool:
-        """Whether the GPU is likely done with a step before the host has launched the next, as in `Step`."""
-        return self.step_ns is not None and self.step_ns.mid * self.products < HOST_NS * self.costed
+    is_short: bool = False  # whether the GPU is likely done with a step before the host has launched the next
 
 
 class Baselined(Struct, frozen=True):

@@ -92,6 +92,7 @@ class Judge(Struct, frozen=True):
             batch_by_default=model.batch_by_default,
             known=tuple(f for f in wanted if f in known),
             not_judged=model.not_judged,
+            is_short=step.is_short,
             gpu_asked=model.gpu_asked,
             judged=bool(step.sizes.dimensions),
         )

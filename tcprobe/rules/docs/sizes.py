@@ -191,8 +191,8 @@ TC108: Final = RuleDoc(
         "A product is cut into tiles, one for each of the GPU's multiprocessors at a time (108 on an A100, 132 on "
         "an H100). One with fewer tiles than multiprocessors leaves some of them idle, and takes hardly longer "
         "when it grows. Where such products take most of the step, a larger batch, or several steps at once, costs "
-        "little time; alignment matters little there. One note per model, only where the batch is known, half of its "
-        "products or more are predicted, and at least half of the predicted step is of this kind."
+        "little time; alignment matters little there. One note per model, only where the batch is known, half of it "
+        "or more is predicted, and at least half of the predicted step is of this kind."
     ),
     severity="Always a note.",
     level="note",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from functools import cached_property
@@ -12,6 +13,7 @@ from msgspec.structs import replace
 
 from tcprobe.cost.predict import Cost, Target, gains, op_cost, padding
 from tcprobe.cost.spread import pooled
+from tcprobe.gemm.ops import gemms_of
 from tcprobe.gemm.resize import resized
 from tcprobe.hardware import Capability
 from tcprobe.rules.model.links import Linked, Links
@@ -28,7 +30,7 @@ from tcprobe.rules.model.sizes import (
 from tcprobe.schema.finding import HOST_NS, Range, WhyKind
 from tcprobe.schema.kinds import Evidence
 from tcprobe.schema.model import Model
-from tcprobe.schema.op import OpRecord
+from tcprobe.schema.op import Gemm, OpRecord
 from tcprobe.schema.provenance import Provenance, merged
 from tcprobe.schema.statement import Statement, say
 
@@ -213,20 +215,27 @@ class Step:
 
     @cached_property
     def is_mostly_known(self) -> bool:
-        """Whether half of the products or more have a predicted time, so that a share of it says much of the step."""
+        """Whether half of the step or more has a predicted time, so that a share of it says much of the step."""
         return self.timed_share >= 0.5
 
     @cached_property
     def timed_share(self) -> float:
-        """How many of the products have a predicted time, 0 to 1; 1 where there are none."""
-        return sum(cost is not None for cost in self.costs) / len(self.costs) if self.costs else 1.0
+        """How much of the step has a predicted time, 0 to 1; 1 where it has no products.
+
+        The smaller share of two: of the products, and of their multiplications, sizes that are not known as 1.
+        """
+        timed = [cost is not None for cost in self.costs]
+        works = [p.calls * sum(map(_least, gemms_of(p.record))) for p in self.model.products] if not all(timed) else []
+        known = math.fsum(work for work, is_timed in zip(works, timed, strict=False) if is_timed)
+        by_work = known / math.fsum(works) if any(works) else 1.0
+        return min(sum(timed) / len(timed), by_work) if timed else 1.0
 
     @cached_property
     def is_short(self) -> bool:
         """Whether the GPU is likely done with a step before the host has launched the next.
 
-        Products without a time are taken to last as long as the mean of the others. Of unknown batch it is one of many
-        samples; of fewer it takes less still.
+        What has no time is taken to last as long as its share says. Of unknown batch it is one of many samples; of
+        fewer it takes less still.
         """
         return self.ns is not None and self.ns.mid < HOST_NS * self.timed_share
 
@@ -398,6 +407,11 @@ def share_saved(before: Cost, after: Cost) -> Range | None:
     Cores and of CUDA cores, which run other algorithms, add up as independent ones. None where the least time is 0.
     """
     return _share(gains(before, after, (before.uses_tc == "no") != (after.uses_tc == "no")), before)
+
+
+def _least(gemm: Gemm) -> int:
+    """Return the multiplications of a product, sizes that are not known as 1."""
+    return math.prod(size or 1 for size in (gemm.m, gemm.n, gemm.k, gemm.batch))
 
 
 def _share(saved: Ends, whole: Cost) -> Range | None:

@@ -287,6 +287,19 @@ def test_padding_is_judged_over_all_products_of_a_size() -> None:
     assert step_of(dense(4096, 4090), xla=True).padding_pct([0, 1]) is None  # XLA pads it
 
 
+@pytest.mark.parametrize(("width", "known"), [(2, True), (64, False)])
+def test_what_has_no_time_weighs_by_what_it_multiplies_at_least(width: int, known: bool) -> None:
+    """Two products of 8 x 8 x 8 beside one of `width` x unknown x 8: half of all products at least have a time."""
+    plain = {"transpose_a": False, "transpose_b": False}
+    record = OpRecord("MatMul", ((8, 8), (8, 8)), (8, 8), plain, "float16", "forward")
+    open_ = replace(record, input_shapes=((width * 16, None), (None, 8)), output_shape=(width * 16, 8))
+    (product,) = raw(record).products
+    step = step_of(replace(raw(record), products=(product, product, replace(product, record=open_))))
+    timed = 2 * 512 / (2 * 512 + width * 16 * 8)
+    assert step.timed_share == pytest.approx(min(2 / 3, timed))
+    assert step.is_mostly_known is known
+
+
 @pytest.mark.parametrize(("unknown", "short"), [(0, True), (1, True), (3, False)])
 def test_a_step_is_short_with_the_mean_for_what_has_no_time(unknown: int, short: bool) -> None:
     """8192 x 4096 x 1024 is 69 GFLOP: 0.22 ms at float16's peak of 312 TFLOP/s, 0.33 as predicted, and four 1.3."""
