@@ -56,7 +56,7 @@ _READERS: Final = re.compile(
     r"|^tensorflow\.(io\.read_file|io\.gfile\.GFile|data\.TextLineDataset)$|^csv\.(reader|DictReader)$"
     r"|^pathlib\.Path$|^os\.(scandir|walk)$|^PIL\.Image\.open$|^cv2\.imread$|^scipy\.io\.loadmat$"
     r"|^(tensorflow_datasets\.(load|builder)|datasets\.load_\w+)$"
-    r"|(^|\.)keras\.(\w+\.)*(\w+_dataset_from_directory|ImageDataGenerator)$"
+    r"|(^|\.)keras\.(?:\w++\.)*+(\w+_dataset_from_directory|ImageDataGenerator)$"
 )
 """Functions that read files, or make what does."""
 _NO_INPUT: Final = ("mask", "training", "initial_state", "attention_mask")
