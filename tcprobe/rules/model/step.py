@@ -225,10 +225,15 @@ class Step:
         The smaller share of two: of the products, and of their multiplications, sizes that are not known as 1.
         """
         timed = [cost is not None for cost in self.costs]
-        works = [p.calls * sum(map(_least, gemms_of(p.record))) for p in self.model.products] if not all(timed) else []
-        known = math.fsum(work for work, is_timed in zip(works, timed, strict=False) if is_timed)
-        by_work = known / math.fsum(works) if any(works) else 1.0
-        return min(sum(timed) / len(timed), by_work) if timed else 1.0
+        if all(timed):
+            return 1.0
+        products = self.model.products
+        records = {id(product.record): product.record for product in products}  # one stands in many products
+        least = {key: sum(map(_least, gemms_of(record))) for key, record in records.items()}
+        works = [product.calls * least[id(product.record)] for product in products]
+        of_timed = math.fsum(work for work, is_timed in zip(works, timed, strict=True) if is_timed)
+        by_work = of_timed / math.fsum(works) if any(works) else 1.0
+        return min(sum(timed) / len(timed), by_work)
 
     @cached_property
     def is_short(self) -> bool:
