@@ -7,7 +7,7 @@ from collections import defaultdict
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tcprobe.analysis import analyse
@@ -91,7 +91,9 @@ def test_kernel_time_by_range_is_what_a_search_adds_up(ranges: list[Range], call
             held[name].append(ran)
         for i in chain:
             times[ranges[i].name].add(i)
-    found = analyse(whole).require("range_kernels")
+    made = analyse(whole)
+    assume(made.start_up is None)  # which is left out, where what follows it repeats
+    found = made.require("range_kernels")
     assert found.numbers("sum_ns").sum() == sum(call.length for call in calls)
     assert {row["name"] or row["bucket"] for row in found.rows()} == {*own, *held}
     for row in found.rows():
