@@ -158,15 +158,18 @@ def _agreed(answers: set[str]) -> HasTensorCores:
     return "yes" if "yes" in answers else "unknown"
 
 
+def forbids_tf32(profile: Profile) -> bool:
+    """Return whether the environment that the run recorded switches TF32 off in cuBLAS and cuDNN."""
+    environment = profile.metadata.run.get("environment")
+    return isinstance(environment, dict) and str(environment.get("NVIDIA_TF32_OVERRIDE")) == "0"
+
+
 def tf32_asked(profile: Profile) -> bool | None:
     """Return whether the run asked for TF32; None where it left that to the framework.
 
     NVIDIA_TF32_OVERRIDE=0 switches TF32 off in cuBLAS and cuDNN, whatever the framework asks for. What a script sets
     itself counts before what it was profiled with.
     """
-    environment = profile.metadata.run.get("environment")
-    if isinstance(environment, dict) and str(environment.get("NVIDIA_TF32_OVERRIDE")) == "0":
-        return False
-    if profile.metadata.policy is not None and profile.metadata.policy.tf32_off:
+    if forbids_tf32(profile) or (profile.metadata.policy is not None and profile.metadata.policy.tf32_off):
         return False
     return {"float32": False, "tf32": True}.get(profile.metadata.precision or "")

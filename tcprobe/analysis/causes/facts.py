@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tcprobe.analysis.causes.losses import diverged, loss_scaling
-from tcprobe.analysis.context import identified, parse_capability
+from tcprobe.analysis.context import forbids_tf32, identified, parse_capability
 from tcprobe.analysis.iterations import counted
 from tcprobe.analysis.kernels.kinds import kind_of
 from tcprobe.analysis.kernels.names import COMMUNICATES
@@ -298,10 +298,7 @@ def tf32_off(profile: Profile) -> Tf32Off | None:
     """Return why TF32 was off; None where nothing recorded says so."""
     if profile.metadata.precision == "float32":
         return "asked"
-    environment = profile.metadata.run.get("environment")
-    if isinstance(environment, dict) and str(environment.get("NVIDIA_TF32_OVERRIDE")) == "0":
-        return "environment"
-    if any(note.code == "tf32-override" for note in profile.metadata.notes):
+    if forbids_tf32(profile) or any(note.code == "tf32-override" for note in profile.metadata.notes):
         return "environment"
     return "script" if profile.metadata.policy is not None and profile.metadata.policy.tf32_off else None
 
